@@ -1,0 +1,46 @@
+"""Build logic only; the metadata stands in pyproject.toml."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+
+MODULES = ["_plan", "_execute", "_memory", "_tile"]
+HEADERS = Path("include/tilecore")
+
+
+class build_py_with_headers(build_py):
+    """Copies the C headers into the package, where `get_include()` finds them."""
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:  # get_include() falls back to the checkout's own folder
+            target = Path(self.build_lib, "tilecore", HEADERS)
+            target.mkdir(parents=True, exist_ok=True)
+            for header in sorted(HEADERS.glob("*.h")):
+                shutil.copy2(header, target)
+
+
+def extension(name):
+    return Extension(
+        f"tilecore.{name}",
+        [f"tilecore/{name}.pyx"],
+        include_dirs=["include", numpy.get_include()],
+        depends=[str(header) for header in sorted(HEADERS.glob("*.h"))],
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+        ],
+        extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O3", "-pthread"],
+        extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
+    )
+
+
+setup(
+    ext_modules=cythonize([extension(name) for name in MODULES], build_dir="build/cython"),
+    cmdclass={"build_py": build_py_with_headers},
+)

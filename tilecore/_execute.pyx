@@ -1,0 +1,377 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A nest of loops and a source -> bytes of the output.
+
+The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: produced once, by
+the kernels, from the innermost dimension outward. What is left outside the block are loops over
+blocks, reordered: first those that move in the source, then, innermost, those that repeat. So
+every block is written to all of its destinations while it is hot, and the source is read once.
+
+    nest of (1024, 1024) float32 tiled (8, 8):   run 4096, 8x 4096, 1024 rows, 8x 33554432
+    block: run 4096, 8 times = 32768 bytes;      for each of 1024 rows: to 8 destinations
+
+A loop that would overfill the block is split: part of its steps join the block, the rest loop
+over blocks; the last such block may be shorter.
+
+The blocks are numbered. Threads, and the stretches between two looks for a KeyboardInterrupt, are
+ranges of those numbers; a region of the output is a few nests of its own (execute_region).
+
+Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and
+the few hundred bytes of state and the one block of scratch lie on the stack. A worker thread that
+cannot be created has its share done by the caller. Hence `noexcept nogil`.
+"""
+
+import os
+
+from tilecore._plan cimport MAX_RANK, Axis, Nest, nest_begin, nest_push, tilecore_plan
+
+
+cdef extern from "tilecore/kernels.h" nogil:
+    ctypedef struct tilecore_kernels:
+        const char *name
+        void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
+        void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
+        void (*stream_end)() noexcept nogil
+        void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
+
+    ctypedef struct tilecore_rows:
+        void (*write)(const tilecore_rows *self, char *dst, const char *src,
+                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
+
+    enum: TILECORE_ISA_SCALAR
+    enum: TILECORE_BLOCK_BYTES
+    Py_ssize_t TILECORE_INTERRUPT_BYTES, TILECORE_LAST_CACHE_BYTES
+    Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
+    int tilecore_detect_isa()
+    const tilecore_kernels *tilecore_choose_kernels(int isa)
+    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
+                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows)
+
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals()
+
+
+cdef extern from "tilecore/threads.h" nogil:
+    enum: TILECORE_MAX_THREADS
+    void tilecore_parallel(void (*task)(void *job, int index, int count) noexcept nogil,
+                           void *job, int count)
+
+
+# Chosen once, when the module is imported, and only read afterwards, so any thread may.
+cdef const tilecore_kernels *kernels
+cdef Py_ssize_t stream_bytes
+
+
+cdef struct Blocks:
+    # The block: its axes, innermost first, of which `rows` are written by one kernel call.
+    Axis axis[2 * MAX_RANK + 2]
+    int n
+    int leaf
+    bint dense               # its bytes lie together in the output
+    bint stream
+    Py_ssize_t rest          # steps of its outermost axis in the last, shorter block
+    # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
+    Axis loop[2 * MAX_RANK + 2]
+    int loops
+    int fanout
+    int split                # the loop whose last step is a shorter block, or -1
+    Py_ssize_t total         # how many blocks
+    char *dst
+    const char *src
+    tilecore_rows rows
+
+
+cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src, bint stream) noexcept nogil:
+    """Choose the block, and order the loops over it."""
+    cdef Axis *axis = blocks.axis
+    cdef Axis top
+    cdef Py_ssize_t payload = 1, extent = 1, inner, steps
+    cdef int i, k, n = 0
+    cdef bint dense = True, is_split = False
+    # Inner axes, as long as they fit; the first that does not is split.
+    while n < nest.n:
+        top = nest.axis[n]
+        if dense and top.dst != extent and top.count > 1:
+            dense = False
+            if payload >= TILECORE_BLOCK_BYTES // 8:
+                dense = True
+                break  # a dense block this large is better than a larger one that is not
+        if payload * top.count > TILECORE_BLOCK_BYTES:
+            break
+        axis[n] = top
+        payload *= top.count
+        extent = top.dst * top.count
+        n += 1
+    blocks.rest = 0
+    steps = 0
+    if n < nest.n:
+        top = nest.axis[n]
+        inner = TILECORE_BLOCK_BYTES // payload
+        if inner >= 2 and (n == 0 or not dense or top.dst == extent):
+            steps = (top.count + inner - 1) // inner          # blocks along this axis
+            inner = (top.count + steps - 1) // steps          # of nearly equal length
+            if n == 0:
+                inner = (inner + 63) & ~<Py_ssize_t>63        # a run: whole cache lines
+            steps = (top.count + inner - 1) // inner
+            axis[n] = Axis(inner, top.src, top.dst)
+            blocks.rest = top.count - (steps - 1) * inner
+            is_split = True
+            n += 1
+    blocks.n = n
+    blocks.dense = dense
+    blocks.stream = stream and dense
+    # The loops outside: repeats first.
+    blocks.loops = 0
+    blocks.split = -1
+    blocks.total = 1
+    for k in range(2):
+        for i in range(n - 1 if is_split else n, nest.n):
+            top = nest.axis[i]
+            if (top.src == 0) != (k == 0):
+                continue
+            if is_split and i == n - 1:
+                blocks.split = blocks.loops
+                inner = axis[n - 1].count
+                top = Axis(steps, top.src * inner, top.dst * inner)
+            blocks.loop[blocks.loops] = top
+            blocks.loops += 1
+            blocks.total *= top.count
+        if k == 0:
+            blocks.fanout = blocks.loops
+    blocks.dst = dst
+    blocks.src = src
+    # The innermost axes that one kernel call writes: a run; repeated; for many rows.
+    blocks.leaf = 1
+    if n > 1:
+        if axis[1].src == 0 and axis[1].dst == axis[0].count:
+            blocks.leaf = 2
+            if n > 2 and axis[2].src != 0:
+                blocks.leaf = 3
+                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count,
+                                      axis[2].src, axis[2].dst, axis[2].count)
+            else:
+                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1)
+        else:
+            blocks.leaf = 2
+            tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst,
+                                  axis[1].count)
+
+
+cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
+    """Write the inner `n` axes of the block, the outermost of them for `count` steps."""
+    cdef const Axis *top = &blocks.axis[n - 1]
+    cdef const Axis *inner
+    cdef Py_ssize_t i
+    if n == 1:
+        kernels.copy(dst, src, count)
+    elif n == blocks.leaf:
+        if n == 3:
+            blocks.rows.write(&blocks.rows, dst, src, count, blocks.axis[1].count)
+        elif top.src == 0 and top.dst == blocks.axis[0].count:
+            blocks.rows.write(&blocks.rows, dst, src, 1, count)
+        else:
+            blocks.rows.write(&blocks.rows, dst, src, count, 1)
+    else:
+        inner = &blocks.axis[n - 2]
+        if top.src == 0 and blocks.dense:
+            fill(blocks, n - 1, inner.count, dst, src)
+            kernels.replicate(dst, top.dst, count)
+        else:
+            for i in range(count):
+                fill(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
+
+
+cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Write the blocks numbered first to last - 1."""
+    cdef char scratch[TILECORE_BLOCK_BYTES + 64]
+    cdef char *clean = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+    cdef Py_ssize_t index[2 * MAX_RANK + 2]
+    cdef char *dst = blocks.dst
+    cdef const char *src = blocks.src
+    cdef const char *hot = NULL     # where the current block's bytes stand already, `ready` steps of it
+    cdef Py_ssize_t number = first, count, nbytes, ready = 0, step
+    cdef int k
+    cdef const Axis *top = &blocks.axis[blocks.n - 1]
+    for k in range(blocks.loops):
+        index[k] = number % blocks.loop[k].count
+        number //= blocks.loop[k].count
+        dst += index[k] * blocks.loop[k].dst
+        src += index[k] * blocks.loop[k].src
+    number = first
+    while True:
+        count = top.count
+        if blocks.split >= 0 and index[blocks.split] == blocks.loop[blocks.split].count - 1:
+            count = blocks.rest
+        if not blocks.dense:
+            fill(blocks, blocks.n, count, dst, src)
+        else:
+            nbytes = top.dst * count
+            if blocks.n == 1:
+                hot = src
+            elif ready < count:  # not yet made, or only a shorter part
+                if blocks.stream:
+                    fill(blocks, blocks.n, count, clean, src)
+                    hot = clean
+                else:
+                    fill(blocks, blocks.n, count, dst, src)
+                    hot = dst
+                ready = count
+            if blocks.stream:
+                kernels.stream(dst, hot, nbytes)
+            elif hot != dst:
+                kernels.copy(dst, hot, nbytes)
+        number += 1
+        if number >= last:
+            break
+        # The next block.
+        k = 0
+        while True:
+            step = blocks.loop[k].count - 1
+            if index[k] < step:
+                index[k] += 1
+                dst += blocks.loop[k].dst
+                src += blocks.loop[k].src
+                break
+            index[k] = 0
+            dst -= step * blocks.loop[k].dst
+            src -= step * blocks.loop[k].src
+            k += 1
+        if k >= blocks.fanout:
+            ready = 0  # the source has moved
+    if blocks.stream:
+        kernels.stream_end()
+
+
+cdef struct Job:
+    const Blocks *blocks
+    Py_ssize_t first, last
+
+
+cdef void write_share(void *argument, int index, int count) noexcept nogil:
+    """Part `index` of `count` nearly equal parts of a job: neighbouring blocks."""
+    cdef const Job *job = <const Job *>argument
+    cdef Py_ssize_t total = job.last - job.first
+    # total * index may not fit; total // count * index does
+    cdef Py_ssize_t size = total // count, more = total % count
+    cdef Py_ssize_t first = job.first + size * index + (index if index < more else more)
+    cdef Py_ssize_t last = first + size + (1 if index < more else 0)
+    if first < last:
+        write_blocks(job.blocks, first, last)
+
+
+cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last, int threads) noexcept nogil:
+    cdef Job job = Job(blocks, first, last)
+    if threads > last - first:
+        threads = <int>(last - first)
+    if threads > 1:
+        tilecore_parallel(write_share, &job, threads)
+    else:
+        write_blocks(blocks, first, last)
+
+
+cdef int check_signals() noexcept with gil:
+    return PyErr_CheckSignals()
+
+
+cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    """Write all `nbytes` that `nest` describes; 0, or -1 where a signal handler has raised."""
+    cdef Blocks blocks
+    cdef Py_ssize_t first = 0, last, stretch
+    cdef int threads = mode.threads if nbytes >= TILECORE_THREAD_BYTES else 1
+    # Fresh pages lie in the cache already, for the kernel has just cleared them: no streaming.
+    divide(&blocks, nest, dst, src, mode.warm and nbytes >= stream_bytes)
+    if not mode.poll or nbytes < TILECORE_INTERRUPT_BYTES:
+        write_parallel(&blocks, 0, blocks.total, threads)
+        return 0
+    stretch = blocks.total // (nbytes // TILECORE_INTERRUPT_BYTES + 1) + 1
+    while True:
+        last = first + stretch if first < blocks.total - stretch else blocks.total
+        write_parallel(&blocks, first, last, threads)
+        if last == blocks.total:
+            return 0
+        if check_signals() < 0:
+            return -1
+        first = last
+
+
+# ---------------------------------------------------------------- regions
+
+cdef struct Region:
+    const tilecore_plan *plan
+    int ndim                    # of the input
+    const Py_ssize_t *strides   # of the input, or NULL where it is C-contiguous
+    const Py_ssize_t *start
+    const Py_ssize_t *stop
+    Mode mode
+
+
+cdef int region_axis(const Region *region, int axis, Nest *nest, char *dst, const char *src,
+                     Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t nbytes) noexcept nogil:
+    """Put the loops of `axis` and of those outside it round `nest`, and write.
+
+    A range of a repeated axis is up to three pieces: the end of a first repeat, whole repeats,
+    the start of a last one. Each piece is a nest of its own; all have at least one element, so
+    there are never more pieces than elements.
+    """
+    cdef Py_ssize_t extent, begin, end, first, length, repeats, pitch = src_pitch
+    cdef int n = nest.n
+    cdef Axis top = nest.axis[n - 1]
+    if axis < 0:
+        return execute(nest, dst, src, nbytes, region.mode)
+    extent = region.plan.shape[axis]
+    begin, end = region.start[axis], region.stop[axis]
+    if region.strides != NULL and extent != 1:
+        pitch = region.strides[axis - (region.plan.ndim - region.ndim)]
+    while begin < end:
+        first = begin % extent
+        repeats = 1
+        if first == 0 and end - begin >= extent:
+            length = extent
+            repeats = (end - begin) // extent
+        elif end - begin > extent - first:
+            length = extent - first
+        else:
+            length = end - begin
+        nest_push(nest, length, pitch, dst_pitch)
+        nest_push(nest, repeats, 0, dst_pitch * length)
+        if region_axis(region, axis - 1, nest, dst, src + first * pitch, src_pitch * extent,
+                       dst_pitch * (region.stop[axis] - region.start[axis]), nbytes * length * repeats) < 0:
+            return -1
+        nest.n = n  # as it was, for the next piece
+        nest.axis[n - 1] = top
+        dst += dst_pitch * length * repeats
+        begin += length * repeats
+    return 0
+
+
+cdef int execute_region(const tilecore_plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
+                        const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil:
+    """Write [start, stop) of the output, C-contiguous, to `dst`; start < stop on every axis.
+
+    The cost depends on the region alone. Returns as `execute`.
+    """
+    cdef Region region = Region(plan, ndim, strides, start, stop, mode)
+    cdef Nest nest
+    nest_begin(&nest, plan.itemsize)
+    return region_axis(&region, plan.ndim - 1, &nest, dst, src, plan.itemsize, plan.itemsize, plan.itemsize)
+
+
+# ---------------------------------------------------------------- set-up
+
+cdef Py_ssize_t last_cache_bytes():
+    """The size of the last-level cache, where the C library tells it."""
+    try:
+        size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    return size if size > 0 else TILECORE_LAST_CACHE_BYTES
+
+
+def kernels_name():
+    """The instruction set in use: 'avx2', 'ssse3', 'arm64' or 'scalar'."""
+    return kernels.name.decode()
+
+
+kernels = tilecore_choose_kernels(
+    TILECORE_ISA_SCALAR if os.environ.get("TILECORE_FORCE_SCALAR") == "1" else tilecore_detect_isa())
+stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR

@@ -1,0 +1,7 @@
+"""Where outputs live, and how large they may be. See _memory.pyx."""
+
+cimport numpy as cnp
+
+
+cdef Py_ssize_t memory_limit() noexcept nogil
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype)

@@ -1,0 +1,153 @@
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+"""Where outputs live, and how large they may be."""
+
+import os
+import re
+
+cimport numpy as cnp
+
+from cpython.ref cimport Py_INCREF, PyObject
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyTypeObject:
+        pass
+    PyTypeObject PyArray_Type
+    cnp.ndarray PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
+                                     const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
+
+
+cnp.import_array()
+
+# Read by every call that allocates, written by set_max_bytes: one aligned word, so a reader sees
+# the old limit or the new one, never a mixture.
+cdef Py_ssize_t max_bytes
+
+
+def parse_bytes(text):
+    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T).
+
+    >>> parse_bytes("256M")
+    268435456
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
+    if not match:
+        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {text!r}")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def physical_memory():
+    """Bytes of memory that this process may use: the machine's, or its cgroup's where lower."""
+    limits = [PY_SSIZE_T_MAX]
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        pass
+    limits += cgroup_limits("memory.max", "memory/memory.limit_in_bytes")
+    return min(limit for limit in limits if limit > 0)
+
+
+def cgroup_limits(unified, legacy):
+    """The numbers in a control file of this process' cgroup and of all above it, version 2 or 1."""
+    limits = []
+    try:
+        with open("/proc/self/cgroup") as file:
+            lines = file.read().split()
+    except OSError:  # not Linux
+        return limits
+    controller = legacy.split("/")[0]
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            root, name = "/sys/fs/cgroup", unified
+        elif controller in controllers.split(","):
+            root, name = "/sys/fs/cgroup/" + controller, legacy.split("/")[1]
+        else:
+            continue
+        while True:
+            try:
+                with open(f"{root}{path.rstrip('/')}/{name}") as file:
+                    limits.append(int(file.read().split()[0]))
+            except (OSError, ValueError, IndexError):  # no such level, or "max"
+                pass
+            if path in ("", "/"):
+                break
+            path = path.rsplit("/", 1)[0] or "/"
+    return limits
+
+
+def get_max_bytes():
+    """The largest result, in bytes, that tilecore allocates.
+
+    >>> import tilecore
+    >>> tilecore.get_max_bytes() > 0
+    True
+
+    Returns
+    -------
+    int
+        Bytes. By default the physical memory (the cgroup's limit where lower), or what the
+        environment variable ``TILECORE_MAX_BYTES`` said when tilecore was imported.
+
+    See Also
+    --------
+    set_max_bytes
+    """
+    return max_bytes
+
+
+def set_max_bytes(n, /):
+    """Refuse to allocate results larger than `n` bytes.
+
+    >>> import tilecore
+    >>> before = tilecore.get_max_bytes()
+    >>> tilecore.set_max_bytes(1 << 20)
+    >>> tilecore.tile([1, 2, 3], 10**6)
+    Traceback (most recent call last):
+    ...
+    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes \
+(tilecore.set_max_bytes); input shape (3,), dtype int64, repeats 1000000
+    >>> tilecore.set_max_bytes(before)
+
+    A guard against a hostile or mistaken `repeats`: the error comes before anything is allocated.
+    It counts the bytes that would be allocated, so results written into ``out=`` are not limited.
+
+    Parameters
+    ----------
+    n : int
+        Bytes, 0 or more.
+
+    Raises
+    ------
+    TypeError
+        Where `n` is not an integer.
+    ValueError
+        Where `n` is negative or more than fits 64 bits.
+    """
+    global max_bytes
+    import operator
+    n = operator.index(n)
+    if not 0 <= n <= PY_SSIZE_T_MAX:
+        raise ValueError(f"set_max_bytes: expected 0 to {PY_SSIZE_T_MAX} bytes, got {n}")
+    max_bytes = n
+
+
+cdef Py_ssize_t memory_limit() noexcept nogil:
+    return max_bytes
+
+
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype):
+    """A new C-contiguous array of any dtype; references in it are NULL, for the caller to set."""
+    Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
+    return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
+
+
+text = os.environ.get("TILECORE_MAX_BYTES")
+try:
+    set_max_bytes(physical_memory() if text is None else parse_bytes(text))
+except ValueError as error:
+    raise ValueError(f"environment variable TILECORE_MAX_BYTES: {error}") from None

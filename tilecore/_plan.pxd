@@ -1,0 +1,65 @@
+"""Plans: checked sizes, and the loops that write a tiling. See _plan.pyx for the essay."""
+
+cdef extern from "tilecore/config.h" nogil:
+    bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
+
+
+cdef enum:
+    MAX_RANK = 64  # NumPy's own limit since 2.0
+
+
+cdef extern from *:
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef enum PlanStatus:
+    PLAN_OK
+    PLAN_NEGATIVE        # a negative repeat
+    PLAN_AXIS_OVERFLOW   # extent * repeat of one axis
+    PLAN_COUNT_OVERFLOW  # the product of the output's extents
+    PLAN_BYTES_OVERFLOW  # that times the itemsize
+
+
+cdef struct tilecore_plan:
+    int ndim                        # rank of the output
+    int axis                        # the axis at fault where plan_init fails
+    Py_ssize_t itemsize
+    Py_ssize_t nbytes               # of the output
+    Py_ssize_t copies               # of each input element; 0 where the output is empty
+    Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
+    Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
+    Py_ssize_t output[MAX_RANK]     # shape * repeats
+
+
+cdef struct Axis:
+    Py_ssize_t count  # steps, at least 1
+    Py_ssize_t src    # bytes per step in the source: 0 for a repeat
+    Py_ssize_t dst    # bytes per step in the output
+
+
+cdef struct Nest:
+    int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
+    Axis axis[2 * MAX_RANK + 1]     # innermost first
+
+
+cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
+    nest.n = 1
+    nest.axis[0] = Axis(itemsize, 1, 1)
+
+
+cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssize_t dst) noexcept nogil:
+    """Put one more loop round the nest; one that only continues the outermost merges with it."""
+    cdef Axis *top = &nest.axis[nest.n - 1]
+    if count == 1:
+        return
+    if top.dst * top.count == dst and top.src * top.count == src:
+        top.count *= count
+    else:
+        nest.axis[nest.n] = Axis(count, src, dst)
+        nest.n += 1
+
+
+cdef int plan_init(tilecore_plan *plan, int ndim, const Py_ssize_t *shape,
+                   int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil
+cdef void plan_nest(const tilecore_plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil
+cdef object plan_problem(const tilecore_plan *plan, int status)
