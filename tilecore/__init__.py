@@ -11,16 +11,22 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 
 from tilecore import directml, onnx, openvino
 from tilecore._memory import get_max_bytes, set_max_bytes
-from tilecore._tile import output_shape, tile
+from tilecore._threads import get_num_threads, num_threads, set_num_threads
+from tilecore._tile import TilePlan, output_shape, tile, tile_region
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "TilePlan",
     "directml",
     "get_max_bytes",
+    "get_num_threads",
+    "num_threads",
     "onnx",
     "openvino",
     "output_shape",
     "set_max_bytes",
+    "set_num_threads",
     "tile",
+    "tile_region",
 ]

@@ -1,6 +1,6 @@
 """Plan and source -> bytes of the output. See _execute.pyx."""
 
-from tilecore._plan cimport Nest, tilecore_plan
+from tilecore._plan cimport Nest, Plan
 
 
 cdef extern from "tilecore/config.h" nogil:
@@ -14,5 +14,5 @@ cdef struct Mode:
 
 
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
-cdef int execute_region(const tilecore_plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
+cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
                         const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil

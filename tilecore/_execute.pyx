@@ -22,7 +22,7 @@ cannot be created has its share done by the caller. Hence `noexcept nogil`.
 
 import os
 
-from tilecore._plan cimport MAX_RANK, Axis, Nest, nest_begin, nest_push, tilecore_plan
+from tilecore._plan cimport MAX_RANK, Axis, Nest, nest_begin, nest_push, Plan
 
 
 cdef extern from "tilecore/kernels.h" nogil:
@@ -81,7 +81,8 @@ cdef struct Blocks:
     tilecore_rows rows
 
 
-cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src, bint stream) noexcept nogil:
+cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src,
+                 bint stream, bint reorder) noexcept nogil:
     """Choose the block, and order the loops over it."""
     cdef Axis *axis = blocks.axis
     cdef Axis top
@@ -120,24 +121,25 @@ cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src, b
     blocks.n = n
     blocks.dense = dense
     blocks.stream = stream and dense
-    # The loops outside: repeats first.
+    # The loops outside: repeats first, or all as they come.
     blocks.loops = 0
+    blocks.fanout = 0
     blocks.split = -1
     blocks.total = 1
-    for k in range(2):
+    for k in range(2 if reorder else 1):
         for i in range(n - 1 if is_split else n, nest.n):
             top = nest.axis[i]
-            if (top.src == 0) != (k == 0):
+            if reorder and (top.src == 0) != (k == 0):
                 continue
             if is_split and i == n - 1:
                 blocks.split = blocks.loops
                 inner = axis[n - 1].count
                 top = Axis(steps, top.src * inner, top.dst * inner)
             blocks.loop[blocks.loops] = top
+            if top.src == 0 and blocks.fanout == blocks.loops:
+                blocks.fanout += 1
             blocks.loops += 1
             blocks.total *= top.count
-        if k == 0:
-            blocks.fanout = blocks.loops
     blocks.dst = dst
     blocks.src = src
     # The innermost axes that one kernel call writes: a run; repeated; for many rows.
@@ -278,8 +280,9 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
     cdef Blocks blocks
     cdef Py_ssize_t first = 0, last, stretch
     cdef int threads = mode.threads if nbytes >= TILECORE_THREAD_BYTES else 1
-    # Fresh pages lie in the cache already, for the kernel has just cleared them: no streaming.
-    divide(&blocks, nest, dst, src, mode.warm and nbytes >= stream_bytes)
+    # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
+    # is filled at once: no stores round the cache, and no visits to many places in turn.
+    divide(&blocks, nest, dst, src, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
     if not mode.poll or nbytes < TILECORE_INTERRUPT_BYTES:
         write_parallel(&blocks, 0, blocks.total, threads)
         return 0
@@ -297,7 +300,7 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
 # ---------------------------------------------------------------- regions
 
 cdef struct Region:
-    const tilecore_plan *plan
+    const Plan *plan
     int ndim                    # of the input
     const Py_ssize_t *strides   # of the input, or NULL where it is C-contiguous
     const Py_ssize_t *start
@@ -344,7 +347,7 @@ cdef int region_axis(const Region *region, int axis, Nest *nest, char *dst, cons
     return 0
 
 
-cdef int execute_region(const tilecore_plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
+cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
                         const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil:
     """Write [start, stop) of the output, C-contiguous, to `dst`; start < stop on every axis.
 

@@ -1,8 +1,10 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """Where outputs live, and how large they may be."""
 
+import operator
 import os
-import re
+
+from tilecore._limits import parse_bytes, physical_memory
 
 cimport numpy as cnp
 
@@ -26,58 +28,6 @@ cnp.import_array()
 # Read by every call that allocates, written by set_max_bytes: one aligned word, so a reader sees
 # the old limit or the new one, never a mixture.
 cdef Py_ssize_t max_bytes
-
-
-def parse_bytes(text):
-    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T).
-
-    >>> parse_bytes("256M")
-    268435456
-    """
-    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
-    if not match:
-        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {text!r}")
-    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
-
-
-def physical_memory():
-    """Bytes of memory that this process may use: the machine's, or its cgroup's where lower."""
-    limits = [PY_SSIZE_T_MAX]
-    try:
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        pass
-    limits += cgroup_limits("memory.max", "memory/memory.limit_in_bytes")
-    return min(limit for limit in limits if limit > 0)
-
-
-def cgroup_limits(unified, legacy):
-    """The numbers in a control file of this process' cgroup and of all above it, version 2 or 1."""
-    limits = []
-    try:
-        with open("/proc/self/cgroup") as file:
-            lines = file.read().split()
-    except OSError:  # not Linux
-        return limits
-    controller = legacy.split("/")[0]
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            root, name = "/sys/fs/cgroup", unified
-        elif controller in controllers.split(","):
-            root, name = "/sys/fs/cgroup/" + controller, legacy.split("/")[1]
-        else:
-            continue
-        while True:
-            try:
-                with open(f"{root}{path.rstrip('/')}/{name}") as file:
-                    limits.append(int(file.read().split()[0]))
-            except (OSError, ValueError, IndexError):  # no such level, or "max"
-                pass
-            if path in ("", "/"):
-                break
-            path = path.rsplit("/", 1)[0] or "/"
-    return limits
 
 
 def get_max_bytes():
@@ -129,7 +79,6 @@ def set_max_bytes(n, /):
         Where `n` is negative or more than fits 64 bits.
     """
     global max_bytes
-    import operator
     n = operator.index(n)
     if not 0 <= n <= PY_SSIZE_T_MAX:
         raise ValueError(f"set_max_bytes: expected 0 to {PY_SSIZE_T_MAX} bytes, got {n}")

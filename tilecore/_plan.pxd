@@ -20,7 +20,7 @@ cdef enum PlanStatus:
     PLAN_BYTES_OVERFLOW  # that times the itemsize
 
 
-cdef struct tilecore_plan:
+cdef struct Plan:
     int ndim                        # rank of the output
     int axis                        # the axis at fault where plan_init fails
     Py_ssize_t itemsize
@@ -59,7 +59,7 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
         nest.n += 1
 
 
-cdef int plan_init(tilecore_plan *plan, int ndim, const Py_ssize_t *shape,
+cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
                    int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil
-cdef void plan_nest(const tilecore_plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil
-cdef object plan_problem(const tilecore_plan *plan, int status)
+cdef void plan_nest(const Plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil
+cdef object plan_problem(const Plan *plan, int status)

@@ -32,7 +32,7 @@ functions that follow it are `noexcept nogil`.
 """
 
 
-cdef int plan_init(tilecore_plan *plan, int ndim, const Py_ssize_t *shape,
+cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
                    int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil:
     """Fill `plan`; a PlanStatus. Both ranks are at most MAX_RANK, the extents not negative.
 
@@ -71,7 +71,7 @@ cdef int plan_init(tilecore_plan *plan, int ndim, const Py_ssize_t *shape,
     return status
 
 
-cdef void plan_nest(const tilecore_plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil:
+cdef void plan_nest(const Plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil:
     """The loops of the whole output of a plan that is not empty.
 
     `strides` are those of the `ndim` axes of the input, or NULL where it is C-contiguous.
@@ -89,7 +89,7 @@ cdef void plan_nest(const tilecore_plan *plan, int ndim, const Py_ssize_t *strid
         dst *= plan.repeats[k]
 
 
-cdef object plan_problem(const tilecore_plan *plan, int status):
+cdef object plan_problem(const Plan *plan, int status):
     """What a failed plan_init found, in words."""
     cdef int k = plan.axis
     if status == PLAN_NEGATIVE:

@@ -1,241 +1,172 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The array functions: what is asked for is read and checked here, then planned and executed.
+"""The array functions and TilePlan: what is asked for is read and checked, planned, executed.
 
 `tile` is a compiled builtin with nothing in between: a plain array and a tuple of ints cost an
 allocation and a copy. All that is rarer goes through functions out of line.
 """
 
-import operator
-import reprlib
 import sys
 
 import numpy
 
-cimport numpy as cnp
-from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject
+from tilecore._threads import get_num_threads
 
-from tilecore._execute cimport TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, execute
-from tilecore._memory cimport memory_limit, new_array
-from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, plan_init, plan_nest, plan_problem, tilecore_plan
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+from tilecore._arguments cimport (
+    as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
+)
+from tilecore._execute cimport TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, execute, execute_region
+from tilecore._memory cimport new_array
+from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
+from tilecore._references cimport write_references, write_references_region
 
 cnp.import_array()
 
 
-cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
-    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
-    PyObject *PyTuple_GET_ITEM(object tuple, Py_ssize_t i) noexcept
-    Py_ssize_t PyTuple_GET_SIZE(object tuple) noexcept
-
-
 cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyTypeObject:
+        pass
+    PyTypeObject PyArray_Type
     bint PyArray_CheckExact(object a) noexcept
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
+    bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
     bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
-    void PyArray_Item_INCREF(char *item, cnp.dtype dtype) noexcept
-    enum: NPY_ARRAY_CARRAY_RO
+    cnp.ndarray PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
+                                     const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
+    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
+
+
+# ---------------------------------------------------------------- plan and source -> result
+
+cdef int make_plan(Plan *plan, cnp.ndarray array, reps, str name) except -1:
+    """Read `reps` and plan for `array`, which reading them may have given another shape."""
+    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef int nreps = read_repeats(reps, repeats, name, array)
+    cdef int status = plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array),
+                                nreps, repeats, cnp.PyArray_ITEMSIZE(array))
+    if status != PLAN_OK:
+        raise refuse(ValueError, name, plan_problem(plan, status), array, reps)
+    return 0
+
+
+cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
+    cdef Mode mode = Mode(1, warm, False)
+    if nbytes >= TILECORE_THREAD_BYTES:
+        mode.threads = threads if threads > 0 else get_num_threads()
+        mode.poll = True
+    return mode
+
+
+cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps):
+    """The whole tiling of `array`, in `out` or a new array."""
+    cdef cnp.ndarray result
+    cdef Nest nest
+    cdef Mode mode
+    cdef char *dst
+    cdef const char *src
+    cdef int status
+    if out is None:
+        check_size(plan.nbytes, name, array, reps)
+        result = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
+    else:
+        check_out(out, plan.output, plan.ndim, array, name, reps)
+        result = out
+    if plan.nbytes == 0:
+        return result
+    if PyDataType_REFCHK(array.descr):
+        write_references(plan, array, result, out is not None)
+        return result
+    src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
+    plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
+    if plan.nbytes < TILECORE_NOGIL_BYTES:
+        execute(&nest, dst, src, plan.nbytes, Mode(1, False, False))
+        return result
+    mode = choose_mode(plan.nbytes, threads, out is not None)
+    with nogil:
+        status = execute(&nest, dst, src, plan.nbytes, mode)
+    if status < 0:
+        raise_pending()
+    return result
+
+
+cdef part(const Plan *plan, cnp.ndarray array, start, stop, out, int threads, str name, reps):
+    """The region [start, stop) of the tiling of `array`, in `out` or a new array."""
+    cdef Py_ssize_t first[MAX_RANK + 1]
+    cdef Py_ssize_t last[MAX_RANK + 1]
+    cdef Py_ssize_t shape[MAX_RANK + 1]
+    cdef Py_ssize_t nbytes = plan.itemsize
+    cdef cnp.ndarray result
+    cdef Mode mode
+    cdef char *dst
+    cdef const char *src
+    cdef const Py_ssize_t *strides
+    cdef int k, ndim, status
+    read_bound(plan, start, first, "start", array, name, reps)
+    read_bound(plan, stop, last, "stop", array, name, reps)
+    for k in range(plan.ndim):
+        if not first[k] <= last[k] <= plan.output[k]:
+            raise refuse(ValueError, name, f"expected 0 <= start <= stop <= {plan.output[k]} on axis {k}, got "
+                         f"start {first[k]}, stop {last[k]}", array, reps)
+        shape[k] = last[k] - first[k]
+        nbytes *= shape[k]  # no more than the whole result's
+    if out is None:
+        check_size(nbytes, name, array, reps)
+        result = new_array(plan.ndim, shape, array.descr)
+    else:
+        check_out(out, shape, plan.ndim, array, name, reps)
+        result = out
+    if nbytes == 0:
+        return result
+    if PyDataType_REFCHK(array.descr):
+        write_references_region(plan, array, result, first, last)
+        return result
+    mode = choose_mode(nbytes, threads, out is not None)
+    src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
+    ndim, strides = cnp.PyArray_NDIM(array), strides_of(array)
+    with nogil:
+        status = execute_region(plan, ndim, strides, dst, src, first, last, mode)
+    if status < 0:
+        raise_pending()
+    return result
+
+
+cdef int read_bound(const Plan *plan, given, Py_ssize_t *bound, str what, array, str name, reps) except -1:
+    cdef int n = read_integers(given, bound, what, name, array, reps)
+    if n != plan.ndim:
+        raise refuse(ValueError, name, f"{what} must have {plan.ndim} entries, one for each axis of the "
+                     f"result's shape {as_tuple(plan.output, plan.ndim)}, got {n}", array, reps)
+    return 0
 
 
 cdef extern from *:
     """
-    /* n references more to one object. Counting them one by one costs as much as the copies do.
-     * Py_SET_REFCNT leaves immortal objects alone. Where counts are kept elsewhere (free
-     * threading), are traced, or might reach the range that means immortal, one by one. */
-    static void tilecore_add_references(PyObject *object, Py_ssize_t n)
-    {
-        if (object == NULL) return; /* NumPy reads it as None */
-    #if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && SIZEOF_VOID_P >= 8
-        if (n < (1 << 28) && Py_REFCNT(object) < (1 << 28)) {
-            Py_SET_REFCNT(object, Py_REFCNT(object) + n);
-            return;
-        }
-    #endif
-        while (n-- > 0) Py_INCREF(object);
-    }
+    /* A signal handler has raised in C code that cannot; this lets Cython see it. */
+    static int tilecore_raise_pending(void) { return -1; }
     """
-    void tilecore_add_references(PyObject *object, Py_ssize_t n) noexcept
+    int raise_pending "tilecore_raise_pending"() except -1
 
 
-# ---------------------------------------------------------------- reading what was asked for
-
-# Shows what was given, but no more than a line of it, whatever it holds.
-brief = reprlib.Repr()
-brief.maxlist = brief.maxtuple = 16
-brief.maxlong = 40
-brief.maxother = 80
+cdef const Py_ssize_t *strides_of(cnp.ndarray array) noexcept:
+    """The array's strides, or NULL where it is C-contiguous."""
+    return NULL if PyArray_IS_C_CONTIGUOUS(array) else <Py_ssize_t *>cnp.PyArray_STRIDES(array)
 
 
-cdef refuse(kind, name, what, source, reps):
-    """The one form of every error: who refuses, why, and what was asked for.
-
-    `source` is the input array, or its shape where that is all there is, or None.
-    """
-    asked = ""
-    if isinstance(source, numpy.ndarray):
-        asked = f"input shape {source.shape}, dtype {source.dtype}, "
-    elif source is not None:
-        asked = f"input shape {source}, "
-    return kind(f"{name}: {what}; {asked}repeats {brief.repr(reps)}")
+cdef cnp.ndarray plain(a, str name, reps):
+    """`a` as a plain array, for what can only be done with one."""
+    cdef cnp.ndarray array
+    if PyArray_CheckExact(a):
+        return a
+    array = as_plain_array(a)
+    if array is None:
+        raise refuse(TypeError, name, f"the input must be a plain array, got {type(a).__name__}", None, reps)
+    return array
 
 
-cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
-    """Fill `repeats` (room for MAX_RANK) and return how many. `source` as in refuse.
-
-    The usual kinds here; everything else, and every error, in read_integers.
-    """
-    cdef Py_ssize_t i, n = 1
-    cdef PyObject *item
-    cdef int overflow = 0
-    cdef bint usual
-    if type(reps) is tuple:
-        n = PyTuple_GET_SIZE(reps)
-        usual = n <= MAX_RANK
-        i = 0
-        while usual and i < n:
-            item = PyTuple_GET_ITEM(reps, i)
-            usual = PyLong_CheckExact(<object>item)
-            if usual:
-                repeats[i] = PyLong_AsLongLongAndOverflow(<object>item, &overflow)
-                usual = not overflow and repeats[i] >= 0
-            i += 1
-    else:
-        usual = PyLong_CheckExact(reps)
-        if usual:
-            repeats[0] = PyLong_AsLongLongAndOverflow(reps, &overflow)
-            usual = not overflow and repeats[0] >= 0
-    if usual:
-        return <int>n
-    return read_integers(reps, repeats, "repeats", name, source, reps)
-
-
-cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, reps) except -1:
-    """By operator.index, else by iteration: at most 65 items drawn, __len__ never asked."""
-    cdef list integers = []
-    cdef Py_ssize_t k, rank
-    try:
-        integers.append(operator.index(given))
-    except TypeError:
-        try:
-            items = iter(given)
-        except TypeError:
-            raise refuse(TypeError, name, f"{what} must be an integer or an iterable of integers, "
-                         f"got {type(given).__name__}", source, reps) from None
-        for item in items:
-            try:
-                integers.append(operator.index(item))
-            except TypeError:
-                if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
-                    raise refuse(ValueError, name, f"{what} must be an integer or one-dimensional, "
-                                 f"but item {len(integers)} is a {type(item).__name__}", source, reps) from None
-                raise refuse(TypeError, name, f"{what} must be integers, but item {len(integers)} is "
-                             f"of type {type(item).__name__}", source, reps) from None
-            if len(integers) > MAX_RANK:
-                raise refuse(ValueError, name, f"more than {MAX_RANK} {what}, NumPy's largest rank", source, reps)
-    # Axes are counted in the output, whose rank is the larger of the two.
-    rank = len(integers)
-    if source is not None:
-        rank = max(rank, len(source.shape if isinstance(source, numpy.ndarray) else source))
-    for k, value in enumerate(integers, rank - len(integers)):
-        if value < 0:
-            raise refuse(ValueError, name, f"{what} must not be negative, got {value} for axis {k}", source, reps)
-    for k, value in enumerate(integers):
-        if value > PY_SSIZE_T_MAX:
-            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {value} is "
-                         f"more than {PY_SSIZE_T_MAX}", source, reps)
-        values[k] = value
-    return <int>len(integers)
-
-
-cdef int read_threads(threads) except -1:
-    """The count of threads asked for, or 0 for the default."""
-    if threads is None:
-        return 0
-    try:
-        count = operator.index(threads)
-    except TypeError:
-        raise TypeError("tile: threads must be an integer of at least 1 or None, got "
-                        f"{threads!r:.80} of type {type(threads).__name__}") from None
-    if count < 1:
-        raise ValueError(f"tile: threads must be at least 1, got {count}")
-    return <int>min(count, 1 << 20)
-
-
-cdef cnp.ndarray as_plain_array(a):
-    """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
-    if isinstance(a, numpy.memmap):
-        return numpy.asarray(a)
-    if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
-        return None
-    return numpy.asarray(a)
-
-
-cdef int extents(cnp.ndarray a, size_t *low, size_t *high) noexcept:
-    """The addresses of the first byte of `a` and of the one behind its last; 0 where it has none."""
-    cdef size_t at = <size_t>cnp.PyArray_DATA(a)
-    cdef Py_ssize_t span
-    cdef int k
-    low[0] = high[0] = at
-    high[0] += cnp.PyArray_ITEMSIZE(a)
-    for k in range(cnp.PyArray_NDIM(a)):
-        if cnp.PyArray_DIM(a, k) == 0:
-            return 0
-        span = (cnp.PyArray_DIM(a, k) - 1) * cnp.PyArray_STRIDE(a, k)
-        if span < 0:
-            low[0] += span
-        else:
-            high[0] += span
-    return low[0] < high[0]
-
-
-cdef bint shares_bytes(cnp.ndarray a, cnp.ndarray b) except -1:
-    cdef size_t a_low, a_high, b_low, b_high
-    if not extents(a, &a_low, &a_high) or not extents(b, &b_low, &b_high):
-        return False
-    if a_high <= b_low or b_high <= a_low:
-        return False
-    try:
-        return numpy.shares_memory(a, b, max_work=100000)
-    except numpy.exceptions.TooHardError:
-        return True
-
-
-cdef int check_out(out, const tilecore_plan *plan, array, reps) except -1:
-    """Refuse an `out` that is not exactly the result's place."""
-    cdef int k
-    cdef bint fits
-    if not isinstance(out, numpy.ndarray) or is_masked(out):
-        raise refuse(TypeError, "tile", f"out must be a NumPy array, got {type(out).__name__}", array, reps)
-    fits = cnp.PyArray_NDIM(out) == plan.ndim
-    for k in range(plan.ndim):
-        fits = fits and cnp.PyArray_DIM(out, k) == plan.output[k]
-    if not fits:
-        raise refuse(ValueError, "tile", f"out must have shape {output_tuple(plan)}, got {out.shape}", array, reps)
-    if out.dtype is not array.dtype and out.dtype != array.dtype:
-        raise refuse(TypeError, "tile", f"out must have dtype {array.dtype}, got {out.dtype}", array, reps)
-    if not PyArray_IS_C_CONTIGUOUS(out):
-        raise refuse(ValueError, "tile", f"out must be C-contiguous, got strides {out.strides} "
-                     f"for shape {out.shape}", array, reps)
-    if not out.flags.writeable:
-        raise refuse(ValueError, "tile", "out must be writeable, got a read-only array", array, reps)
-    if shares_bytes(array, out):
-        raise refuse(ValueError, "tile", "out must not share memory with the input", array, reps)
-    return 0
-
-
-cdef int check_size(Py_ssize_t nbytes, str name, source, reps) except -1:
-    if nbytes > memory_limit():
-        raise refuse(MemoryError, name, f"the result would take {nbytes} bytes, more than the limit of "
-                     f"{memory_limit()} bytes (tilecore.set_max_bytes)", source, reps)
-    return 0
-
-
-cdef tuple output_tuple(const tilecore_plan *plan):
-    return tuple([plan.output[k] for k in range(plan.ndim)])
-
-
-# ---------------------------------------------------------------- tile
+# ---------------------------------------------------------------- functions
 
 def tile(a, reps, out=None, *, threads=None):
     """Repeat a whole array along its axes, as `numpy.tile` does.
@@ -295,137 +226,34 @@ def tile(a, reps, out=None, *, threads=None):
 
     Source: NumPy 2, `numpy.tile`.
     """
-    cdef tilecore_plan plan
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef cnp.ndarray array, result
-    cdef int nreps, status, nthreads = 0
+    cdef Plan plan
+    cdef cnp.ndarray array
+    cdef int count = 0
     if PyArray_CheckExact(a):
         array = a
     else:
         array = as_plain_array(a)
         if array is None:
             return tile_other(a, reps, out, threads)
-    nreps = read_repeats(reps, repeats, "tile", array)
     if threads is not None:
-        nthreads = read_threads(threads)
-    # Only now, for reading `reps` may have run code that gave the array another shape.
-    status = plan_init(&plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
-                       cnp.PyArray_ITEMSIZE(array))
-    if status != PLAN_OK:
-        raise refuse(ValueError, "tile", plan_problem(&plan, status), array, reps)
-    if out is None:
-        if plan.nbytes > memory_limit():
-            check_size(plan.nbytes, "tile", array, reps)
-        result = new_array(plan.ndim, plan.output, array.descr)
-    else:
-        check_out(out, &plan, array, reps)
-        result = out
-    if plan.nbytes != 0:
-        if PyDataType_REFCHK(array.descr):
-            write_references(&plan, array, result, out is not None)
-        else:
-            write(&plan, array, cnp.PyArray_BYTES(result), nthreads, out is not None)
-    return result
-
-
-cdef int write(const tilecore_plan *plan, cnp.ndarray array, char *dst, int threads, bint warm) except -1:
-    """Plain bytes. With the GIL; a large copy releases it."""
-    cdef Nest nest
-    cdef const char *src = cnp.PyArray_BYTES(array)
-    cdef const Py_ssize_t *strides = NULL
-    cdef Mode mode = Mode(1, warm, False)
-    cdef int status
-    if not PyArray_IS_C_CONTIGUOUS(array):
-        strides = <Py_ssize_t *>cnp.PyArray_STRIDES(array)
-    plan_nest(plan, cnp.PyArray_NDIM(array), strides, &nest)
-    if plan.nbytes < TILECORE_NOGIL_BYTES:
-        execute(&nest, dst, src, plan.nbytes, mode)
-        return 0
-    if plan.nbytes >= TILECORE_THREAD_BYTES:
-        mode.threads = threads if threads > 0 else 1
-        mode.poll = True
-    with nogil:
-        status = execute(&nest, dst, src, plan.nbytes, mode)
-    return status
-
-
-# ---------------------------------------------------------------- the fallback path
-
-cdef int write_references(const tilecore_plan *plan, cnp.ndarray array, cnp.ndarray result,
-                          bint given) except -1:
-    """Items that hold references, with the GIL. `given`: the result is the caller's `out`."""
-    cdef Nest nest
-    cdef Mode mode = Mode(1, False, False)
-    cdef Py_ssize_t i
-    cdef cnp.ndarray fresh, source
-    cdef char *item
-    cdef int kind = cnp.PyArray_TYPE(array)
-    if given:
-        # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
-        fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
-        write_references(plan, array, fresh, False)
-        numpy.copyto(result, fresh)
-        return 0
-    if kind != cnp.NPY_OBJECT and kind != cnp.NPY_VOID:
-        write_assigned(plan, array, result)
-        return 0
-    source = cnp.PyArray_FROM_OF(array, NPY_ARRAY_CARRAY_RO)
-    plan_nest(plan, cnp.PyArray_NDIM(source), NULL, &nest)
-    # From the first new reference to the last copied pointer nothing can raise or run other code.
-    if kind == cnp.NPY_OBJECT:
-        for i in range(cnp.PyArray_SIZE(source)):
-            tilecore_add_references((<PyObject **>cnp.PyArray_DATA(source))[i], plan.copies)
-        execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, mode)
-    else:
-        execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, mode)
-        item = cnp.PyArray_BYTES(result)
-        for i in range(cnp.PyArray_SIZE(result)):
-            PyArray_Item_INCREF(item, array.descr)
-            item += plan.itemsize
-    return 0
-
-
-cdef write_assigned(const tilecore_plan *plan, cnp.ndarray array, cnp.ndarray result):
-    """Items that only their dtype can copy (StringDType): one assignment, no intermediate.
-
-    Every axis becomes two, repeats and extent; those of length 1 go, so that at most 63 are left.
-    """
-    cdef int k
-    shape, source = [], []
-    for k in range(plan.ndim):
-        if plan.repeats[k] > 1:
-            shape.append(plan.repeats[k])
-            source.append(1)
-        if plan.shape[k] > 1:
-            shape.append(plan.shape[k])
-            source.append(plan.shape[k])
-    numpy.copyto(result.reshape(shape), array.reshape(source))
-
-
-# ---------------------------------------------------------------- arrays of other types
-
-cdef bint is_masked(a):
-    """Whether `a` is a masked array; without importing numpy.ma, where nobody else has."""
-    ma = sys.modules.get("numpy.ma")
-    return ma is not None and isinstance(a, ma.MaskedArray)
+        count = read_threads(threads, "tile")
+    make_plan(&plan, array, reps, "tile")
+    return whole(&plan, array, out, count, "tile", reps)
 
 
 cdef tile_other(a, reps, out, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
-    cdef tilecore_plan plan
+    cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef int nreps, status, k
-    source = a if isinstance(a, numpy.ndarray) else None
+    cdef bint is_array = isinstance(a, numpy.ndarray)
+    source = a if is_array else None
     if out is not None:
         raise refuse(TypeError, "tile", f"out is for plain arrays, the input is a {type(a).__name__}",
                      source, reps)
-    nreps = read_repeats(reps, repeats, "tile", source)
-    read_threads(threads)
-    counts = tuple([repeats[k] for k in range(nreps)])
-    if source is not None:
-        status = plan_init(&plan, cnp.PyArray_NDIM(a), <Py_ssize_t *>cnp.PyArray_DIMS(a), nreps, repeats, cnp.PyArray_ITEMSIZE(a))
-        if status != PLAN_OK:
-            raise refuse(ValueError, "tile", plan_problem(&plan, status), source, reps)
+    read_threads(threads, "tile")
+    counts = as_tuple(repeats, read_repeats(reps, repeats, "tile", source))
+    if is_array:
+        make_plan(&plan, a, counts, "tile")
         check_size(plan.nbytes, "tile", source, reps)
     if is_masked(a) and type(a) is sys.modules["numpy.ma"].MaskedArray:
         ma = sys.modules["numpy.ma"]
@@ -437,7 +265,49 @@ cdef tile_other(a, reps, out, threads):
     return numpy.tile(a, counts)
 
 
-# ---------------------------------------------------------------- shapes
+def tile_region(a, reps, start, stop, out=None, *, threads=None):
+    """A part of a tiling, without ever making the rest.
+
+    >>> import numpy, tilecore
+    >>> x = numpy.arange(6).reshape(2, 3)                       # shape (2, 3)
+    >>> tilecore.tile_region(x, (10**9, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e18 elements
+    array([[5, 3, 4, 5, 3, 4],
+           [2, 0, 1, 2, 0, 1]])
+
+    ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``, at a cost in time and memory that
+    depends on the region alone.
+
+    Parameters
+    ----------
+    a : array_like
+        As in `tile`, but plain arrays only.
+    reps : int or iterable of int
+        As in `tile`.
+    start, stop : tuple of int
+        One entry for each axis of the result; ``0 <= start <= stop <= shape``.
+    out : numpy.ndarray, optional
+        Where to write; of shape ``stop - start``, otherwise as in `tile`.
+    threads : int, optional
+        As in `tile`.
+
+    Returns
+    -------
+    numpy.ndarray
+        `out` if given, else a new C-contiguous array of shape ``stop - start``, dtype as `a`.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `tile`; a ValueError also for bounds outside the result. The size limit counts the region.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+    cdef Plan plan
+    cdef cnp.ndarray array = plain(a, "tile_region", reps)
+    cdef int count = read_threads(threads, "tile_region")
+    make_plan(&plan, array, reps, "tile_region")
+    return part(&plan, array, start, stop, out, count, "tile_region", reps)
+
 
 def output_shape(shape, reps):
     """The shape of a tiling; nothing is allocated.
@@ -469,14 +339,133 @@ def output_shape(shape, reps):
 
     Source: NumPy 2, `numpy.tile`.
     """
-    cdef tilecore_plan plan
+    cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t sizes[MAX_RANK + 1]
-    cdef int ndim, nreps, status, k
+    cdef int ndim, nreps, status
     ndim = read_integers(shape, sizes, "extents", "output_shape", None, reps)
-    known = tuple([sizes[k] for k in range(ndim)])
+    known = as_tuple(sizes, ndim)
     nreps = read_integers(reps, repeats, "repeats", "output_shape", known, reps)
     status = plan_init(&plan, ndim, sizes, nreps, repeats, 1)
     if status != PLAN_OK:
         raise refuse(ValueError, "output_shape", plan_problem(&plan, status), known, reps)
-    return output_tuple(&plan)
+    return as_tuple(plan.output, plan.ndim)
+
+
+# ---------------------------------------------------------------- TilePlan
+
+cdef class TilePlan:
+    """TilePlan(shape, reps, dtype)
+    --
+
+    A tiling planned once, for loops over many arrays of one shape and dtype.
+
+    >>> import numpy, tilecore
+    >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
+    >>> plan.output_shape, plan.nbytes
+    ((4, 6), 96)
+    >>> plan(numpy.ones((2, 3), "float32")).shape
+    (4, 6)
+    >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
+    (2, 5)
+
+    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
+    a result larger than memory: its regions need not be.
+
+    Parameters
+    ----------
+    shape : int or iterable of int
+        Of the arrays to tile.
+    reps : int or iterable of int
+        As in `tile`.
+    dtype : dtype_like
+        Of the arrays to tile.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile`, for the shape and the reps.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+    cdef Plan plan
+    cdef Nest nest              # the loops for a C-contiguous array; unset where nothing is written
+    cdef int ndim               # of the input
+    cdef readonly tuple input_shape
+    cdef readonly tuple output_shape
+    cdef readonly tuple reps    # one for each axis of the result
+    cdef readonly cnp.dtype dtype
+    cdef bint plain_bytes
+
+    def __cinit__(self, shape, reps, dtype):
+        cdef Py_ssize_t sizes[MAX_RANK + 1]
+        cdef Py_ssize_t repeats[MAX_RANK + 1]
+        cdef int nreps, status
+        self.dtype = numpy.dtype(dtype)
+        self.ndim = read_integers(shape, sizes, "extents", "TilePlan", None, reps)
+        self.input_shape = as_tuple(sizes, self.ndim)
+        nreps = read_integers(reps, repeats, "repeats", "TilePlan", self.input_shape, reps)
+        status = plan_init(&self.plan, self.ndim, sizes, nreps, repeats, self.dtype.itemsize)
+        if status != PLAN_OK:
+            raise refuse(ValueError, "TilePlan", plan_problem(&self.plan, status), self.input_shape, reps)
+        self.output_shape = as_tuple(self.plan.output, self.plan.ndim)
+        self.reps = as_tuple(self.plan.repeats, self.plan.ndim)
+        self.plain_bytes = not PyDataType_REFCHK(self.dtype)
+        if self.plan.nbytes:
+            plan_nest(&self.plan, self.ndim, NULL, &self.nest)
+
+    @property
+    def nbytes(self):
+        """Bytes of the whole result."""
+        return self.plan.nbytes
+
+    def __call__(self, a, out=None, *, threads=None):
+        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+        cdef cnp.ndarray array, result
+        cdef int count = 0
+        if threads is not None:
+            count = read_threads(threads, "TilePlan")
+        array = self.checked(a)
+        if (out is not None or self.plan.nbytes >= TILECORE_NOGIL_BYTES or not self.plain_bytes
+                or not PyArray_IS_C_CONTIGUOUS(array)):
+            return whole(&self.plan, array, out, count, "TilePlan", self.reps)
+        check_size(self.plan.nbytes, "TilePlan", array, self.reps)
+        result = new_array(self.plan.ndim, self.plan.output, array.descr)
+        if self.plan.nbytes:
+            execute(&self.nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array), self.plan.nbytes,
+                    Mode(1, False, False))
+        return result
+
+    def region(self, a, start, stop, out=None, *, threads=None):
+        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
+        cdef int count = read_threads(threads, "TilePlan.region")
+        return part(&self.plan, self.checked(a), start, stop, out, count, "TilePlan.region", self.reps)
+
+    cdef cnp.ndarray checked(self, a):
+        cdef cnp.ndarray array = a if PyArray_CheckExact(a) else plain(a, "TilePlan", self.reps)
+        cdef bint fits = cnp.PyArray_NDIM(array) == self.ndim
+        cdef int k, padding = self.plan.ndim - self.ndim
+        if fits:
+            for k in range(self.ndim):
+                fits = fits and cnp.PyArray_DIM(array, k) == self.plan.shape[padding + k]
+        if not fits:
+            raise refuse(ValueError, "TilePlan", f"the plan is for shape {self.input_shape}, got "
+                         f"{(<object>array).shape}", array, self.reps)
+        if array.descr is not self.dtype and not PyArray_EquivTypes(array.descr, self.dtype):
+            raise refuse(TypeError, "TilePlan", f"the plan is for dtype {self.dtype}, got {array.dtype}",
+                         array, self.reps)
+        return array
+
+    def __repr__(self):
+        return f"TilePlan({self.input_shape}, {self.reps}, {str(self.dtype)!r})"
+
+    def __eq__(self, other):
+        if not isinstance(other, TilePlan):
+            return NotImplemented
+        return self.__reduce__() == other.__reduce__()
+
+    def __hash__(self):
+        return hash(self.__reduce__())
+
+    def __reduce__(self):
+        return TilePlan, (self.input_shape, self.reps, self.dtype)

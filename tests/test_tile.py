@@ -1,0 +1,457 @@
+"""tile and output_shape: right bytes for every input, the right error for every other."""
+
+import gc
+import sys
+import tracemalloc
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import tilecore
+
+DTYPES = [
+    "?", "u1", "<i2", ">i4", "f4", ">f8", "c16", "g", "G", "M8[ns]", "m8[s]", "S3", "S17", "U2",
+    "V5", "V33", [("a", "u1"), ("b", "f8")], np.dtype([("a", "u1"), ("b", "f8")], align=True),
+    ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4,
+]  # fmt: skip
+
+
+def same_bytes(got, want):
+    """Equal in shape, dtype and every byte: NaN payloads, -0.0 and padding included."""
+    assert type(got) is np.ndarray
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    assert got.tobytes() == want.tobytes()
+
+
+def random_array(shape, dtype, seed=0):
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape))
+    raw = np.random.default_rng(seed).integers(0, 256, size * dtype.itemsize, np.uint8)
+    return np.ndarray(shape, dtype, raw.tobytes())
+
+
+@st.composite
+def arrays(draw):
+    """Arrays of every kind of layout; the bytes are random."""
+    shape = tuple(draw(st.lists(st.integers(0, 7), max_size=5)))
+    if draw(st.booleans()) and shape:
+        shape = (*shape[:-1], draw(st.sampled_from([1, 3, 16, 40, 300])))
+    x = random_array(shape, draw(st.sampled_from(DTYPES)), draw(st.integers(0, 5)))
+    layout = draw(st.sampled_from(["C", "F", "steps", "transposed", "broadcast", "unaligned"]))
+    if layout == "F":
+        x = np.asfortranarray(x)
+    elif layout == "steps" and x.ndim:
+        x = x[tuple(slice(None, None, draw(st.sampled_from([1, 2, -1, -3]))) for _ in shape)]
+    elif layout == "transposed":
+        x = x.transpose(draw(st.permutations(range(x.ndim))))
+    elif layout == "broadcast":
+        x = np.broadcast_to(x, (draw(st.integers(0, 3)), *x.shape))
+    elif layout == "unaligned":
+        x = np.ndarray(x.shape, x.dtype, b"\0" + x.tobytes() + b"\0", offset=1)
+    return x
+
+
+REPS = st.lists(st.sampled_from([0, 1, 1, 2, 3, 7, 20]), max_size=6).map(tuple)
+
+
+def affordable(x, reps, limit=1 << 20):
+    return np.prod([float(n) for n in tilecore.output_shape(x.shape, reps)]) * x.itemsize <= limit
+
+
+@given(arrays(), REPS)
+@example(np.zeros((0, 3)), (2, 2))
+@example(np.zeros(()), ())
+@example(random_array((1, 1, 1), "f4"), (10, 100, 10))
+def test_every_byte(oracle, x, reps):
+    if not affordable(x, reps):
+        reps = tuple(min(r, 2) for r in reps)
+    want = oracle(x, reps)
+    got = tilecore.tile(x, reps)
+    same_bytes(got, want)
+    assert got.flags.c_contiguous and got.flags.writeable and got.base is None
+    assert not np.shares_memory(got, x)
+    out = np.empty(want.shape, want.dtype)
+    assert tilecore.tile(x, reps, out) is out
+    same_bytes(out, want)
+
+
+@pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 1000, 40000])
+@pytest.mark.parametrize("repeats", [2, 3, 7, 33])
+def test_rows_of_every_size(oracle, row, repeats):
+    """Each kernel, and every change from one to the next; many rows and a few."""
+    for rows in (1, 2, 5, 100):
+        x = random_array((rows, row), "u1", row)
+        if rows * row * repeats <= 1 << 21:
+            same_bytes(tilecore.tile(x, (1, repeats)), oracle(x, (1, repeats)))
+            same_bytes(tilecore.tile(x, (3, repeats)), oracle(x, (3, repeats)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "reps"),
+    [
+        ((3, 100_001), (5, 1)),  # a run longer than a block, fanned out, with an odd rest
+        ((100_001,), (7,)),
+        ((300, 1000), (3, 2)),
+        ((1, 50_000, 3), (1, 1, 5)),
+        ((40, 1, 1000, 2), (3, 2, 2, 2)),
+        ((7, 5, 3, 2), (13, 11, 17, 7)),
+    ],
+)
+def test_more_than_one_block(oracle, shape, reps):
+    x = random_array(shape, "<u2", 1)
+    same_bytes(tilecore.tile(x, reps), oracle(x, reps))
+    same_bytes(tilecore.tile(x[..., ::-1], reps), oracle(x[..., ::-1], reps))
+    same_bytes(tilecore.tile(x.T, reps), oracle(x.T, reps))
+
+
+def test_beyond_the_cache_into_warm_memory(oracle):
+    """Large enough for stores that bypass the cache, from every kind of block."""
+    for shape, reps in [((700, 3), (40, 600)), ((50_000,), (1030,)), ((3_000_001,), (17,))]:
+        x = random_array(shape, "u1", 2)
+        out = np.empty(tilecore.output_shape(shape, reps), "u1")
+        for threads in (1, 3):
+            out.fill(0)
+            same_bytes(tilecore.tile(x, reps, out, threads=threads), oracle(x, reps))
+
+
+@pytest.mark.parametrize(
+    ("a", "reps"),
+    [
+        (5, 3), (2.5, (2, 2)), ("abc", 2), ([1, 2], 2), ([[1], [2]], (2, 3)), ((), 4), ([], (2, 0)),
+        (True, 2), (b"xy", 3), (np.float32(1.5), (1, 2)), (range(3), 2), (10**30, 2),
+        (memoryview(b"abc"), 2),
+    ],
+)  # fmt: skip
+def test_what_is_not_an_array_is_made_one(a, reps):
+    want = np.tile(a, reps)
+    got = tilecore.tile(a, reps)
+    assert got.dtype == want.dtype and got.shape == want.shape and (got == want).all()
+
+
+@pytest.mark.parametrize(
+    "reps",
+    [
+        2, True, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), iter([2]),
+        {2: None}, range(2, 3), b"\2",
+    ],
+)  # fmt: skip
+def test_reps_of_every_kind(reps):
+    expected = 1 if reps is True else 2
+    assert tilecore.tile([1, 2], reps).shape == (2 * expected,)
+
+
+def test_narrow_integers_never_wrap():
+    assert tilecore.tile(np.arange(3), np.uint8(100)).shape == (300,)
+    assert tilecore.tile(np.zeros((0, 3)), np.array([100, 100], "u1")).shape == (0, 300)
+
+
+def test_an_empty_result_needs_nothing():
+    assert tilecore.tile(np.zeros((100, 100)), (200, 0)).shape == (20000, 0)
+    assert tilecore.tile(np.zeros((0, 5)), (2**40, 1)).shape == (0, 5)
+    assert tilecore.tile(np.zeros(3, "V0"), 4).shape == (12,)
+
+
+def test_numpys_own_tests_pass(monkeypatch):
+    from numpy.lib.tests import test_shape_base
+
+    monkeypatch.setattr(test_shape_base, "tile", tilecore.tile)
+    suite = test_shape_base.TestTile()
+    names = [name for name in dir(suite) if name.startswith("test_")]
+    assert names
+    for name in names:
+        getattr(suite, name)()
+
+
+class TestOtherTypes:
+    @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+    def test_matrix(self):
+        x = np.asmatrix([[1, 2]])
+        got = tilecore.tile(x, (2, 2))
+        assert type(got) is np.matrix
+        assert (got == np.tile(x, (2, 2))).all()
+
+    @pytest.mark.parametrize("mask", [np.ma.nomask, [[0, 1, 0], [1, 0, 0]]])
+    def test_masked(self, mask):
+        x = np.ma.MaskedArray([[1, 2, 3], [4, 5, 6]], mask=mask, fill_value=77)
+        got = tilecore.tile(x, (2, 1, 2))
+        want = np.tile(x, (2, 1, 2))
+        assert type(got) is np.ma.MaskedArray
+        assert (np.ma.getmaskarray(got) == np.ma.getmaskarray(want)).all()
+        assert (got.filled() == want.filled()).all()
+        assert got.fill_value == 77
+        assert not np.shares_memory(got.data, x.data)
+
+    def test_memmap_gives_a_plain_array(self, tmp_path, oracle):
+        x = np.memmap(tmp_path / "x", "i4", "w+", shape=(3, 4))
+        x[:] = np.arange(12).reshape(3, 4)
+        same_bytes(tilecore.tile(x, (2, 2)), oracle(np.asarray(x), (2, 2)))
+        out = np.memmap(tmp_path / "out", "i4", "w+", shape=(6, 8))
+        assert tilecore.tile(x, (2, 2), out) is out
+        assert (np.asarray(out) == oracle(np.asarray(x), (2, 2))).all()
+
+    def test_array_function_is_asked_after_our_checks(self):
+        asked = []
+
+        class Duck:
+            def __array_function__(self, function, types, args, kwargs):
+                asked.append((function, args[1]))
+                return "tiled"
+
+        assert tilecore.tile(Duck(), [2, np.int8(3)]) == "tiled"
+        assert asked == [(np.tile, (2, 3))]
+        with pytest.raises(ValueError, match="negative"):
+            tilecore.tile(Duck(), (1, -1))
+        with pytest.raises(TypeError, match="plain arrays"):
+            tilecore.tile(Duck(), 2, out=np.zeros(2))
+        assert len(asked) == 1
+
+    def test_other_subclasses_obey_the_limits(self):
+        with pytest.raises(ValueError, match="overflow"):
+            tilecore.tile(np.ma.zeros((2, 3)), (2**62, 2))
+        with pytest.raises(MemoryError, match="limit"):
+            tilecore.tile(np.ma.zeros((2, 3)), 2**50)
+
+
+class TestReferences:
+    """Objects, StringDType and structures of objects: values and reference counts."""
+
+    @pytest.mark.parametrize("layout", ["C", "reversed", "broadcast"])
+    def test_counts_are_exact(self, layout):
+        item = object()
+        before = sys.getrefcount(item)
+        x = np.array([[item, None], [item, 7]], object)
+        if layout == "reversed":
+            x = x[::-1, ::-1]
+        elif layout == "broadcast":
+            x = np.broadcast_to(x[0], (2, 2))
+        held = sys.getrefcount(item)
+        got = tilecore.tile(x, (3, 5))
+        same = sum(1 for element in x.ravel() if element is item)
+        assert sys.getrefcount(item) == held + same * 15
+        assert all(a is b for a, b in zip(got.ravel(), np.tile(x, (3, 5)).ravel(), strict=True))
+        del got
+        assert sys.getrefcount(item) == held
+        del x
+        gc.collect()
+        assert sys.getrefcount(item) == before
+
+    def test_structures(self):
+        item = object()
+        dtype = np.dtype([("n", "i4"), ("o", "O"), ("more", "O", (2,))])
+        x = np.zeros(2, dtype)
+        x[0] = (1, item, [item, None])
+        held = sys.getrefcount(item)
+        got = tilecore.tile(x, (2, 3))
+        assert sys.getrefcount(item) == held + 2 * 6
+        assert got.shape == (2, 6) and got[1, 4]["o"] is item and got[1, 4]["n"] == 1
+        del got
+        assert sys.getrefcount(item) == held
+
+    @pytest.mark.parametrize("reps", [3, (2, 3), (2, 1, 2), (1, 1), 0])
+    def test_stringdtype(self, reps):
+        dtype = np.dtypes.StringDType(na_object=None)
+        x = np.array([["a", None], ["long enough to live in the arena" * 3, ""]], dtype)
+        for source in (x, x[::-1], x.T):
+            got = tilecore.tile(source, reps)
+            want = np.tile(source, reps)
+            assert got.dtype == dtype and got.shape == want.shape
+            assert got.tolist() == want.tolist()
+        del x, source
+        assert got.tolist() == want.tolist()
+
+    def test_out_lets_go_of_what_it_held(self):
+        old, new = object(), object()
+        out = np.array([old] * 6, object)
+        before_old, before_new = sys.getrefcount(old), sys.getrefcount(new)
+        x = np.array([new, None, new], object)
+        assert tilecore.tile(x, 2, out) is out
+        assert sys.getrefcount(old) == before_old - 6
+        assert sys.getrefcount(new) == before_new + 2 + 4
+        assert out.tolist() == x.tolist() * 2
+
+    def test_empty(self):
+        assert tilecore.tile(np.empty((0, 2), object), (3, 3)).shape == (0, 6)
+
+    def test_null_pointers_are_none(self):
+        x = np.empty(2, [("o", "O")])
+        assert tilecore.tile(x, 2)["o"].tolist() == [None] * 4
+
+
+ROW = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("reps", "kind", "words"),
+    [
+        (-1, ValueError, "negative, got -1 for axis 1"),
+        ((1, -(10**30)), ValueError, "negative, got -1000000"),
+        (1.0, TypeError, "got float"),
+        ((2, 1.0), TypeError, "item 1 is of type float"),
+        (np.array([1.5]), TypeError, "item 0 is of type float64"),
+        ("ab", TypeError, "item 0 is of type str"),
+        (None, TypeError, "got NoneType"),
+        ([[1, 2]], ValueError, "one-dimensional, but item 0 is a list"),
+        (np.ones((1, 2), int), ValueError, "one-dimensional, but item 0 is a ndarray"),
+        (2**62, ValueError, "axis 1 overflows: 3 \\* 4611686018427387904"),
+        (2**63, ValueError, "axis 1 overflows: 9223372036854775808"),
+        (10**30, ValueError, "axis 1 overflows"),
+        ((2**32, 2**32), ValueError, "elements: its shape .* overflows at axis 1"),
+        ((2**30, 2**29), ValueError, "more than 9223372036854775807 bytes"),
+        ([1] * 65, ValueError, "more than 64 repeats"),
+        (2**45, MemoryError, "would take 844424930131968 bytes, more than the limit"),
+        ((-1, "a"), TypeError, "item 1 is of type str"),  # types before signs
+        ((-1, 2**63), ValueError, "negative"),  # signs before overflow
+        ((2**63, 2**62), ValueError, "axis 0 overflows"),
+    ],
+)  # fmt: skip
+def test_refused(reps, kind, words):
+    out = np.full((2, 3), 9.0, "f4")
+    for arguments in ((), (out,)) if kind is not MemoryError else ((),):
+        tracemalloc.start()
+        with pytest.raises(kind, match=words) as caught:
+            tilecore.tile(ROW, reps, *arguments)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert str(caught.value).startswith("tile: ")
+        assert "input shape (2, 3), dtype float32, repeats " in str(caught.value)
+        assert peak < 1 << 20
+    assert (out == 9).all()
+
+
+def test_an_endless_reps_is_refused():
+    import itertools
+
+    with pytest.raises(ValueError, match="more than 64 repeats"):
+        tilecore.tile([1], itertools.repeat(1))
+
+
+def test_len_is_not_trusted():
+    class Liar(list):
+        def __len__(self):
+            return 10**9
+
+    assert tilecore.tile([1, 2], Liar([3])).shape == (6,)
+
+
+def test_reps_that_change_the_array_while_they_are_read():
+    x = np.arange(6)
+
+    class Reshaper:
+        def __index__(self):
+            x.resize((2,), refcheck=False)
+            return 2
+
+    assert tilecore.tile(x, (Reshaper(), 1)).tolist() == [[0, 1], [0, 1]]
+
+
+def read_only():
+    out = np.zeros((4, 6), "f4")
+    out.flags.writeable = False
+    return out
+
+
+@pytest.mark.parametrize(
+    ("out", "kind", "words"),
+    [
+        ([0], TypeError, "out must be a NumPy array, got list"),
+        (np.ma.zeros((4, 6), "f4"), TypeError, "got MaskedArray"),
+        (np.zeros((4, 7), "f4"), ValueError, r"shape \(4, 6\), got \(4, 7\)"),
+        (np.zeros(24, "f4"), ValueError, r"shape \(4, 6\), got \(24,\)"),
+        (np.zeros((4, 6)), TypeError, "dtype float32, got float64"),
+        (np.zeros((4, 6), ">f4"), TypeError, "dtype float32, got >f4"),
+        (np.zeros((6, 4), "f4").T, ValueError, "C-contiguous"),
+        (read_only(), ValueError, "writeable"),
+    ],
+)
+def test_out_refused(out, kind, words):
+    before = np.array(out, copy=True).tobytes()
+    with pytest.raises(kind, match=words):
+        tilecore.tile(ROW, (2, 2), out)
+    assert np.array(out).tobytes() == before
+
+
+def test_out_that_overlaps():
+    memory = np.arange(48, dtype="f4")
+    out = memory[:24].reshape(4, 6)
+    for a in (memory[23:29].reshape(2, 3), memory[:48:8].reshape(2, 3), memory[29:17:-2].reshape(2, 3)):
+        with pytest.raises(ValueError, match="share memory"):
+            tilecore.tile(a, (2, 2), out)
+    assert (memory == np.arange(48)).all()
+    behind = memory[24:30].reshape(2, 3)
+    assert (tilecore.tile(behind, (2, 2), out)[:2, :3] == behind).all()
+
+
+@pytest.mark.parametrize(("threads", "kind"), [(0, ValueError), (-3, ValueError), (1.5, TypeError), ("2", TypeError)])
+def test_threads_refused(threads, kind):
+    with pytest.raises(kind, match="threads"):
+        tilecore.tile(ROW, 2, threads=threads)
+
+
+def test_peak_memory_is_the_result():
+    """No intermediate per axis, and no packed copy of a strided input."""
+    x = np.zeros((300, 400), "f4")
+    for source in (x, x.T, x[::-1, ::-1]):
+        tracemalloc.start()
+        got = tilecore.tile(source, (3, 4))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < got.nbytes + 10_000
+
+
+class TestOutputShape:
+    @given(st.lists(st.integers(0, 50), max_size=6), REPS)
+    def test_is_that_of_tile(self, shape, reps):
+        d = max(len(shape), len(reps))
+        padded = [1] * (d - len(shape)) + shape, [1] * (d - len(reps)) + list(reps)
+        want = tuple(n * r for n, r in zip(*padded, strict=True))
+        assert tilecore.output_shape(shape, reps) == want
+
+    def test_refused(self):
+        for shape, reps, kind in [
+            ((2, -1), 1, ValueError), ((2.0,), 1, TypeError), ((2**62,), 2, ValueError),
+            ((2**40, 2**40), 1, ValueError), ([1] * 65, 1, ValueError), (3, "x", TypeError),
+        ]:  # fmt: skip
+            with pytest.raises(kind, match="^output_shape: "):
+                tilecore.output_shape(shape, reps)
+        assert tilecore.output_shape(3, 2) == (6,)
+        assert tilecore.output_shape((2**40, 2**20), 1) == (2**40, 2**20)
+
+
+class TestMaxBytes:
+    def test_limit_is_exact(self):
+        before = tilecore.get_max_bytes()
+        try:
+            tilecore.set_max_bytes(48)
+            assert tilecore.tile(ROW, 2).nbytes == 48
+            with pytest.raises(MemoryError, match="96 bytes, more than the limit of 48 bytes"):
+                tilecore.tile(ROW, (2, 2))
+            assert tilecore.tile(ROW, (2, 2), np.empty((4, 6), "f4")).shape == (4, 6)
+            assert tilecore.tile(ROW, (2**40, 0)).shape == (2**41, 0)
+        finally:
+            tilecore.set_max_bytes(before)
+        assert tilecore.get_max_bytes() == before
+
+    @pytest.mark.parametrize(("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("1", TypeError)])
+    def test_refused(self, n, kind):
+        with pytest.raises(kind):
+            tilecore.set_max_bytes(n)
+
+    @pytest.mark.parametrize(
+        ("text", "want"), [("1000", "1000"), ("4K", "4096"), ("2g", str(2 << 30)), ("-1", "ValueError"), ("many", "ValueError")]
+    )
+    def test_environment(self, text, want, tmp_path):
+        import os
+        import subprocess
+
+        done = subprocess.run(
+            [sys.executable, "-c", "import tilecore; print(tilecore.get_max_bytes())"],
+            env={**os.environ, "TILECORE_MAX_BYTES": text}, cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        if want == "ValueError":
+            assert "ValueError: environment variable TILECORE_MAX_BYTES" in done.stderr
+        else:
+            assert done.stdout.strip() == want

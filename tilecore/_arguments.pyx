@@ -1,0 +1,215 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Reading and refusing what a caller hands in, before anything is allocated.
+
+The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
+"""
+
+import operator
+import reprlib
+import sys
+
+import numpy
+
+cimport numpy as cnp
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+
+from tilecore._memory cimport memory_limit
+from tilecore._plan cimport MAX_RANK, Plan
+
+cnp.import_array()
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
+    PyObject *PyTuple_GET_ITEM(object tuple, Py_ssize_t i) noexcept
+    Py_ssize_t PyTuple_GET_SIZE(object tuple) noexcept
+
+
+cdef extern from "numpy/arrayobject.h":
+    bint PyArray_CheckExact(object a) noexcept
+    bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
+    bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
+    bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
+
+
+# Shows what was given, but no more than a line of it, whatever it holds.
+brief = reprlib.Repr()
+brief.maxlist = brief.maxtuple = 16
+brief.maxlong = 40
+brief.maxother = 80
+
+
+cdef refuse(kind, name, what, source, reps):
+    """The one form of every error: who refuses, why, and what was asked for.
+
+    `source` is the input array, or its shape where that is all there is, or None.
+    """
+    asked = ""
+    if isinstance(source, numpy.ndarray):
+        asked = f"input shape {source.shape}, dtype {source.dtype}, "
+    elif source is not None:
+        asked = f"input shape {source}, "
+    return kind(f"{name}: {what}; {asked}repeats {brief.repr(reps)}")
+
+
+cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
+    """Fill `repeats` (room for MAX_RANK) and return how many. `source` as in refuse.
+
+    The usual kinds here; everything else, and every error, in read_integers.
+    """
+    cdef Py_ssize_t i, n = 1
+    cdef PyObject *item
+    cdef int overflow = 0
+    cdef bint usual
+    if type(reps) is tuple:
+        n = PyTuple_GET_SIZE(reps)
+        usual = n <= MAX_RANK
+        i = 0
+        while usual and i < n:
+            item = PyTuple_GET_ITEM(reps, i)
+            usual = PyLong_CheckExact(<object>item)
+            if usual:
+                repeats[i] = PyLong_AsLongLongAndOverflow(<object>item, &overflow)
+                usual = not overflow and repeats[i] >= 0
+            i += 1
+    else:
+        usual = PyLong_CheckExact(reps)
+        if usual:
+            repeats[0] = PyLong_AsLongLongAndOverflow(reps, &overflow)
+            usual = not overflow and repeats[0] >= 0
+    if usual:
+        return <int>n
+    return read_integers(reps, repeats, "repeats", name, source, reps)
+
+
+cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, reps) except -1:
+    """By operator.index, else by iteration: at most 65 items drawn, __len__ never asked."""
+    cdef list integers = []
+    cdef Py_ssize_t k, rank
+    try:
+        integers.append(operator.index(given))
+    except TypeError:
+        try:
+            items = iter(given)
+        except TypeError:
+            raise refuse(TypeError, name, f"{what} must be an integer or an iterable of integers, "
+                         f"got {type(given).__name__}", source, reps) from None
+        for item in items:
+            try:
+                integers.append(operator.index(item))
+            except TypeError:
+                if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
+                    raise refuse(ValueError, name, f"{what} must be an integer or one-dimensional, "
+                                 f"but item {len(integers)} is a {type(item).__name__}", source, reps) from None
+                raise refuse(TypeError, name, f"{what} must be integers, but item {len(integers)} is "
+                             f"of type {type(item).__name__}", source, reps) from None
+            if len(integers) > MAX_RANK:
+                raise refuse(ValueError, name, f"more than {MAX_RANK} {what}, NumPy's largest rank", source, reps)
+    # Axes are counted in the output, whose rank is the larger of the two.
+    rank = len(integers)
+    if source is not None:
+        rank = max(rank, len(source.shape if isinstance(source, numpy.ndarray) else source))
+    for k, value in enumerate(integers, rank - len(integers)):
+        if value < 0:
+            raise refuse(ValueError, name, f"{what} must not be negative, got {value} for axis {k}", source, reps)
+    for k, value in enumerate(integers):
+        if value > PY_SSIZE_T_MAX:
+            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {value} is "
+                         f"more than {PY_SSIZE_T_MAX}", source, reps)
+        values[k] = value
+    return <int>len(integers)
+
+
+cdef int read_threads(threads, str name) except -1:
+    """The count of threads asked for, or 0 for the default."""
+    if threads is None:
+        return 0
+    try:
+        count = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"{name}: threads must be an integer of at least 1 or None, got "
+                        f"{threads!r:.80} of type {type(threads).__name__}") from None
+    if count < 1:
+        raise ValueError(f"{name}: threads must be at least 1, got {count}")
+    return <int>min(count, 1 << 20)
+
+
+cdef cnp.ndarray as_plain_array(a):
+    """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
+    if isinstance(a, numpy.memmap):
+        return numpy.asarray(a)
+    if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
+        return None
+    return numpy.asarray(a)
+
+
+cdef int extents(cnp.ndarray a, size_t *low, size_t *high) noexcept:
+    """The addresses of the first byte of `a` and of the one behind its last; 0 where it has none."""
+    cdef size_t at = <size_t>cnp.PyArray_DATA(a)
+    cdef Py_ssize_t span
+    cdef int k
+    low[0] = high[0] = at
+    high[0] += cnp.PyArray_ITEMSIZE(a)
+    for k in range(cnp.PyArray_NDIM(a)):
+        if cnp.PyArray_DIM(a, k) == 0:
+            return 0
+        span = (cnp.PyArray_DIM(a, k) - 1) * cnp.PyArray_STRIDE(a, k)
+        if span < 0:
+            low[0] += span
+        else:
+            high[0] += span
+    return low[0] < high[0]
+
+
+cdef bint shares_bytes(cnp.ndarray a, cnp.ndarray b) except -1:
+    cdef size_t a_low, a_high, b_low, b_high
+    if not extents(a, &a_low, &a_high) or not extents(b, &b_low, &b_high):
+        return False
+    if a_high <= b_low or b_high <= a_low:
+        return False
+    try:
+        return numpy.shares_memory(a, b, max_work=100000)
+    except numpy.exceptions.TooHardError:
+        return True
+
+
+cdef int check_out(out, const Py_ssize_t *shape, int ndim, array, str name, reps) except -1:
+    """Refuse an `out` that is not exactly the result's place."""
+    cdef int k
+    cdef bint fits
+    if not isinstance(out, numpy.ndarray) or is_masked(out):
+        raise refuse(TypeError, name, f"out must be a NumPy array, got {type(out).__name__}", array, reps)
+    fits = cnp.PyArray_NDIM(out) == ndim
+    for k in range(ndim):
+        fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
+    if not fits:
+        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {out.shape}", array, reps)
+    if not PyArray_EquivTypes(out.dtype, array.dtype):
+        raise refuse(TypeError, name, f"out must have dtype {array.dtype}, got {out.dtype}", array, reps)
+    if not PyArray_IS_C_CONTIGUOUS(out):
+        raise refuse(ValueError, name, f"out must be C-contiguous, got strides {out.strides} for shape {out.shape}",
+                     array, reps)
+    if not PyArray_ISWRITEABLE(out):
+        raise refuse(ValueError, name, "out must be writeable, got a read-only array", array, reps)
+    if shares_bytes(array, out):
+        raise refuse(ValueError, name, "out must not share memory with the input", array, reps)
+    return 0
+
+
+cdef int check_size(Py_ssize_t nbytes, str name, source, reps) except -1:
+    if nbytes > memory_limit():
+        raise refuse(MemoryError, name, f"the result would take {nbytes} bytes, more than the limit of "
+                     f"{memory_limit()} bytes (tilecore.set_max_bytes)", source, reps)
+    return 0
+
+
+cdef tuple as_tuple(const Py_ssize_t *values, int n):
+    return tuple([values[k] for k in range(n)])
+
+
+cdef bint is_masked(a):
+    """Whether `a` is a masked array; without importing numpy.ma, where nobody else has."""
+    ma = sys.modules.get("numpy.ma")
+    return ma is not None and isinstance(a, ma.MaskedArray)

@@ -1,0 +1,75 @@
+"""What this process may use: memory and processors, the machine's or its control group's."""
+
+import os
+import re
+import sys
+
+
+def parse_bytes(text: str) -> int:
+    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T).
+
+    >>> parse_bytes("256M")
+    268435456
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if not match:
+        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {text!r}")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def physical_memory() -> int:
+    """Bytes of memory: the machine's, or the control group's where lower."""
+    limits = [sys.maxsize]
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        pass
+    for text in control_files("memory.max", "memory", "memory.limit_in_bytes"):
+        if text[0].isdigit():  # else "max"
+            limits.append(int(text[0]))
+    return min(limit for limit in limits if limit > 0)
+
+
+def available_cpus() -> int:
+    """Processors: those of the affinity mask, or as many as the control group's quota pays for."""
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux has it
+        count = os.cpu_count() or 1
+    quotas = [
+        (int(quota), int(period))
+        for quota, period in control_files("cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+        if quota.isdigit() and int(period) > 0  # else "max", or -1 in version 1
+    ]
+    return max(1, min([count, *(-(-quota // period) for quota, period in quotas)]))
+
+
+def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]]:
+    """The words in a control file, for this process' control group and every group above it.
+
+    Version 2 has one file with all the words, version 1 one file (`legacy`) for each of them.
+    """
+    found = []
+    for line in read_words("/proc/self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            root, names = "/sys/fs/cgroup", (unified,)
+        elif controller in controllers.split(","):
+            root, names = f"/sys/fs/cgroup/{controller}", legacy
+        else:
+            continue
+        groups = [part for part in path.split("/") if part]
+        for depth in range(len(groups) + 1):
+            folder = "/".join([root, *groups[:depth]])
+            words = [word for name in names for word in read_words(f"{folder}/{name}")]
+            if len(words) >= len(legacy):
+                found.append(words)
+    return found
+
+
+def read_words(path: str) -> list[str]:
+    try:
+        with open(path) as file:
+            return file.read().split()
+    except OSError:  # not Linux, or no such control group
+        return []

@@ -1,0 +1,102 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The fallback path: items that hold references, which a copy of bytes alone would not count.
+
+Objects and structures of objects are copied as bytes all the same, and their references counted;
+StringDType, whose items only it can copy, goes through one NumPy assignment.
+"""
+
+import numpy
+
+cimport numpy as cnp
+from cpython.object cimport PyObject
+
+from tilecore._execute cimport Mode, execute
+from tilecore._memory cimport new_array
+from tilecore._plan cimport Nest, Plan, plan_nest
+
+cnp.import_array()
+
+
+cdef extern from "numpy/arrayobject.h":
+    void PyArray_Item_INCREF(char *item, cnp.dtype dtype) noexcept
+    enum: NPY_ARRAY_CARRAY_RO
+
+
+cdef extern from *:
+    """
+    /* n references more to one object. Counting them one by one costs as much as the copies do.
+     * Py_SET_REFCNT leaves immortal objects alone. Where counts are kept elsewhere (free
+     * threading), are traced, or might reach the range that means immortal, one by one. */
+    static void tilecore_add_references(PyObject *object, Py_ssize_t n)
+    {
+        if (object == NULL) return; /* NumPy reads it as None */
+    #if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && SIZEOF_VOID_P >= 8
+        if (n < (1 << 28) && Py_REFCNT(object) < (1 << 28)) {
+            Py_SET_REFCNT(object, Py_REFCNT(object) + n);
+            return;
+        }
+    #endif
+        while (n-- > 0) Py_INCREF(object);
+    }
+    """
+    void tilecore_add_references(PyObject *object, Py_ssize_t n) noexcept
+
+
+cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result, bint given) except -1:
+    """Fill `result`, with the GIL. `given`: it is the caller's `out` and holds references already."""
+    cdef Nest nest
+    cdef Mode mode = Mode(1, False, False)
+    cdef Py_ssize_t i
+    cdef cnp.ndarray fresh, source
+    cdef char *item
+    cdef int kind = cnp.PyArray_TYPE(array)
+    if given:
+        # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
+        fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
+        write_references(plan, array, fresh, False)
+        numpy.copyto(result, fresh)
+        return 0
+    if kind != cnp.NPY_OBJECT and kind != cnp.NPY_VOID:
+        write_assigned(plan, array, result)
+        return 0
+    source = cnp.PyArray_FROM_OF(array, NPY_ARRAY_CARRAY_RO)
+    plan_nest(plan, cnp.PyArray_NDIM(source), NULL, &nest)
+    # From the first new reference to the last copied pointer nothing can raise or run other code.
+    if kind == cnp.NPY_OBJECT:
+        for i in range(cnp.PyArray_SIZE(source)):
+            tilecore_add_references((<PyObject **>cnp.PyArray_DATA(source))[i], plan.copies)
+        execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, mode)
+    else:
+        execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, mode)
+        item = cnp.PyArray_BYTES(result)
+        for i in range(cnp.PyArray_SIZE(result)):
+            PyArray_Item_INCREF(item, array.descr)
+            item += plan.itemsize
+    return 0
+
+
+cdef write_assigned(const Plan *plan, cnp.ndarray array, cnp.ndarray result):
+    """Items that only their dtype can copy (StringDType): one assignment, no intermediate.
+
+    Every axis becomes two, repeats and extent; those of length 1 go, so that at most 63 are left.
+    """
+    cdef int k
+    shape, source = [], []
+    for k in range(plan.ndim):
+        if plan.repeats[k] > 1:
+            shape.append(plan.repeats[k])
+            source.append(1)
+        if plan.shape[k] > 1:
+            shape.append(plan.shape[k])
+            source.append(plan.shape[k])
+    numpy.copyto(result.reshape(shape), array.reshape(source))
+
+
+cdef int write_references_region(const Plan *plan, cnp.ndarray array, cnp.ndarray result,
+                                 const Py_ssize_t *start, const Py_ssize_t *stop) except -1:
+    """Fill `result` with [start, stop) of the tiling, by NumPy's indexing."""
+    cdef int k
+    padded = numpy.reshape(array, [plan.shape[k] for k in range(plan.ndim)])
+    index = [numpy.arange(start[k], stop[k]) % plan.shape[k] for k in range(plan.ndim)]
+    numpy.copyto(result, padded[numpy.ix_(*index)] if index else padded)
+    return 0

@@ -1,0 +1,125 @@
+"""How many threads write one large result."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from operator import index
+
+from tilecore._limits import available_cpus
+
+MOST_BY_DEFAULT = 8  # memory bandwidth is used up before that
+
+# Chosen for the process; None until somebody has. One reference, so a reader in another thread
+# sees the old choice or the new one.
+_process: int | None = None
+_context: ContextVar[int | None] = ContextVar("tilecore_num_threads", default=None)
+_cpus: int | None = None
+
+
+def get_num_threads() -> int:
+    """How many threads at most write one result.
+
+    >>> import tilecore
+    >>> with tilecore.num_threads(2):
+    ...     tilecore.get_num_threads()
+    2
+
+    Returns
+    -------
+    int
+        What `num_threads` says in the current context; else what `set_num_threads` or the
+        environment variable ``TILECORE_NUM_THREADS`` said; else 1 in a child process of
+        multiprocessing; else the number of CPUs that this process may use (affinity mask and
+        control-group quota), at most 8.
+
+    Only results from about 1 MB on are written by more than one thread.
+    """
+    global _cpus
+    chosen = _context.get() or _process
+    if chosen:
+        return chosen
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        return 1  # its siblings have the other processors
+    if _cpus is None:
+        _cpus = min(available_cpus(), MOST_BY_DEFAULT)
+    return _cpus
+
+
+def set_num_threads(n: int) -> None:
+    """Let at most `n` threads write one result, in the whole process.
+
+    >>> import tilecore
+    >>> before = tilecore.get_num_threads()
+    >>> tilecore.set_num_threads(1)
+    >>> tilecore.get_num_threads()
+    1
+    >>> tilecore.set_num_threads(before)
+
+    Parameters
+    ----------
+    n : int
+        At least 1.
+
+    Raises
+    ------
+    TypeError
+        Where `n` is not an integer.
+    ValueError
+        Where `n` is less than 1.
+    """
+    global _process
+    _process = checked("set_num_threads", n)
+
+
+@contextmanager
+def num_threads(n: int) -> Iterator[None]:
+    """Let at most `n` threads write one result, within a ``with`` block.
+
+    >>> import numpy, tilecore
+    >>> with tilecore.num_threads(1):
+    ...     tilecore.tile(numpy.zeros((512, 512)), (2, 2)).shape     # from (512, 512)
+    (1024, 1024)
+
+    For the current context alone: other threads, and other asyncio tasks, are not affected.
+
+    Parameters
+    ----------
+    n : int
+        At least 1; TypeError or ValueError as in `set_num_threads`.
+    """
+    token = _context.set(checked("num_threads", n))
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def checked(name: str, n: int) -> int:
+    try:
+        count = index(n)
+    except TypeError:
+        raise TypeError(f"{name}: expected an integer, got {n!r:.80} of type {type(n).__name__}") from None
+    if count < 1:
+        raise ValueError(f"{name}: expected at least 1 thread, got {count}")
+    return count
+
+
+def _forget() -> None:
+    global _cpus
+    _cpus = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)  # a child may be given other processors
+
+if "TILECORE_NUM_THREADS" in os.environ:
+    try:
+        _process = checked("environment variable TILECORE_NUM_THREADS", int(os.environ["TILECORE_NUM_THREADS"]))
+    except ValueError:
+        raise ValueError(
+            "environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
+            f"got {os.environ['TILECORE_NUM_THREADS']!r}"
+        ) from None
