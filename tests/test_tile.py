@@ -69,7 +69,8 @@ def affordable(x, reps, limit=1 << 20):
 def test_every_byte(oracle, x, reps):
     if not affordable(x, reps):
         reps = tuple(min(r, 2) for r in reps)
-    want = oracle(x, reps)
+    # As raw bytes, for NumPy's own indexing leaves the padding of structures behind.
+    want = oracle(x.view(f"V{x.itemsize}"), reps).view(x.dtype)
     got = tilecore.tile(x, reps)
     same_bytes(got, want)
     assert got.flags.c_contiguous and got.flags.writeable and got.base is None

@@ -35,9 +35,13 @@ cdef extern from "numpy/arrayobject.h":
 
 
 # Shows what was given, but no more than a line of it, whatever it holds.
-brief = reprlib.Repr()
+class Brief(reprlib.Repr):
+    def repr_int(self, x, level):
+        return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
+
+
+brief = Brief()
 brief.maxlist = brief.maxtuple = 16
-brief.maxlong = 40
 brief.maxother = 80
 
 
@@ -113,10 +117,10 @@ cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, re
         rank = max(rank, len(source.shape if isinstance(source, numpy.ndarray) else source))
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            raise refuse(ValueError, name, f"{what} must not be negative, got {value} for axis {k}", source, reps)
+            raise refuse(ValueError, name, f"{what} must not be negative, got {brief.repr(value)} for axis {k}", source, reps)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
-            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {value} is "
+            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {brief.repr(value)} is "
                          f"more than {PY_SSIZE_T_MAX}", source, reps)
         values[k] = value
     return <int>len(integers)

@@ -270,7 +270,7 @@ def tile_region(a, reps, start, stop, out=None, *, threads=None):
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(6).reshape(2, 3)                       # shape (2, 3)
-    >>> tilecore.tile_region(x, (10**9, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e18 elements
+    >>> tilecore.tile_region(x, (10**8, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e17 elements
     array([[5, 3, 4, 5, 3, 4],
            [2, 0, 1, 2, 0, 1]])
 

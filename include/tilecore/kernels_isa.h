@@ -290,24 +290,50 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
 }
 
 #if TILECORE_SHUFFLES
-/* Writes whole periods of `vectors` stores; returns how many. The count of vectors is fixed per
- * call site where that keeps the masks in registers. */
-TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(expand_periods)(const tilecore_rows *self,
-                                                                          char *dst, const char *src,
-                                                                          ptrdiff_t periods,
-                                                                          const int vectors)
+/* Writes whole periods of `vectors` stores; with few of them, their masks stay in registers. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
+                                                                 ptrdiff_t periods, const int vectors)
 {
     const ptrdiff_t advance = self->period_rows * self->row;
-    ptrdiff_t i;
+    TILECORE_VECTOR mask[7];
+    ptrdiff_t low[7], high[7];
     int v;
-    for (i = 0; i < periods; i++, src += advance) {
-        for (v = 0; v < vectors; v++, dst += 32) {
+    for (v = 0; v < vectors; v++) {
+        mask[v] = TILECORE_LOAD(self->mask[v]);
+        low[v] = self->offset[v][0];
+        high[v] = self->offset[v][1];
+    }
+    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
+        for (v = 0; v < vectors; v++) {
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + low[v], src + high[v]);
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, mask[v]));
+        }
+    }
+}
+
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore_rows *self, char *dst, const char *src,
+                                                                  ptrdiff_t periods)
+{
+    const ptrdiff_t advance = self->period_rows * self->row;
+    const int vectors = self->vectors;
+    int v;
+    for (; periods > 0; periods--, src += advance) {
+        for (v = 0; v + 1 < vectors; v += 2, dst += 64) {
+            const uint16_t *const offset = self->offset[v];
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
+            const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + offset[2], src + offset[3]);
+            const TILECORE_VECTOR a = TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v]));
+            const TILECORE_VECTOR b = TILECORE_SHUFFLE(y, TILECORE_LOAD(self->mask[v + 1]));
+            TILECORE_STORE(dst, a);
+            TILECORE_STORE(dst + 32, b);
+        }
+        if (v < vectors) {
             const uint16_t *const offset = self->offset[v];
             const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
             TILECORE_STORE(dst, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v])));
+            dst += 32;
         }
     }
-    return periods;
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
@@ -327,9 +353,12 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
         char *const d = dst + done * span;
         const char *const s = src + done * row;
         switch (self->vectors) {
-        case 1: TILECORE_NAME(expand_periods)(self, d, s, periods, 1); break;
-        case 3: TILECORE_NAME(expand_periods)(self, d, s, periods, 3); break;
-        default: TILECORE_NAME(expand_periods)(self, d, s, periods, self->vectors);
+        case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
+        case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
+        case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
+        case 5: TILECORE_NAME(expand_few)(self, d, s, periods, 5); break;
+        case 7: TILECORE_NAME(expand_few)(self, d, s, periods, 7); break;
+        default: TILECORE_NAME(expand_many)(self, d, s, periods);
         }
     }
     done += periods * self->period_rows;

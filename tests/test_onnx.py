@@ -1,0 +1,298 @@
+"""ONNX Tile-1, Tile-6 and Tile-13: what is legal, what comes out, and what the errors say."""
+
+import numpy as np
+import pytest
+
+from tilecore import onnx
+
+COMMON = "? b h i l q B H I L Q e f d F D >f4 >i8 U3 O".split()
+
+
+def ones(dtype, shape=(2, 3)):
+    return np.full(shape, "a") if dtype in ("U3", "O") else np.ones(shape, dtype)
+
+
+@pytest.mark.parametrize("dtype", COMMON)
+@pytest.mark.parametrize("tile", [onnx.tile_6, onnx.tile_13])
+def test_element_types(tile, dtype, oracle):
+    x = ones(dtype).astype(dtype)
+    np.testing.assert_array_equal(tile(x, [2, 2]), oracle(x, (2, 2)), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["e", "f", "d", ">f2"])
+def test_element_types_of_tile_1(dtype, oracle):
+    x = np.arange(6).astype(dtype).reshape(2, 3)
+    np.testing.assert_array_equal(onnx.tile_1(x, 2, 1), oracle(x, (1, 2)), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["i", "l", "?", "F", "U3", "g"])
+def test_types_that_tile_1_lacks(dtype):
+    with pytest.raises(TypeError, match=r"^ONNX Tile-1: .*expected tensor\(float16\)"):
+        onnx.tile_1(ones(dtype), 1, 0)
+
+
+@pytest.mark.parametrize("dtype", ["S3", "V4", "g", "G", "M8[s]", "m8[s]", [("x", "f4")]], ids=str)
+def test_types_that_no_version_has(dtype):
+    x = np.zeros((2, 3), dtype)
+    with pytest.raises(TypeError, match=r"^ONNX Tile-13: .*tilecore.tile takes .*\(2, 3\)"):
+        onnx.tile_13(x, [1, 1])
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float4_e2m1fn", "int4", "uint4", "int2"])
+def test_small_types_are_in_no_version(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(TypeError, match=f"^ONNX Tile-13: .*{name}.*tilecore.tile takes"):
+        onnx.tile_13(np.zeros((2, 3), getattr(ml_dtypes, name)), [1, 1])
+
+
+def test_bfloat16_came_with_13():
+    x = np.ones((2, 3), pytest.importorskip("ml_dtypes").bfloat16)
+    assert onnx.tile_13(x, [2, 1]).shape == (4, 3)
+    with pytest.raises(TypeError, match=r"^ONNX Tile-6: element type bfloat16"):
+        onnx.tile_6(x, [2, 1])
+
+
+STRINGS = ["", "é", "a\0b", "longer than sixteen bytes"]
+
+
+@pytest.mark.parametrize("dtype", [object, "U30", np.dtypes.StringDType()], ids=str)
+def test_strings_keep_their_dtype(dtype):
+    x = np.array(STRINGS, dtype)
+    result = onnx.tile_13(x, [2])
+    assert result.dtype == x.dtype
+    assert result.tolist() == STRINGS * 2
+
+
+@pytest.mark.parametrize("item", [b"a", 1, None, np.bytes_(b"a")])
+def test_an_object_that_is_no_string(item):
+    with pytest.raises(TypeError, match="every item is a str"):
+        onnx.tile_13(np.array(["a", item], object), [2])
+
+
+def test_supported_types_are_the_schema():
+    defs = pytest.importorskip("onnx.defs")
+    for opset, since in [(1, 1), (5, 1), (6, 6), (12, 6), (13, 13), (28, 13)]:
+        constraints = defs.get_schema("Tile", since, "").type_constraints
+        (types,) = [c.allowed_type_strs for c in constraints if c.type_param_str == "T"]
+        assert sorted(onnx.supported_types(opset)) == sorted(types)
+
+
+@pytest.mark.parametrize(
+    "repeats",
+    [
+        [2, 0],
+        (2, 0),
+        [np.int64(2), np.uint8(0)],
+        [np.array(2), 0],
+        np.array([2, 0]),
+        np.array([2, 9, 0])[::2],
+        np.array([2, 0], ">i8"),
+        np.array([2, 0], np.longlong),
+    ],
+    ids=repr,
+)
+def test_repeats_that_are_int64(repeats):
+    assert onnx.tile(np.ones((2, 3)), repeats).shape == (4, 0)
+
+
+def test_no_axes_and_empty_repeats():
+    assert onnx.tile(np.float32(5), []).shape == ()
+    assert onnx.tile(5.0, np.array([], np.int64)).shape == ()
+
+
+@pytest.mark.parametrize(
+    "repeats, error, text",
+    [
+        ([1], ValueError, "repeats has length 1, expected the input's rank 2"),
+        ([1, 1, 1], ValueError, "repeats has length 3"),
+        ([], ValueError, "repeats has length 0"),
+        ([1] * 10**6, ValueError, "repeats has more than 64 entries"),
+        (np.ones(10**6, np.int64), ValueError, "repeats has more than 64 entries"),
+        ([[1, 1]], ValueError, "repeats, axis 0: a sequence"),
+        (np.ones((1, 2), np.int64), ValueError, "repeats has rank 2, expected 1"),
+        (np.array(2), ValueError, "repeats has rank 0, expected 1"),
+        (2, ValueError, "repeats has rank 0, expected 1"),
+        ([1, -1], ValueError, r".*\(1, -1\)"),
+        ([1, 2**62], ValueError, ""),
+        ([1, 2**63], ValueError, ""),
+        ([1, 10**30], ValueError, ""),
+        ([10**5000, 1], ValueError, ""),
+        ([1.0, 1], TypeError, "repeats, axis 0: a float, expected an integer"),
+        ([1, "1"], TypeError, "repeats, axis 1: a str"),
+        ([True, 1], TypeError, "repeats, axis 0: a bool"),
+        ([1, None], TypeError, "repeats, axis 1: a NoneType"),
+        ("11", TypeError, "repeats is a str"),
+        ({1, 2}, TypeError, "repeats is a set"),
+        (iter([1, 1]), TypeError, "repeats is a list_iterator"),
+        (np.array([1, 1], np.int32), TypeError, "repeats has dtype int32, expected int64"),
+        (np.array([1, 1], np.uint64), TypeError, "repeats has dtype uint64, expected int64"),
+        (np.array([]), TypeError, "repeats has dtype float64, expected int64"),
+        (np.ma.array([1, 1]), TypeError, "repeats is a masked array"),
+    ],
+    ids=lambda value: str(value)[:30] if isinstance(value, str) else None,
+)
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_repeats_that_are_not_legal(shape, repeats, error, text):
+    out = np.full((2, 3), 7.0)
+    with pytest.raises(error, match=f"^ONNX Tile-13: {text}") as raised:
+        onnx.tile_13(np.ones(shape), repeats, out)
+    assert raised.type is error
+    assert str(shape) in str(raised.value) or "masked" in str(raised.value)
+    assert len(str(raised.value)) < 400
+    assert (out == 7).all()
+
+
+def test_errors_of_the_core_carry_the_dialect():
+    for call in (onnx.tile_6, onnx.tile_13):
+        with pytest.raises(ValueError, match=r"^ONNX Tile-\d+: (?!tile:).*\(2, 3\)"):
+            call(np.ones((2, 3)), [1, 2], out=np.empty((2, 3)))
+        with pytest.raises(MemoryError, match=r"^ONNX Tile-\d+: (?!tile:).*\(2, 3\)") as raised:
+            call(np.ones((2, 3)), [2**40, 1])
+        assert raised.type is MemoryError
+
+
+def test_type_comes_before_rank_and_sign():
+    with pytest.raises(TypeError):
+        onnx.tile(np.ones((2, 3)), [-1, 1.5, 1])
+    with pytest.raises(TypeError):
+        onnx.tile(np.ones((2, 3), "S1"), [-1])
+    with pytest.raises(ValueError, match="length"):
+        onnx.tile(np.ones((2, 3)), [-1])
+
+
+def test_input_is_a_plain_tensor(tmp_path):
+    mapped = np.memmap(tmp_path / "x", np.float32, "w+", shape=(2, 3))
+    for x in (mapped, np.ones((2, 3)).view(np.matrix), [[1, 2, 3], [4, 5, 6]]):
+        result = onnx.tile(x, [2, 1])
+        assert type(result) is np.ndarray
+        assert result.shape == (4, 3)
+    with pytest.raises(TypeError, match="^ONNX Tile-13: input is a masked array.*tilecore.tile"):
+        onnx.tile(np.ma.array([1, 2]), [2])
+    with pytest.raises(ValueError, match="^ONNX Tile-13: input cannot be read"):
+        onnx.tile([[1], [2, 3]], [2])
+    with pytest.raises(TypeError, match="^ONNX Tile-13: "):
+        onnx.tile(None, [])
+
+
+@pytest.mark.parametrize("tiles", [2, 2.0, [2], np.float16(2), np.array([[2]], np.uint8), [2.0]])
+@pytest.mark.parametrize("axis", [1, -1, 1.0, np.array([-1], np.int32), np.array([1], np.float32)])
+def test_tiles_and_axis_of_tile_1(tiles, axis, oracle):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(onnx.tile_1(x, tiles, axis), oracle(x, (1, 2)), strict=True)
+    assert onnx.infer_shape_1((2, 3), tiles, axis) == (2, 6)
+
+
+@pytest.mark.parametrize(
+    "tiles, axis, error",
+    [
+        (2.5, 0, TypeError),
+        (np.nan, 0, TypeError),
+        (2, np.inf, TypeError),
+        (2, 0.5, TypeError),
+        (True, 0, TypeError),
+        ("2", 0, TypeError),
+        (2j, 0, TypeError),
+        (None, 0, TypeError),
+        ([], 0, ValueError),
+        ([1, 2], 0, ValueError),
+        (2, [0, 1], ValueError),
+        (2, 2, ValueError),
+        (2, -3, ValueError),
+        (2, 2**70, ValueError),
+        (2, 1e30, ValueError),
+        (-1, 0, ValueError),
+        (2**62, 1, ValueError),
+        ([10**30], 1, ValueError),
+        (1e30, 1, ValueError),
+    ],
+)
+def test_what_tile_1_refuses(tiles, axis, error):
+    with pytest.raises(error, match="^ONNX Tile-1: "):
+        onnx.tile_1(np.ones((2, 3)), tiles, axis)
+    if tiles is not None:
+        with pytest.raises(error, match="^ONNX Tile-1: "):
+            onnx.infer_shape_1((2, 3), tiles, axis)
+
+
+def test_tile_1_needs_an_axis():
+    with pytest.raises(ValueError, match="^ONNX Tile-1: axis 0, and a 0-D input has no axis"):
+        onnx.tile_1(np.float32(1), 1, 0)
+    with pytest.raises(ValueError, match="^ONNX Tile-1: axis 0, and a 0-D input has no axis"):
+        onnx.infer_shape_1(())
+
+
+def test_for_opset():
+    expected = [onnx.tile_1] * 5 + [onnx.tile_6] * 7 + [onnx.tile_13] * 88
+    assert [onnx.for_opset(opset) for opset in range(1, 101)] == expected
+    assert onnx.for_opset(np.int64(13)) is onnx.tile
+    for opset, error in [(0, ValueError), (-1, ValueError), (13.0, TypeError), ("13", TypeError)]:
+        with pytest.raises(error, match="^ONNX Tile: opset"):
+            onnx.for_opset(opset)
+        with pytest.raises(error, match="^ONNX Tile: opset"):
+            onnx.supported_types(opset)
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, repeats_shape, expected",
+    [
+        (("N", 3), [1, 2], None, ("N", 6)),
+        (("N", 3), np.array([2, 2]), [2], (None, 6)),
+        ((2, None, 4), [1, 0, 3], None, (2, 0, 12)),
+        ((2, 1, 0), [None, "R", None], None, (None, "R", 0)),
+        ((2, 3), None, None, (None, None)),
+        ((2, 3), None, [2], (None, None)),
+        ((2, 0), None, ["K"], (None, 0)),
+        (None, [1, 2], None, None),
+        (None, None, [5], None),
+        ((), [], None, ()),
+    ],
+)
+def test_infer_shape(shape, repeats, repeats_shape, expected):
+    for opset in (6, 13, 28):
+        answer = onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape, opset=opset)
+        assert answer == expected
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, repeats_shape, error",
+    [
+        ((2, 3), [1], None, ValueError),
+        ((2, 3), None, [3], ValueError),
+        ((2, 3), None, [], ValueError),
+        (None, None, [2, 1], ValueError),
+        (None, [1, -1], None, ValueError),
+        ((2, "N"), [2**62, 1], None, ValueError),
+        (("N", "N"), [2**63, 1], None, ValueError),
+        ((-1, 3), [1, 1], None, ValueError),
+        ((2, 3), np.array([1, 1], np.int32), None, TypeError),
+        ((2, 3), np.array([[1, 1]]), None, ValueError),
+        ((2, 3), [[1, 1]], None, ValueError),
+        ((2, 3), [1.0, 1], None, TypeError),
+        ((2.0, 3), [1, 1], None, TypeError),
+        (((1, 2), 3), [1, 1], None, ValueError),  # ONNX has no intervals
+    ],
+)
+def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
+    with pytest.raises(error, match="^ONNX Tile-13: "):
+        onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape)
+
+
+def test_infer_shape_of_an_opset_that_means_tile_1():
+    with pytest.raises(ValueError, match="infer_shape_1"):
+        onnx.infer_shape((2, 3), [1, 1], opset=5)
+
+
+@pytest.mark.parametrize(
+    "shape, tiles, axis, expected",
+    [
+        (("N", 3), 2, -1, ("N", 6)),
+        (("N", 3), None, 1, ("N", None)),
+        (("N", 3), 1, None, ("N", 3)),
+        (("N", 3, 0), 2, None, (None, None, 0)),
+        ((3,), 2, None, (6,)),
+        ((3, 4), 0, 0, (0, 4)),
+        (None, 2, 1, None),
+    ],
+)
+def test_infer_shape_1(shape, tiles, axis, expected):
+    assert onnx.infer_shape_1(shape, tiles, axis) == expected

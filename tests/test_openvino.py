@@ -1,0 +1,124 @@
+"""OpenVINO Tile-1: broadcast both ways, and negative repeats clamped."""
+
+import numpy as np
+import pytest
+
+from tilecore import openvino
+
+
+@pytest.mark.parametrize(
+    "shape, repeats",
+    [
+        ((2, 3), [2, 2, 2]),
+        ((4, 2, 3), [2, 2]),
+        ((2, 3), []),
+        ((), []),
+        ((), [2, 3]),
+        ((0, 3), [2, 2]),
+        ((2, 3), [0, 2]),
+    ],
+)
+def test_the_shorter_gets_ones_in_front(shape, repeats, oracle):
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    expected = oracle(x, tuple(repeats))
+    np.testing.assert_array_equal(openvino.tile_1(x, repeats), expected, strict=True)
+    np.testing.assert_array_equal(
+        openvino.tile(x, np.array(repeats, np.int32)), expected, strict=True
+    )
+
+
+@pytest.mark.parametrize("code", [*"bhilqBHILQ", ">i4", ">u8"])
+def test_every_integer_type_of_repeats(code):
+    assert openvino.tile(np.ones((2, 3)), np.array([2, 1], code)).shape == (4, 3)
+
+
+@pytest.mark.parametrize("repeats", [[-1, 2], np.array([-128, 2], np.int8), [-(2**63), 2]], ids=str)
+def test_negative_repeats_are_clamped(repeats):
+    assert openvino.tile(np.ones((2, 3)), repeats).shape == (0, 6)
+    assert openvino.infer_shape((2, 3), repeats) == (0, 6)
+
+
+@pytest.mark.parametrize("dtype", ["?", "S3", "V4", "O", "M8[s]", "g", [("x", "f4")]], ids=str)
+def test_every_type_of_data(dtype):
+    x = np.zeros((2, 3), dtype)
+    result = openvino.tile(x, [2])
+    assert (result.shape, result.dtype) == ((2, 6), x.dtype)
+
+
+@pytest.mark.parametrize(
+    "repeats, error",
+    [
+        (np.array([2**63], np.uint64), ValueError),
+        (np.array([2**64 - 1], np.uint64), ValueError),
+        ([2**62], ValueError),
+        ([-(2**63) - 1], ValueError),
+        ([10**30], ValueError),
+        ([1] * 65, ValueError),
+        ([[1]], ValueError),
+        (np.ones((1, 1), int), ValueError),
+        (np.array(1), ValueError),
+        (1, ValueError),
+        ([1.0], TypeError),
+        ([False], TypeError),
+        (np.array([1.0]), TypeError),
+        (np.array([True]), TypeError),
+        (np.array([1], object), TypeError),
+        ("1", TypeError),
+        (None, TypeError),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_repeats_that_are_not_legal(repeats, error):
+    with pytest.raises(error, match=r"^OpenVINO Tile-1: .*\(2, 3\)"):
+        openvino.tile(np.ones((2, 3), np.uint8), repeats)
+    if repeats is not None:
+        with pytest.raises(error, match="^OpenVINO Tile-1: "):
+            openvino.infer_shape((2, 3), repeats)
+
+
+def test_masked_arrays_have_no_place_here():
+    with pytest.raises(TypeError, match="^OpenVINO Tile-1: data is a masked array"):
+        openvino.tile(np.ma.array([1, 2]), [2])
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, repeats_shape, expected",
+    [
+        ((2, 3, 4), [5, 1, 2, 3], None, (5, 2, 6, 12)),
+        (((1, 5), (2, None), "N"), [3, 2, 1], None, ((3, 15), (4, None), "N")),
+        (((1, 5), (0, 4)), [0, 2**62], None, (0, None)),
+        (((1, 5),), [2**62], None, ((2**62, None),)),
+        ((3, (2, 4)), [(1, 2), (0, 3)], None, ((3, 6), (0, 12))),
+        ((3, 4), [(-5, 2), (-3, -1)], None, ((0, 6), 0)),
+        ((1, "N"), ["R", "R"], None, ("R", None)),
+        (("N",), ["R", 2, 1], None, ("R", 2, "N")),
+        ((2, 3), [None, 2, None], None, (None, 4, None)),
+        ((2, 3), None, [4], (None, None, None, None)),
+        ((2, 3, 4), None, [1], (None, None, None)),
+        ((2, 3), None, None, None),
+        ((2, 3), None, [None], None),
+        ((2, 3), None, [(1, 4)], None),
+        (None, [1, 2], None, None),
+        (((2, 2), (0, None)), [], None, (2, None)),
+    ],
+)
+def test_infer_shape(shape, repeats, repeats_shape, expected):
+    assert openvino.infer_shape(shape, repeats, repeats_shape=repeats_shape) == expected
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, repeats_shape, error",
+    [
+        (None, None, [], ValueError),
+        (None, None, [1, 2], ValueError),
+        ((2, 3), [1, 2], [3], ValueError),
+        ((2, 3), [2**62, 1], None, ValueError),
+        (None, [2**63], None, ValueError),
+        (((3, 2), 3), [1], None, ValueError),
+        ((-1, 3), [1], None, ValueError),
+        ((2, True), [1], None, TypeError),
+    ],
+)
+def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
+    with pytest.raises(error, match="^OpenVINO Tile-1: "):
+        openvino.infer_shape(shape, repeats, repeats_shape=repeats_shape)

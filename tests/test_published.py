@@ -1,0 +1,107 @@
+"""Cases that other systems publish in their own tests and documents, each with its source."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilecore import directml, onnx, openvino, tile
+
+CASES = Path(__file__).parent / "cases"
+
+ERRORS = {
+    "axis_out_of_range": ValueError,
+    "contradiction": ValueError,
+    "negative_repeats": ValueError,
+    "not_integral": TypeError,
+    "overflow": ValueError,
+    "rank_limit": ValueError,
+    "repeats_dtype": TypeError,
+    "repeats_length_mismatch": ValueError,
+    "repeats_not_1d": ValueError,
+    "repeats_range": ValueError,
+    "unsupported_dtype": TypeError,
+    "zero_repeat": ValueError,
+}
+
+
+def load(name):
+    return [pytest.param(case, id=case["id"]) for case in json.loads((CASES / name).read_text())]
+
+
+def tensor(case):
+    shape, dtype, values = case["input_shape"], case["input_dtype"], case["input_values"]
+    if values == "arange":
+        values = np.arange(np.prod(shape, dtype=int))
+    if dtype == "string":
+        return np.array([str(value) for value in values], object).reshape(shape)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        dtype = getattr(pytest.importorskip("ml_dtypes"), dtype)
+    return np.asarray(values).astype(dtype).reshape(shape)
+
+
+def repeats(case):
+    value = case["repeats"]
+    return np.array(value, case["repeats_dtype"]) if "repeats_dtype" in case else value
+
+
+def run(case, x):
+    dialect = case["dialect"]
+    if dialect == "onnx-1":
+        dtype = case.get("param_dtype", "int64")
+        return onnx.tile_1(x, np.array([case["tiles"]], dtype), np.array([case["axis"]], dtype))
+    if dialect == "directml":
+        return directml.tile(x, repeats(case), feature_level=case.get("feature_level", "4_1"))
+    dialects = {
+        "numpy": tile,
+        "onnx-6": onnx.tile_6,
+        "onnx-13": onnx.tile_13,
+        "openvino": openvino.tile_1,
+    }
+    return dialects[dialect](x, repeats(case))
+
+
+def as_numpy_reps(case, rank):
+    """What `numpy.tile` must be given for the same answer: clamped, and Tile-1's axis spelt out."""
+    if "tiles" in case:
+        reps = [1] * rank
+        reps[case["axis"]] = case["tiles"]
+        return reps
+    return np.maximum(case["repeats"], 0).astype(int).tolist()
+
+
+@pytest.mark.parametrize("case", load("published_cases.json"))
+def test_tile(case):
+    x, expect = tensor(case), case["expect"]
+    if "error" in expect:
+        with pytest.raises(ERRORS[expect["error"]]):
+            run(case, x)
+        return
+    result = run(case, x)
+    expected = expect["values"]
+    expected = np.tile(x, as_numpy_reps(case, x.ndim)) if expected == "np.tile" else expected
+    expected = np.asarray(expected, x.dtype).reshape(expect["shape"])
+    np.testing.assert_array_equal(result, expected, strict=True)
+    assert not np.shares_memory(result, x)
+
+
+def dims(shape):
+    """JSON has no tuples: an interval is a list there."""
+    if shape is None:
+        return None
+    return tuple(tuple(dim) if isinstance(dim, list) else dim for dim in shape)
+
+
+@pytest.mark.parametrize("case", load("published_infer_cases.json"))
+def test_infer_shape(case):
+    infer = {"onnx-13": onnx.infer_shape, "openvino": openvino.infer_shape}[case["dialect"]]
+    arguments = (dims(case["input_shape"]), repeats(case))
+    if "error" in case["expect"]:
+        with pytest.raises(ERRORS[case["expect"]["error"]]):
+            infer(*arguments, repeats_shape=dims(case.get("repeats_shape")))
+    else:
+        expected = dims(case["expect"]["shape"])
+        assert infer(*arguments, repeats_shape=dims(case.get("repeats_shape"))) == expected

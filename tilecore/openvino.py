@@ -1,0 +1,136 @@
+"""OpenVINO Tile-1, the one version in every opset (docs.openvino.ai, operation specifications,
+movement, Tile-1).
+
+`output[i] = data[i mod data.shape]`, where the shorter of the data's shape and `repeats` gets 1s in
+front, and a negative repeat counts as 0.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy import ndarray
+from numpy.typing import ArrayLike, NDArray
+
+from tilecore._dims import Dim, Shape, as_repeats_dims, as_shape, bounds, canonical, tile_dims
+from tilecore._tensors import INT64_MIN, as_repeats, as_tensor, error, renamed
+from tilecore._tile import tile as tile_array
+
+__all__ = ["infer_shape", "tile", "tile_1"]
+
+_NAME = "OpenVINO Tile-1"
+
+
+def tile_1(
+    data: ArrayLike,
+    repeats: ArrayLike,
+    out: NDArray[Any] | None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Any]:
+    """Tile the data as OpenVINO Tile-1 does.
+
+    >>> import numpy as np
+    >>> from tilecore import openvino
+    >>> openvino.tile_1(np.array([[1, 2, 3]]), [2, 1, 2])       # (1, 3) -> (2, 1, 6)
+    array([[[1, 2, 3, 1, 2, 3]],
+    <BLANKLINE>
+           [[1, 2, 3, 1, 2, 3]]])
+    >>> openvino.tile_1(np.ones((2, 3)), [-1]).shape
+    (2, 0)
+
+    Parameters
+    ----------
+    data : tensor of any shape and type
+    repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
+        How often each axis is repeated, the last entry for the last axis.
+    out : array of the result's shape and the data's dtype, optional
+        Where to write.
+    threads : int, optional
+        How many threads may write.
+
+    Returns
+    -------
+    array of rank `max(data.ndim, len(repeats))` and the data's dtype
+
+    Raises
+    ------
+    TypeError
+        Repeats that are not integers; bool counts as none.
+    ValueError
+        Repeats that are not 1-D, or too large for int64: a uint64 is never read as negative.
+    MemoryError
+        A result above `tilecore.get_max_bytes()`.
+
+    Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
+    """
+    tensor = data if type(data) is ndarray else as_tensor(_NAME, data, "data")
+    counts = as_repeats(_NAME, repeats, tensor)
+    if counts and min(counts) < 0:
+        if min(counts) < INT64_MIN:
+            what = f"repeats entry {counts.index(min(counts))} overflows int64"
+            raise error(ValueError, _NAME, what, tensor.shape, tensor.dtype, repeats=repeats)
+        counts = tuple(max(count, 0) for count in counts)
+    try:
+        return tile_array(tensor, counts, out, threads=threads)
+    except (TypeError, ValueError, MemoryError) as reason:
+        raise renamed(reason, _NAME) from None
+
+
+tile = tile_1
+
+
+def infer_shape(
+    data_shape: Sequence[Dim] | None,
+    repeats: Sequence[Dim] | NDArray[Any] | None = None,
+    *,
+    repeats_shape: Sequence[Dim] | None = None,
+) -> Shape:
+    """The output shape of Tile-1, as far as it is known before there is data.
+
+    >>> infer_shape((4, 2, 3), [2, 2])
+    (4, 4, 6)
+    >>> infer_shape(((1, 5), (2, None), "N"), [3, 2, 1])
+    ((3, 15), (4, None), 'N')
+
+    Parameters
+    ----------
+    data_shape : tuple of dimensions, or None
+        A dimension is an int, None where it is unknown, a str, a symbol, or (low, high), with None
+        for an open end. None is a shape of unknown rank.
+    repeats : sequence of dimensions or 1-D integer array, or None
+        What is known of the repeats.
+    repeats_shape : tuple of one dimension, or None
+        What is known of the shape of the repeats tensor, where its entries are not.
+
+    Returns
+    -------
+    tuple of dimensions, or None where the rank of the data or the length of repeats is unknown
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile_1` would raise on all data of this shape. A range whose every size overflows gives
+        None instead, as in OpenVINO.
+
+    Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
+    """
+    shape = as_shape(_NAME, data_shape, name="data shape", intervals=True)
+    length, entries = as_repeats_dims(
+        _NAME, shape, repeats, repeats_shape, intervals=True, low=INT64_MIN
+    )
+    if shape is None or not isinstance(length, int):
+        return None
+    rank = max(len(shape), length)
+    # Entries of which nothing is known leave the whole shape open, padding included, as upstream.
+    counts: tuple[Dim, ...] = (None,) * rank
+    if entries is not None:
+        counts = (1,) * (rank - length) + tuple(_clamped(entry) for entry in entries)
+    dims = (1,) * (rank - len(shape)) + shape
+    return tile_dims(_NAME, dims, counts, repeats=repeats)
+
+
+def _clamped(repeat: Dim) -> Dim:
+    if repeat is None or isinstance(repeat, str):
+        return repeat
+    low, high = bounds(repeat)
+    return canonical(max(low, 0), None if high is None else max(high, 0))
