@@ -1,0 +1,125 @@
+/* Every kernel of every instruction set that this processor has, on rows of 1 to 300 bytes, with a
+ * page that may not be touched directly before or directly behind source and destination. Prints
+ * how many cases ran, and each that was wrong; a forbidden access ends the program.
+ */
+#define _DEFAULT_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <tilecore/kernels.h>
+
+#define ROOM ((ptrdiff_t)1 << 18)
+
+static long cases, wrong;
+static char *source, *target; /* ROOM bytes each, between two forbidden pages */
+
+static char *guarded(void)
+{
+    const ptrdiff_t page = sysconf(_SC_PAGESIZE);
+    char *memory = (char *)mmap(NULL, (size_t)(ROOM + 2 * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + page, (size_t)ROOM, PROT_READ | PROT_WRITE)) {
+        perror("mmap");
+        _exit(2);
+    }
+    return memory + page;
+}
+
+/* Where n bytes begin that touch the forbidden page before them, or the one behind. */
+static char *place(char *memory, ptrdiff_t n, int behind) { return behind ? memory + ROOM - n : memory; }
+
+static void check(const char *kernels, const char *what, const char *dst, const char *src, ptrdiff_t rows,
+                  ptrdiff_t repeats, ptrdiff_t row, ptrdiff_t src_pitch, ptrdiff_t dst_pitch)
+{
+    ptrdiff_t i, j, k;
+    cases++;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < repeats; j++)
+            for (k = 0; k < row; k++)
+                if (dst[i * dst_pitch + j * row + k] != src[i * src_pitch + k]) {
+                    wrong++;
+                    printf("%s %s: row %td, repeats %td, rows %td: at row %td, repeat %td, byte %td\n", kernels,
+                           what, row, repeats, rows, i, j, k);
+                    return;
+                }
+}
+
+static void check_rows(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    const ptrdiff_t span = row * repeats;
+    int behind, apart;
+    for (behind = 0; behind < 2; behind++) {
+        for (apart = 0; apart < 3; apart++) {
+            /* Rows together; apart in the source and the destination; the source back to front. */
+            const ptrdiff_t gap = apart == 1 ? 5 : 0, step = row + gap, dst_pitch = span + gap;
+            const ptrdiff_t n_src = rows * step - gap, n_dst = rows * dst_pitch - gap;
+            const char *src;
+            char *dst;
+            tilecore_rows prepared;
+            ptrdiff_t i;
+            if (n_src > ROOM || n_dst > ROOM) continue;
+            src = place(source, n_src, behind) + (apart == 2 ? (rows - 1) * step : 0);
+            dst = place(target, n_dst, behind);
+            memset(dst, 0x55, (size_t)n_dst);
+            tilecore_prepare_rows(&prepared, kernels, row, repeats, apart == 2 ? -step : step, dst_pitch, rows);
+            prepared.write(&prepared, dst, src, rows, repeats);
+            check(kernels->name, "rows", dst, src, rows, repeats, row, apart == 2 ? -step : step, dst_pitch);
+            for (i = 1; i < rows && gap; i++)
+                if (dst[i * dst_pitch - 1] != 0x55) {
+                    wrong++;
+                    printf("%s rows: row %td, repeats %td: wrote between rows\n", kernels->name, row, repeats);
+                    break;
+                }
+        }
+    }
+}
+
+int main(void)
+{
+    static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64}, rows[] = {1, 2, 3, 5, 40, 700};
+    static const int sets[] = {TILECORE_ISA_SCALAR, TILECORE_ISA_SSSE3, TILECORE_ISA_AVX2, TILECORE_ISA_ARM64};
+    const int best = tilecore_detect_isa();
+    size_t s, j, k;
+    ptrdiff_t i;
+    source = guarded();
+    target = guarded();
+    for (i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
+    for (s = 0; s < sizeof sets / sizeof *sets; s++) {
+        const tilecore_kernels *kernels = tilecore_choose_kernels(sets[s]);
+        if (sets[s] > best || (s > 0 && kernels == tilecore_choose_kernels(TILECORE_ISA_SCALAR))) continue;
+        for (i = 1; i <= 300; i++) {
+            int behind;
+            for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
+                for (k = 0; k < sizeof rows / sizeof *rows; k++) check_rows(kernels, i, repeats[j], rows[k]);
+            for (behind = 0; behind < 2; behind++) {
+                static const ptrdiff_t counts[] = {1, 2, 3, 50, 200};
+                char *dst = place(target, i, behind);
+                const char *src = place(source, i, behind);
+                memset(dst, 0x55, (size_t)i);
+                kernels->copy(dst, src, i);
+                check(kernels->name, "copy", dst, src, 1, 1, i, i, i);
+                memset(dst, 0x55, (size_t)i);
+                kernels->stream(dst, src, i);
+                kernels->stream_end();
+                check(kernels->name, "stream", dst, src, 1, 1, i, i, i);
+                for (j = 0; j < sizeof counts / sizeof *counts; j++) {
+                    dst = place(target, i * counts[j], behind);
+                    memcpy(dst, src, (size_t)i);
+                    kernels->replicate(dst, i, counts[j]);
+                    check(kernels->name, "replicate", dst, src, 1, counts[j], i, i, i * counts[j]);
+                }
+            }
+        }
+        for (i = 1; i < 9000; i += 13) { /* longer than the unrolled loops, at every alignment */
+            char *dst = place(target, i, (int)(i & 1));
+            kernels->stream(dst, place(source, i, 1), i);
+            kernels->stream_end();
+            check(kernels->name, "stream", dst, place(source, i, 1), 1, 1, i, i, i);
+            kernels->copy(dst, place(source, i, 0), i);
+            check(kernels->name, "copy", dst, place(source, i, 0), 1, 1, i, i, i);
+        }
+        printf("%s\n", kernels->name);
+    }
+    printf("%ld cases, %ld wrong\n", cases, wrong);
+    return wrong != 0;
+}

@@ -1,0 +1,193 @@
+"""Regions, threads and plans: the same bytes as the whole, however it is cut."""
+
+import copy
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import tilecore
+
+
+@st.composite
+def regions(draw):
+    """An array, repeats, and a region of the tiling."""
+    shape = tuple(draw(st.lists(st.integers(1, 6), max_size=4)))
+    if draw(st.booleans()):
+        shape = (*shape, draw(st.sampled_from([1, 3, 17, 100])))
+    reps = tuple(draw(st.lists(st.integers(0, 5), max_size=5)))
+    x = np.arange(np.prod(shape)).reshape(shape).astype(draw(st.sampled_from(["u1", "f4", "c16", "S3", "O"])))
+    if draw(st.booleans()):
+        x = x.T[::-1] if x.ndim else x
+    output = tilecore.output_shape(x.shape, reps)
+    start = tuple(draw(st.integers(0, n)) for n in output)
+    stop = tuple(draw(st.integers(lo, n)) for lo, n in zip(start, output, strict=True))
+    return x, reps, start, stop
+
+
+class TestRegion:
+    @settings(max_examples=300)
+    @given(regions())
+    @example((np.zeros(()), (), (), ()))
+    def test_is_a_slice_of_the_whole(self, oracle, case):
+        x, reps, start, stop = case
+        want = oracle(x, reps)[(*map(slice, start, stop), ...)]  # an array, 0-D too
+        got = tilecore.tile_region(x, reps, start, stop)
+        assert got.dtype == x.dtype and got.shape == want.shape and got.flags.c_contiguous
+        assert got.tolist() == want.tolist()
+        plan = tilecore.TilePlan(x.shape, reps, x.dtype)
+        out = np.empty(want.shape, want.dtype)
+        assert plan.region(x, start, stop, out) is out
+        assert out.tolist() == want.tolist()
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_large_and_warm(self, oracle, threads):
+        x = np.arange(5 * 70_001, dtype="u4").reshape(5, 70_001)
+        start, stop = (3, 60_000), (17, 70_001 * 3 + 11)
+        want = oracle(x, (4, 5))[3:17, 60_000 : 70_001 * 3 + 11]
+        out = np.zeros(want.shape, "u4")
+        tilecore.tile_region(x, (4, 5), start, stop, out, threads=threads)
+        assert (out == want).all()
+
+    def test_cost_is_the_regions_alone(self):
+        x = np.arange(2**20, dtype="u1")
+        begin = time.perf_counter()
+        for at in range(2**60, 2**60 + 200):
+            got = tilecore.tile_region(x, 2**41, (at,), (at + 100,))
+            assert (got == np.arange(at % 2**20, at % 2**20 + 100).astype("u1")).all()
+        assert time.perf_counter() - begin < 1  # seconds: making all of it would take years
+
+    @pytest.mark.parametrize(
+        ("start", "stop", "kind", "words"),
+        [
+            ((0,), (1, 1), ValueError, "start must have 2 entries"),
+            ((0, 0), (1, 1, 1), ValueError, "stop must have 2 entries"),
+            ((0, 0), (4, 7), ValueError, "stop <= 6 on axis 1, got start 0, stop 7"),
+            ((2, 0), (1, 6), ValueError, "axis 0, got start 2, stop 1"),
+            ((-1, 0), (1, 6), ValueError, "start must not be negative"),
+            ((0, 0.5), (1, 6), TypeError, "start must be integers"),
+            (None, (1, 6), TypeError, "start must be an integer or"),
+            ((0, 0), (2**70, 6), ValueError, "axis 0 overflows"),
+        ],
+    )
+    def test_bounds_refused(self, start, stop, kind, words):
+        with pytest.raises(kind, match=words):
+            tilecore.tile_region(np.zeros((2, 3)), (2, 2), start, stop)
+
+    def test_size_limit_counts_the_region(self):
+        x = np.zeros((2, 3))
+        assert tilecore.tile_region(x, (2**28, 2**28), (0, 0), (2, 2)).shape == (2, 2)
+        with pytest.raises(MemoryError, match="limit"):
+            tilecore.tile_region(x, (2**28, 2**28), (0, 0), (2**28, 2**20))
+
+    def test_other_types_are_refused(self):
+        with pytest.raises(TypeError, match="plain array, got MaskedArray"):
+            tilecore.tile_region(np.ma.zeros(3), 2, (0,), (1,))
+
+
+class TestPlan:
+    def test_attributes(self):
+        plan = tilecore.TilePlan((2, 3), (4, 1, 2), ">f4")
+        assert plan.input_shape == (2, 3)
+        assert plan.output_shape == (4, 2, 6)
+        assert plan.reps == (4, 1, 2)
+        assert plan.dtype == np.dtype(">f4")
+        assert plan.nbytes == 4 * 2 * 6 * 4
+        for name in ("input_shape", "output_shape", "reps", "dtype", "nbytes", "other"):
+            with pytest.raises(AttributeError):
+                setattr(plan, name, None)
+
+    def test_equality_and_hash(self):
+        plan = tilecore.TilePlan((2, 3), 2, "f4")
+        assert plan == tilecore.TilePlan([2, 3], (1, 2), np.float32)
+        assert hash(plan) == hash(tilecore.TilePlan([2, 3], (1, 2), np.float32))
+        assert plan != tilecore.TilePlan((2, 3), 3, "f4")
+        assert plan != tilecore.TilePlan((2, 3), 2, "i4")
+        assert plan != "plan"
+        assert "TilePlan((2, 3), (1, 2), 'float32')" == repr(plan)
+
+    def test_survives_pickling_and_copying(self):
+        plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
+        for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+            assert again == plan and again.dtype.names == ("a", "b")
+
+    @pytest.mark.parametrize("dtype", ["u1", "f8", "S5", "O", np.dtypes.StringDType()])
+    @pytest.mark.parametrize(("shape", "reps"), [((2, 3), (2, 2)), ((), 3), ((4,), ()), ((0, 2), 2), ((3, 500), (9, 7))])
+    def test_tiles(self, oracle, dtype, shape, reps):
+        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        plan = tilecore.TilePlan(shape, reps, dtype)
+        for source in (x, np.array(x, order="F")):
+            want = oracle(source, reps)
+            assert plan(source).tolist() == want.tolist()
+            out = np.empty(want.shape, want.dtype)
+            assert plan(source, out) is out
+            assert out.tolist() == want.tolist()
+
+    def test_refuses_other_arrays(self):
+        plan = tilecore.TilePlan((2, 3), 2, "f4")
+        for shape in ((3, 2), (6,), (1, 2, 3), ()):
+            with pytest.raises(ValueError, match=r"for shape \(2, 3\), got"):
+                plan(np.zeros(shape, "f4"))
+        with pytest.raises(TypeError, match="for dtype float32, got float64"):
+            plan(np.zeros((2, 3)))
+        with pytest.raises(TypeError, match="plain array"):
+            plan(np.ma.zeros((2, 3), "f4"))
+        with pytest.raises(ValueError, match="threads"):
+            plan(np.zeros((2, 3), "f4"), threads=0)
+        with pytest.raises(ValueError, match="share memory"):
+            out = np.zeros((2, 6), "f4")
+            plan(out[:, :3], out)
+
+    def test_refuses_what_tile_refuses(self):
+        for shape, reps, kind in [((2,), -1, ValueError), ((2,), 1.5, TypeError), ((2**40,), 2**30, ValueError)]:
+            with pytest.raises(kind, match="TilePlan: "):
+                tilecore.TilePlan(shape, reps, "f4")
+
+    def test_may_be_larger_than_memory(self):
+        plan = tilecore.TilePlan((2**20,), 2**35, "u1")
+        x = np.arange(2**20, dtype="u1")
+        with pytest.raises(MemoryError, match="limit"):
+            plan(x)
+        at = 2**54 + 12345
+        assert (plan.region(x, (at,), (at + 9,)) == x[12345 : 12345 + 9]).all()
+
+    def test_from_many_threads(self, oracle):
+        plan = tilecore.TilePlan((50, 7), (20, 3), "u2")
+        inputs = [np.full((50, 7), k, "u2") for k in range(16)]
+        with ThreadPoolExecutor(16) as pool:
+            for x, got in zip(inputs * 20, pool.map(plan, inputs * 20), strict=True):
+                assert (got == oracle(x, (20, 3))).all()
+
+
+class TestThreads:
+    @pytest.mark.parametrize("threads", [1, 2, 3, 7, 300])
+    @pytest.mark.parametrize(
+        ("shape", "reps"), [((300, 3), (1, 2000)), ((1_300_001,), (3,)), ((64, 64), (40, 30)), ((11, 1, 13), (9, 7, 301))]
+    )
+    def test_every_share_is_written(self, oracle, shape, reps, threads):
+        x = np.random.default_rng(0).integers(0, 255, shape, "u1").astype("u4")
+        out = np.zeros(tilecore.output_shape(shape, reps), "u4")
+        assert (tilecore.tile(x, reps, out, threads=threads) == oracle(x, reps)).all()
+        assert (tilecore.tile(x, reps, threads=threads) == out).all()
+
+    def test_no_thread_is_left(self):
+        before = threading.active_count()
+        with open("/proc/self/status") as file:
+            os_threads = next(line for line in file if line.startswith("Threads:"))
+        for _ in range(20):
+            tilecore.tile(np.zeros(100_000), 20, threads=4)
+        with open("/proc/self/status") as file:
+            assert next(line for line in file if line.startswith("Threads:")) == os_threads
+        assert threading.active_count() == before
+
+    def test_callers_in_many_threads(self, oracle):
+        x = np.random.default_rng(1).integers(0, 255, (999, 3), "u1")
+        want = oracle(x, (20, 50))
+        with ThreadPoolExecutor(8) as pool:
+            for got in pool.map(lambda _: tilecore.tile(x, (20, 50), threads=3), range(40)):
+                assert (got == want).all()
