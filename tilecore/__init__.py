@@ -10,15 +10,16 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
 from tilecore import directml, onnx, openvino
+from tilecore._config import get_include, show_config
 from tilecore._memory import get_max_bytes, set_max_bytes
 from tilecore._threads import get_num_threads, num_threads, set_num_threads
 from tilecore._tile import TilePlan, output_shape, tile, tile_region
-
-__version__ = "0.1.0"
+from tilecore._version import __version__
 
 __all__ = [
     "TilePlan",
     "directml",
+    "get_include",
     "get_max_bytes",
     "get_num_threads",
     "num_threads",
@@ -27,6 +28,7 @@ __all__ = [
     "output_shape",
     "set_max_bytes",
     "set_num_threads",
+    "show_config",
     "tile",
     "tile_region",
 ]

@@ -179,22 +179,24 @@ cdef bint shares_bytes(cnp.ndarray a, cnp.ndarray b) except -1:
         return True
 
 
-cdef int check_out(out, const Py_ssize_t *shape, int ndim, array, str name, reps) except -1:
-    """Refuse an `out` that is not exactly the result's place."""
+cdef int check_out(given, const Py_ssize_t *shape, int ndim, cnp.ndarray array, str name, reps) except -1:
+    """Refuse a `given` out that is not exactly the result's place."""
     cdef int k
     cdef bint fits
-    if not isinstance(out, numpy.ndarray) or is_masked(out):
-        raise refuse(TypeError, name, f"out must be a NumPy array, got {type(out).__name__}", array, reps)
+    cdef cnp.ndarray out
+    if not PyArray_CheckExact(given) and (not isinstance(given, numpy.ndarray) or is_masked(given)):
+        raise refuse(TypeError, name, f"out must be a NumPy array, got {type(given).__name__}", array, reps)
+    out = given
     fits = cnp.PyArray_NDIM(out) == ndim
     for k in range(ndim):
         fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
     if not fits:
-        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {out.shape}", array, reps)
-    if not PyArray_EquivTypes(out.dtype, array.dtype):
+        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {given.shape}", array, reps)
+    if out.descr is not array.descr and not PyArray_EquivTypes(out.descr, array.descr):
         raise refuse(TypeError, name, f"out must have dtype {array.dtype}, got {out.dtype}", array, reps)
     if not PyArray_IS_C_CONTIGUOUS(out):
-        raise refuse(ValueError, name, f"out must be C-contiguous, got strides {out.strides} for shape {out.shape}",
-                     array, reps)
+        raise refuse(ValueError, name, f"out must be C-contiguous, got strides {given.strides} for shape "
+                     f"{given.shape}", array, reps)
     if not PyArray_ISWRITEABLE(out):
         raise refuse(ValueError, name, "out must be writeable, got a read-only array", array, reps)
     if shares_bytes(array, out):

@@ -51,6 +51,20 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals()
 
 
+cdef extern from *:
+    """
+    #if defined(__clang__)
+    #define TILECORE_COMPILER "clang " __clang_version__
+    #elif defined(__GNUC__)
+    #define TILECORE_COMPILER "gcc " __VERSION__
+    #else
+    #define TILECORE_COMPILER "MSVC"
+    #endif
+    """
+    const char *TILECORE_COMPILER
+    int CYTHON_HEX_VERSION
+
+
 cdef extern from "tilecore/threads.h" nogil:
     enum: TILECORE_MAX_THREADS
     void tilecore_parallel(void (*task)(void *job, int index, int count) noexcept nogil,
@@ -283,6 +297,9 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
     # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
     # is filled at once: no stores round the cache, and no visits to many places in turn.
     divide(&blocks, nest, dst, src, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
+    if blocks.loops == 0:
+        fill(&blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
+        return 0
     if not mode.poll or nbytes < TILECORE_INTERRUPT_BYTES:
         write_parallel(&blocks, 0, blocks.total, threads)
         return 0
@@ -370,9 +387,15 @@ cdef Py_ssize_t last_cache_bytes():
     return size if size > 0 else TILECORE_LAST_CACHE_BYTES
 
 
-def kernels_name():
-    """The instruction set in use: 'avx2', 'ssse3', 'arm64' or 'scalar'."""
-    return kernels.name.decode()
+def instruction_sets():
+    """By name: the one that the processor has, and the one whose kernels are used."""
+    return {"found": tilecore_choose_kernels(tilecore_detect_isa()).name.decode(), "used": kernels.name.decode()}
+
+
+def build():
+    """What this module was compiled with."""
+    cython = ".".join([str(CYTHON_HEX_VERSION >> shift & 0xFF) for shift in (24, 16, 8)])
+    return {"compiler": TILECORE_COMPILER.decode(), "cython": cython}
 
 
 kernels = tilecore_choose_kernels(

@@ -17,7 +17,7 @@
  *     row <= 32               pattern   as many copies as fit 32 bytes in one register, stored
  *                                       at steps of whole rows, each store overlapping the last
  *     row <= 128              hold      the row in two to four registers, stored per repeat
- *     longer                  long      one copy per repeat
+ *     longer, or few          longer    one copy per repeat
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind
  * itself) and `stream` (copy that bypasses the cache, for outputs far larger than it).
@@ -33,6 +33,7 @@
 #include "config.h"
 
 enum {
+    TILECORE_FEW = 8,           /* written rows up to which a copy each is quickest */
     TILECORE_EXPAND_ROW = 16,   /* a shuffle takes from 16 source bytes */
     TILECORE_EXPAND_SPAN = 64,  /* row*repeats up to which expand beats pattern */
     TILECORE_EXPAND_MIN = 1024, /* output bytes from which its tables pay */
@@ -164,6 +165,10 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
     self->kernels = kernels;
     if (repeats == 1) {
         self->write = kernels->gather;
+        return;
+    }
+    if (rows * repeats <= TILECORE_FEW) { /* not worth preparing for */
+        self->write = kernels->longer;
         return;
     }
     if (row > TILECORE_PATTERN_ROW) {

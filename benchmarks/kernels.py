@@ -1,0 +1,259 @@
+"""Bytes per cycle of each kernel of each instruction set, and what each brings over the next simpler.
+
+    python benchmarks/kernels.py [--full]
+
+Compiles kernels.c with the system's C compiler, feeds it points, and prints Markdown tables.
+"""
+
+import argparse
+import csv
+import subprocess
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import machine
+
+HERE = Path(__file__).parent
+BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
+SETS = ("scalar", "ssse3", "avx2", "arm64")
+
+# Every kernel, and what would serve its rows if it did not exist.
+SIMPLER = {
+    "gather": "longer",
+    "expand": "pattern",
+    "pattern": "longer",
+    "hold": "longer",
+    "longer": "memcpy",
+    "replicate": "longer",
+    "stream": "longer",
+}
+
+
+class Point(NamedTuple):
+    row: int
+    repeats: int
+    rows: int
+    pitch: int
+    threads: int = 1
+
+
+def points(full: bool) -> dict[str, list[Point]]:
+    """The rows that each kernel is timed on."""
+
+    def dense(repeats_of: dict[int, tuple[int, ...]], nbytes: int) -> list[Point]:
+        return [
+            Point(row, repeats, max(1, nbytes // (row * repeats)), row)
+            for row, counts in repeats_of.items()
+            for repeats in counts
+        ]
+
+    # Row bytes: repeats.
+    expand = {1: (2, 3, 16, 64), 2: (3, 32), 3: (2, 5, 21), 4: (2, 5, 16), 5: (3, 12), 7: (2, 9)}
+    expand |= {8: (2, 8), 12: (2, 5), 13: (3,), 16: (2, 4)}
+    pattern = {1: (100,), 2: (40,), 3: (100,), 4: (64,), 8: (33,), 12: (16,), 13: (7,), 16: (16,)}
+    pattern |= {17: (2,), 24: (3, 16), 31: (3,), 32: (2, 16)}
+    hold = {33: (4,), 40: (3,), 48: (8,), 63: (2,), 64: (2, 16), 65: (4,), 80: (4,), 96: (2, 16)}
+    hold |= {100: (4,), 127: (3,), 128: (4,)}
+    longer = {130: (4,), 200: (4,), 256: (4,), 400: (4,), 1000: (4,), 4096: (4,)}
+    by_size = {"expand": expand, "pattern": pattern, "hold": hold, "longer": longer}
+    chosen = {kernel: dense(rows, BLOCK) for kernel, rows in by_size.items()}
+    if full:
+        for kernel, rows in by_size.items():
+            chosen[kernel] += dense(rows, 4 * 2**20)
+    chosen["gather"] = [
+        Point(row, 1, BLOCK // row, 2 * row) for row in (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
+    ]
+    chosen["replicate"] = [
+        Point(row, 8 * BLOCK // row, 1, row) for row in (24, 96, 192, 400, 1000, 4096, 16384)
+    ]
+    # One hot block to many places, far more than a cache holds.
+    chosen["stream"] = [
+        Point(BLOCK, mib * 2**20 // BLOCK, 1, BLOCK, threads)
+        for mib in ((64, 256) if full else (64,))
+        for threads in (1, 2)
+    ]
+    return chosen
+
+
+class Timing(NamedTuple):
+    """One kernel of one instruction set at one point; `ns` holds a time for each round."""
+
+    nbytes: int
+    chosen: bool
+    ns: list[float]
+    ghz: float
+
+    @property
+    def bytes_per_ns(self) -> float:
+        return self.nbytes / median(self.ns)
+
+    @property
+    def bytes_per_cycle(self) -> float:
+        return self.bytes_per_ns / self.ghz
+
+    def gain_over(self, other: "Timing") -> float:
+        """How many times as fast: the median over rounds, in each of which both were timed."""
+        return median(b / a for a, b in zip(self.ns, other.ns, strict=True))
+
+
+Timings = dict[tuple[str, str], Timing]  # by instruction set (or "libc") and kernel
+
+
+def run(wanted: list[Point]) -> dict[Point, Timings]:
+    """Compile and time."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder, "kernels"))
+        source, include = str(HERE / "kernels.c"), f"-I{HERE.parent / 'include'}"
+        subprocess.run(
+            [machine.COMPILER, "-O3", "-pthread", include, source, "-o", program], check=True
+        )
+        lines = "".join(",".join(map(str, point)) + "\n" for point in wanted)
+        done = subprocess.run([program], input=lines, stdout=subprocess.PIPE, text=True, check=True)
+    times: dict[Point, dict[tuple[str, str], list[dict[str, str]]]] = {}
+    for line in csv.DictReader(done.stdout.splitlines()):
+        point = Point(*(int(line[name]) for name in Point._fields))
+        times.setdefault(point, {}).setdefault((line["set"], line["kernel"]), []).append(line)
+    found = {}
+    for point, by_kernel in times.items():
+        # The clock is the same for all; its median forgets moments when the core was taken away.
+        ghz = median(float(line["ghz"]) for lines in by_kernel.values() for line in lines)
+        found[point] = {
+            key: Timing(
+                int(lines[0]["bytes"]),
+                lines[0]["chosen"] == "1",
+                [float(line["ns"]) for line in lines],
+                ghz,
+            )
+            for key, lines in by_kernel.items()
+        }
+    return found
+
+
+def simpler(kernel: str, isa: str) -> tuple[str, str]:
+    other = SIMPLER[kernel]
+    return ("libc" if other == "memcpy" else isa, other)
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def report_kernel(kernel: str, wanted: list[Point], found: dict[Point, Timings]) -> str:
+    """All points of one kernel."""
+    sets = [isa for isa in SETS if any((isa, kernel) in found[point] for point in wanted)]
+    rows = []
+    for point in wanted:
+        at = found[point]
+        memset = at["libc", "memset"]
+        threads = f", {point.threads} threads" if point.threads > 1 else ""
+        cells = [f"{point.row} × {point.repeats}{threads}", f"{memset.nbytes // 1024} KiB"]
+        for isa in sets:
+            this = at.get((isa, kernel))
+            cells.append(f"{this.bytes_per_cycle:.1f}" if this else "")
+        cells += [f"{memset.bytes_per_cycle:.1f}", f"{memset.bytes_per_ns:.1f}"]
+        for isa in sets:
+            this, other = at.get((isa, kernel)), at.get(simpler(kernel, isa))
+            cells.append(f"{this.gain_over(other):.2f}" if this and other else "")
+        rows.append(cells)
+    header = [
+        "row × repeats",
+        "output",
+        *(f"{isa} B/cycle" for isa in sets),
+        "memset B/cycle",
+        "memset B/ns",
+        *(f"{isa} over {SIMPLER[kernel]}" for isa in sets),
+    ]
+    return f"### {kernel}\n\n{table(header, rows)}"
+
+
+def spread(values: list[float]) -> str:
+    """Median (least to most)."""
+    if not values:
+        return ""
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def report_gains(wanted: dict[str, list[Point]], found: dict[Point, Timings]) -> str:
+    """One line for each kernel of each set: over the next simpler kernel, and set."""
+    rows = []
+    for kernel, its_points in wanted.items():
+        last = None
+        for isa in SETS:
+            timed = [found[p] for p in its_points if (isa, kernel) in found[p]]
+            if not timed:
+                continue
+            over_kernel = [
+                at[isa, kernel].gain_over(at[simpler(kernel, isa)])
+                for at in timed
+                if simpler(kernel, isa) in at
+            ]
+            over_set = [
+                at[isa, kernel].gain_over(at[last, kernel]) for at in timed if (last, kernel) in at
+            ]
+            of_memset = [1 / at["libc", "memset"].gain_over(at[isa, kernel]) for at in timed]
+            rows.append(
+                [
+                    isa,
+                    kernel,
+                    f"{SIMPLER[kernel]}: {spread(over_kernel)}",
+                    f"{last}: {spread(over_set)}" if over_set else "",
+                    spread(of_memset),
+                ]
+            )
+            last = isa
+    header = [
+        "set",
+        "kernel",
+        "times as fast as the simpler kernel",
+        "as the simpler set",
+        "of memset",
+    ]
+    return f"### What each brings: median (least to most) over its points\n\n{table(header, rows)}"
+
+
+def report_choices(found: dict[Point, Timings]) -> str:
+    """Points where another kernel of the same set is over 10 % faster than the chosen one."""
+    rows = []
+    for point, at in found.items():
+        for (isa, kernel), this in at.items():
+            if not this.chosen:
+                continue
+            # stream is chosen by the size of the whole output, which is not known here.
+            others = {k: t for (s, k), t in at.items() if s == isa and k not in (kernel, "stream")}
+            best = min(others, key=lambda k: median(others[k].ns), default=kernel)
+            if best != kernel and others[best].gain_over(this) > 1.1:
+                rows.append(
+                    [
+                        isa,
+                        f"{point.row} × {point.repeats}",
+                        f"{this.nbytes // 1024} KiB",
+                        kernel,
+                        best,
+                        f"{others[best].gain_over(this):.2f}",
+                    ]
+                )
+    header = ["set", "row × repeats", "output", "chosen", "faster", "times as fast"]
+    return f"### Where another kernel beats the chosen one\n\n{table(header, rows)}"
+
+
+def report(wanted: dict[str, list[Point]], found: dict[Point, Timings]) -> str:
+    parts = [report_kernel(kernel, its_points, found) for kernel, its_points in wanted.items()]
+    return "\n\n".join([*parts, report_gains(wanted, found), report_choices(found)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
+    arguments = parser.parse_args()
+    wanted = points(arguments.full)
+    found = run([point for its_points in wanted.values() for point in its_points])
+    for what, said in machine.describe().items():
+        print(f"- {what}: {said}")
+    print(f"\n{report(wanted, found)}")
+
+
+if __name__ == "__main__":
+    main()

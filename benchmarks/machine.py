@@ -1,0 +1,85 @@
+"""What a report must say of where it was made: machine, compiler, versions."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+COMPILER = os.environ.get("CC", "cc")
+PACKAGES = ("tilecore", "numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
+
+
+def describe() -> dict[str, str]:
+    about = {
+        "processor": _processor(),
+        "CPUs usable": str(_usable_cpus()),
+        "caches": _caches(),
+        "load average": _load(),
+        "huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "system": platform.platform(),
+        "Python": f"{platform.python_version()}, built by {platform.python_compiler()}",
+        "compiler": _first_line_of([COMPILER, "--version"]),
+        "versions": ", ".join(
+            f"{package} {version}" for package in PACKAGES if (version := _version(package))
+        ),
+    }
+    try:
+        import tilecore
+
+        config = tilecore.show_config(mode="dicts")
+        for part in ("Build", "Kernels", "Threads"):
+            about[f"tilecore, {part.lower()}"] = str(config[part])
+    except (ImportError, AttributeError):
+        pass
+    return {what: said for what, said in about.items() if said}
+
+
+def _usable_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    for line in _read("/proc/cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _caches() -> str:
+    sizes = []
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (_read(folder / name) for name in ("level", "type", "size"))
+        sizes.append(f"L{level} {kind.lower()} {size}")
+    return ", ".join(sizes)
+
+
+def _load() -> str:
+    return " ".join(f"{load:.1f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else ""
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _first_line_of(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.partition("\n")[0]
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    for what, said in describe().items():
+        print(f"{what}: {said}")

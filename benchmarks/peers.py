@@ -1,0 +1,177 @@
+"""Who is timed. Each case is prepare(x, reps) -> a function of no arguments that tiles once.
+
+Preparing imports what the case needs (`ImportError` where that is not installed) and does all that
+a user does once; what is left is one call. Every peer gets the same array, with its threads at
+their default, and gives a result of its own, except for the cases "out", which write to memory
+that is there already.
+"""
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+Case = Callable[[np.ndarray, tuple[int, ...]], Callable[[], Any]]
+
+
+def warm_output(x: np.ndarray, reps: tuple[int, ...]) -> np.ndarray:
+    """An array for the result, in memory that has been written to."""
+    return np.ones([n * r for n, r in zip(x.shape, reps, strict=True)], x.dtype)
+
+
+# ---------------------------------------------------------------- tilecore
+
+
+def tilecore(x, reps):
+    from tilecore import tile
+
+    return partial(tile, x, reps)
+
+
+def tilecore_1(x, reps):
+    from tilecore import tile
+
+    return partial(tile, x, reps, threads=1)
+
+
+def tilecore_out(x, reps):
+    from tilecore import tile
+
+    return partial(tile, x, reps, warm_output(x, reps))
+
+
+def tilecore_out_1(x, reps):
+    from tilecore import tile
+
+    return partial(tile, x, reps, warm_output(x, reps), threads=1)
+
+
+def tilecore_out_2(x, reps):
+    from tilecore import tile
+
+    return partial(tile, x, reps, warm_output(x, reps), threads=2)
+
+
+# ---------------------------------------------------------------- peers
+
+
+def numpy(x, reps):
+    return partial(np.tile, x, reps)
+
+
+def torch(x, reps):
+    import torch
+
+    return partial(torch.tile, torch.from_numpy(x), reps)
+
+
+def onnxruntime(x, reps):
+    import onnxruntime
+    from onnx import helper, numpy_helper
+
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    graph = helper.make_graph(
+        [helper.make_node("Tile", ["x", "repeats"], ["y"])],
+        "tile",
+        [helper.make_tensor_value_info("x", kind, x.shape)],
+        [helper.make_tensor_value_info("y", kind, None)],
+        [numpy_helper.from_array(np.array(reps, np.int64), "repeats")],
+    )
+    # Tile-13 and the file format of its time, which every later runtime reads.
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return lambda: session.run(None, {"x": x})[0]
+
+
+def _openvino_request(x, reps):
+    import openvino
+    from openvino import opset1
+
+    parameter = opset1.parameter(x.shape, x.dtype)
+    model = openvino.Model([opset1.tile(parameter, np.array(reps, np.int64))], [parameter])
+    # Some processors would otherwise round float32 to bfloat16: less work, and other values.
+    exact = {"INFERENCE_PRECISION_HINT": "f32"}
+    return openvino.Core().compile_model(model, "CPU", exact).create_infer_request()
+
+
+def openvino(x, reps):
+    request = _openvino_request(x, reps)
+    return lambda: request.infer([x], share_inputs=True)[0]
+
+
+def openvino_out(x, reps):
+    """The result stays in the request's own memory, which the next call overwrites."""
+    request = _openvino_request(x, reps)
+    return lambda: request.infer([x], share_inputs=True, share_outputs=True)[0]
+
+
+def jax(x, reps):
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)  # float64 stays float64
+    tile = jax.jit(lambda a: jnp.tile(a, reps))
+    a = jnp.asarray(x)
+    return lambda: tile(a).block_until_ready()
+
+
+# ---------------------------------------------------------------- bounds: they tile nothing
+
+
+def empty(x, reps):
+    return partial(np.empty, warm_output(x, reps).shape, x.dtype)
+
+
+def memset(x, reps):
+    out = warm_output(x, reps)
+    at = out.ctypes.data
+    return lambda: ctypes.memset(at, 1, out.nbytes)
+
+
+def memset_2(x, reps):
+    """Two threads, one half each."""
+    out = warm_output(x, reps)
+    at, half = out.ctypes.data, out.nbytes // 2
+    pool = ThreadPoolExecutor(1)
+
+    def call():
+        other = pool.submit(ctypes.memset, at, 1, half)
+        ctypes.memset(at + half, 1, out.nbytes - half)
+        other.result()
+
+    return call
+
+
+def memcpy(x, reps):
+    out = warm_output(x, reps)
+    source = out.copy()
+    to, at = out.ctypes.data, source.ctypes.data
+    return lambda: ctypes.memmove(to, at, min(out.nbytes, source.nbytes))
+
+
+TILECORE: dict[str, Case] = {
+    "tilecore": tilecore,
+    "tilecore 1 thread": tilecore_1,
+    "tilecore out": tilecore_out,
+    "tilecore out 1 thread": tilecore_out_1,
+    "tilecore out 2 threads": tilecore_out_2,
+}
+PEERS: dict[str, Case] = {
+    "numpy": numpy,
+    "torch": torch,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    "jax": jax,
+}
+WARM_PEERS: dict[str, Case] = {"openvino out": openvino_out}
+BOUNDS: dict[str, Case] = {
+    "empty": empty,
+    "memset": memset,
+    "memset 2 threads": memset_2,
+    "memcpy": memcpy,
+}

@@ -1,0 +1,55 @@
+"""Whole calls: tilecore, its peers and the bounds of the machine, grouped by workload."""
+
+import numpy as np
+import pytest
+from peers import BOUNDS, PEERS, TILECORE, WARM_PEERS
+from workloads import WORKLOADS, grid, verify
+
+CASES = TILECORE | PEERS | WARM_PEERS | BOUNDS
+ON_GRID = ["tilecore", "tilecore out 1 thread", *PEERS, "memset"]
+FRESH = ["tilecore", "tilecore 1 thread", "numpy"]
+FRESH_BYTES = 2**20  # below, an allocator hardly ever gives pages that were never written
+TINY_BYTES = 2**10  # above, a call that only allocates says nothing
+
+pytestmark = pytest.mark.benchmark(max_time=0.15, min_rounds=3)
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.function is test_fresh:
+        chosen = [(w, name) for w in WORKLOADS if w.nbytes >= FRESH_BYTES for name in FRESH]
+    else:
+        chosen = [(w, name) for w in WORKLOADS for name in CASES]
+        chosen = [(w, name) for w, name in chosen if name != "empty" or w.nbytes < TINY_BYTES]
+        if metafunc.config.getoption("full"):
+            chosen += [(w, name) for w in grid() for name in ON_GRID]
+    ids = [f"{workload.name}-{name}" for workload, name in chosen]
+    metafunc.parametrize(("workload", "case"), chosen, ids=ids)
+
+
+def prepare(workload, case):
+    """The call to time, once its result has been checked."""
+    x = workload.input()
+    try:
+        call = CASES[case](x, workload.reps)
+    except ImportError as missing:
+        pytest.skip(f"{case}: {missing}")
+    if case not in BOUNDS:
+        verify(np.asarray(call()), x, workload.reps)
+    return call
+
+
+def test_warm(benchmark, workload, case):
+    """The result is dropped before the next call, which may get the same memory again."""
+    benchmark.group = workload.name
+    benchmark.extra_info["output bytes"] = workload.nbytes
+    benchmark(prepare(workload, case))
+
+
+def test_fresh(benchmark, workload, case):
+    """Every result is kept, so that none is written to memory that was in use before."""
+    benchmark.group = workload.name
+    benchmark.extra_info["output bytes"] = workload.nbytes
+    call = prepare(workload, case)
+    kept = []
+    rounds = max(3, min(30, 2**29 // workload.nbytes))
+    benchmark.pedantic(lambda: kept.append(call()), rounds=rounds)

@@ -1,0 +1,93 @@
+"""What is tiled: named workloads, and a grid over row sizes, output sizes and repeated axes."""
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Workload(NamedTuple):
+    """Tile an input of `shape` and `dtype` by `reps`, of the same length as the shape."""
+
+    name: str
+    shape: tuple[int, ...]
+    reps: tuple[int, ...]
+    dtype: str
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return tuple(n * r for n, r in zip(self.shape, self.reps, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Of the output."""
+        return prod(self.output_shape) * np.dtype(self.dtype).itemsize
+
+    def input(self) -> np.ndarray:
+        """Small whole numbers, exact in every dtype, with a period that no extent here shares."""
+        return np.resize(np.arange(251), self.shape).astype(self.dtype)
+
+
+WORKLOADS = [
+    Workload("tiny2d", (2, 3), (2, 2), "f4"),
+    Workload("mid2d", (64, 64), (4, 4), "f4"),
+    Workload("rows3", (200_000, 3), (1, 5), "f4"),
+    Workload("splat16", (200_000, 1), (1, 16), "f4"),
+    Workload("splat_u8", (1_000_000, 1), (1, 3), "u1"),
+    Workload("rgb_wide", (256, 256, 1), (1, 1, 3), "u1"),
+    Workload("image", (256, 256, 3), (4, 4, 1), "u1"),
+    Workload("nchw_batch", (1, 64, 56, 56), (16, 1, 1, 1), "f4"),
+    Workload("repeat_kv", (2, 8, 1, 512, 64), (1, 1, 4, 1, 1), "f2"),
+    Workload("mask", (1, 1, 1, 512), (8, 12, 512, 1), "f4"),
+    Workload("prime", (7, 5, 3, 2), (13, 11, 17, 7), "f8"),
+    Workload("vec_outer", (1_000_000,), (64,), "f4"),
+    Workload("big2d", (1024, 1024), (8, 8), "f4"),
+    Workload("wide_rows", (4096, 1024), (1, 8), "f4"),
+]
+
+ROW_BYTES = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96)
+ROW_REPEATS = (2, 3, 4, 5, 8, 16, 33, 64)
+
+
+def grid() -> list[Workload]:
+    """Workloads with nothing special about them, to find the shapes that the table misses."""
+    found = []
+    # Every row size by every repeat, 3 MiB of output: beyond one thread, within the last cache.
+    for row in ROW_BYTES:
+        dtype = "f4" if row % 4 == 0 else "u1"
+        items = row // np.dtype(dtype).itemsize
+        for repeats in ROW_REPEATS:
+            shape = (3 * 2**20 // (row * repeats), items)
+            found.append(Workload(f"row{row}x{repeats}", shape, (1, repeats), dtype))
+    # Outputs of 64 bytes to 512 MiB: short rows, whole matrices, one long block.
+    for exponent in range(6, 30):
+        size = f"{2**exponent}B"
+        side = 2 ** ((exponent - 2) // 2)  # a square of side * side * 4 bytes, or half of one
+        n = 2**exponent // 4
+        found += [
+            Workload(f"rows_{size}", (n // 8, 2), (1, 4), "f4"),
+            Workload(f"matrix_{size}", (side // 2, n // side // 2), (2, 2), "f4"),
+            Workload(f"block_{size}", (n // 4,), (4,), "f4"),
+        ]
+    # One to five repeated axes, outermost or innermost first, in two sizes.
+    for name, shape in {"small": (3, 2, 3, 2, 3), "large": (8, 7, 6, 5, 8)}.items():
+        for axes in range(1, 6):
+            reps = (3,) * axes + (1,) * (5 - axes)
+            found.append(Workload(f"outer{axes}_{name}", shape, reps, "f4"))
+            found.append(Workload(f"inner{axes}_{name}", shape, reps[::-1], "f4"))
+    return found
+
+
+def verify(result: np.ndarray, x: np.ndarray, reps: tuple[int, ...]) -> None:
+    """Check ``result[i] == x[i mod x.shape]``, about 16 MiB at a time."""
+    shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
+    if result.shape != shape or result.dtype != x.dtype:
+        raise AssertionError(f"{result.shape}, {result.dtype}; not {shape}, {x.dtype}")
+    rows = max(1, 2**24 // max(1, prod(shape[1:]) * x.itemsize))
+    for start in range(0, shape[0], rows):
+        part = result[start : start + rows]
+        expected = x.take(np.arange(start, start + len(part)) % x.shape[0], axis=0)
+        for axis in range(1, x.ndim):
+            expected = expected.take(np.arange(shape[axis]) % x.shape[axis], axis=axis)
+        if not np.array_equal(part, expected):
+            raise AssertionError(f"wrong values from row {start} on")

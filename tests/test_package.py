@@ -1,0 +1,132 @@
+"""The package as a whole: which module imports which, and what is in the sdist and the wheel."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# A module imports only from the rows above its own.
+LAYERS = [
+    {"_limits"},
+    {"_plan", "_memory", "_threads"},
+    {"_execute", "_arguments"},
+    {"_references"},
+    {"_tile"},
+    {"_tensors"},
+    {"_dims"},
+    {"onnx", "openvino", "directml"},
+    {"__init__"},
+    {"__main__", "integrations"},
+]
+FROM = re.compile(r"^\s*from\s+(tilecore|\.)([\w.]*)\s+c?import\s+(\([^)]*\)|.*)", re.MULTILINE)
+PLAIN = re.compile(r"^\s*c?import\s+tilecore\b", re.MULTILINE)
+
+
+def arrows():
+    """(module, imported module, imported name), read from the source files."""
+    for path in sorted((ROOT / "tilecore").rglob("*.p*")):
+        if path.suffix not in {".py", ".pyx", ".pxd", ".pyi"}:
+            continue
+        module = path.relative_to(ROOT / "tilecore").parts[0].partition(".")[0]
+        text = path.read_text()
+        if PLAIN.search(text):
+            yield module, "__init__", "tilecore"
+        for package, submodule, names in FROM.findall(text):
+            assert package == "tilecore", f"{path.name}: an import that is not written out"
+            for name in names.strip("()\n ").split(","):
+                if name := name.partition("#")[0].strip():
+                    name = name.split()[0]  # of "name as other"
+                    yield module, submodule.strip(".") or name, name
+
+
+def test_imports_point_one_way():
+    row = {module: number for number, layer in enumerate(LAYERS) for module in layer}
+    seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
+    assert {("_tile", "_execute", "execute"), ("onnx", "_tile", "tile")} <= seen
+    assert {module for arrow in seen for module in arrow[:2]} <= row.keys()
+    assert [arrow for arrow in seen if row[arrow[0]] <= row[arrow[1]]] == []
+    # The dialects know no more of what is compiled than `tile`.
+    core = {path.stem for path in (ROOT / "tilecore").glob("*.pyx")}
+    above = {
+        arrow[1:] for arrow in seen if arrow[0] not in core and row[arrow[0]] < row["__init__"]
+    }
+    assert {arrow for arrow in above if arrow[0] in core} == {("_tile", "tile")}
+
+
+# ---------------------------------------------------------------- sdist and wheel
+
+
+def run(*command, cwd):
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The sdist, and the wheel that was built from it, of a copy of the source tree."""
+    tree = tmp_path_factory.mktemp("tree") / "tilecore"
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.so")
+    shutil.copytree(ROOT, tree, ignore=ignored)
+    dist = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", dist, tree, cwd=dist)
+    (sdist,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
+    return tree, sdist, wheel
+
+
+def sources(tree, folder, *suffixes):
+    """The files of these kinds in a folder of the tree, as paths from the tree's root."""
+    found = (path.relative_to(tree) for path in (tree / folder).rglob("*") if path.is_file())
+    return {path.as_posix() for path in found if path.suffix in suffixes or not suffixes}
+
+
+def test_sdist(built):
+    tree, sdist, _ = built
+    with tarfile.open(sdist) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md"}
+    expected |= {"CONTRIBUTING.md", "LICENSE", "tilecore/py.typed"}
+    expected |= sources(tree, "tilecore", ".py", ".pyx", ".pxd", ".pyi")
+    expected |= sources(tree, "include")
+    expected |= sources(tree, "tests")
+    assert expected - files == set()
+    generated = {name for name in files if re.match(r"(tilecore|build)/.*\.(c|cpp|so|pyd)$", name)}
+    assert generated == set()
+
+
+def test_wheel(built):
+    tree, _, wheel = built
+    files = set(zipfile.ZipFile(wheel).namelist())
+    modules = {name for name in files if name.endswith((".so", ".pyd"))}
+    assert {name.partition(".")[0] for name in modules} == {
+        name.partition(".")[0] for name in sources(tree, "tilecore", ".pyx")
+    }
+    information = {name for name in files if ".dist-info/" in name}
+    assert {"LICENSE", "METADATA", "entry_points.txt"} <= {Path(name).name for name in information}
+    # Nothing else is in it: no tests, no .pyx, no generated C.
+    expected = sources(tree, "tilecore", ".py", ".pxd", ".pyi") | {"tilecore/py.typed"}
+    expected |= {f"tilecore/{name}" for name in sources(tree, "include")}
+    assert files - modules - information == expected
+
+
+def test_wheel_in_a_fresh_environment(built, tmp_path):
+    """Installed from the wheel alone, NumPy from the index; no source tree within reach."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    scripts = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+    python = scripts / "python"
+    run(python, "-m", "pip", "install", "--disable-pip-version-check", built[2], cwd=tmp_path)
+    code = "import numpy, tilecore; print(tilecore.tile(numpy.arange(3), (2, 2)).tolist())"
+    assert (
+        run(python, "-I", "-c", code, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"
+    )
+    assert "demo" in run(scripts / "tilecore", "--help", cwd=tmp_path)

@@ -1,0 +1,68 @@
+"""What was built, what was found, what is set: for other builds and for bug reports."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from tilecore._execute import build, instruction_sets
+from tilecore._memory import get_max_bytes
+from tilecore._threads import get_num_threads
+from tilecore._version import __version__
+
+
+def get_include() -> str:
+    """The folder of the C headers, for the include path of other extension modules.
+
+    >>> import os, tilecore
+    >>> os.path.exists(os.path.join(tilecore.get_include(), "tilecore", "tilecore.h"))
+    True
+
+    Returns
+    -------
+    str
+        To be used as in ``#include <tilecore/tilecore.h>``.
+    """
+    installed = Path(__file__).parent / "include"
+    checkout = Path(__file__).parent.parent / "include"  # an editable install
+    return str(installed if installed.is_dir() else checkout)
+
+
+def show_config(mode: str = "stdout") -> dict[str, Any] | None:
+    """Show versions, compiler, instruction sets, threads and limits.
+
+    >>> import tilecore
+    >>> sorted(tilecore.show_config(mode="dicts"))
+    ['Build', 'Kernels', 'Limits', 'Threads', 'Versions']
+
+    Parameters
+    ----------
+    mode : "stdout" or "dicts"
+        Whether to print, or to return a dict of dicts, as `numpy.show_config` does.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {mode!r}")
+    config = {
+        "Versions": {
+            "tilecore": __version__,
+            "numpy": numpy.__version__,
+            "python": sys.version.split()[0],
+        },
+        "Build": {**build(), "include": get_include()},
+        "Kernels": instruction_sets(),
+        "Threads": {"most": get_num_threads()},
+        "Limits": {"max_bytes": get_max_bytes()},
+    }
+    if mode == "dicts":
+        return config
+    for heading, entries in config.items():
+        print(f"{heading}:")
+        for name, value in entries.items():
+            print(f"  {name}: {value}")
+    return None
