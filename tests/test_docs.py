@@ -10,8 +10,18 @@ from pathlib import Path
 import pytest
 
 import tilecore
+from tilecore import _threads
 
 README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def settings_restored(monkeypatch):
+    """The examples change settings of the process."""
+    limit = tilecore.get_max_bytes()
+    monkeypatch.setattr(_threads, "_process", _threads._process)
+    yield
+    tilecore.set_max_bytes(limit)
 
 
 def modules():
@@ -65,14 +75,7 @@ def test_every_public_name_has_an_example(module, name):
     assert run_examples(f"{module}.{name}", inspect.getdoc(value) or "", names)
 
 
-@pytest.fixture
-def limit_restored():
-    limit = tilecore.get_max_bytes()
-    yield
-    tilecore.set_max_bytes(limit)
-
-
-def test_readme(limit_restored):
+def test_readme():
     """All blocks together, one after the other, as a reader would type them."""
     blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
     assert run_examples("README.md", "\n".join(blocks), {}, doctest.NORMALIZE_WHITESPACE) >= 10

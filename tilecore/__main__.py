@@ -55,10 +55,9 @@ def show_examples(x: NDArray[Any]) -> None:
         try:
             eval(call, dict(names))
         except (TypeError, ValueError, MemoryError) as error:
+            print(f"\n{title}\n\n    >>> {call}")
             message = f"{type(error).__name__}: {error}"
-            print(
-                f"\n{title}\n\n    >>> {call}\n{fill(message, 92, initial_indent=MARGIN, subsequent_indent=2 * MARGIN)}"
-            )
+            print(fill(message, 92, initial_indent=MARGIN, subsequent_indent=2 * MARGIN))
 
 
 def described(x: NDArray[Any]) -> str:

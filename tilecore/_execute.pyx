@@ -67,8 +67,8 @@ cdef extern from *:
 
 cdef extern from "tilecore/threads.h" nogil:
     enum: TILECORE_MAX_THREADS
-    void tilecore_parallel(void (*task)(void *job, int index, int count) noexcept nogil,
-                           void *job, int count)
+    Py_ssize_t tilecore_take(Py_ssize_t *counter, Py_ssize_t n)
+    void tilecore_parallel(void (*task)(void *job) noexcept nogil, void *job, int count)
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
@@ -260,27 +260,31 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
 
 cdef struct Job:
     const Blocks *blocks
-    Py_ssize_t first, last
+    Py_ssize_t next, last     # the blocks that nobody has taken yet
+    Py_ssize_t share          # how many to take at a time
 
 
-cdef void write_share(void *argument, int index, int count) noexcept nogil:
-    """Part `index` of `count` nearly equal parts of a job: neighbouring blocks."""
-    cdef const Job *job = <const Job *>argument
-    cdef Py_ssize_t total = job.last - job.first
-    # total * index may not fit; total // count * index does
-    cdef Py_ssize_t size = total // count, more = total % count
-    cdef Py_ssize_t first = job.first + size * index + (index if index < more else more)
-    cdef Py_ssize_t last = first + size + (1 if index < more else 0)
-    if first < last:
-        write_blocks(job.blocks, first, last)
+cdef void write_shares(void *argument) noexcept nogil:
+    """Take neighbouring blocks and write them, until none is left."""
+    cdef Job *job = <Job *>argument
+    cdef Py_ssize_t first, last
+    while True:
+        first = tilecore_take(&job.next, job.share)
+        if first >= job.last:
+            return
+        last = first + job.share
+        write_blocks(job.blocks, first, last if last < job.last else job.last)
 
 
 cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last, int threads) noexcept nogil:
-    cdef Job job = Job(blocks, first, last)
+    cdef Job job
     if threads > last - first:
         threads = <int>(last - first)
     if threads > 1:
-        tilecore_parallel(write_share, &job, threads)
+        # Shares small enough that a thread which starts late, or is held up, costs little. The
+        # counter goes past the last block by one share for each thread, which still fits.
+        job = Job(blocks, first, last, (last - first) // (16 * threads) + 1)
+        tilecore_parallel(write_shares, &job, threads)
     else:
         write_blocks(blocks, first, last)
 

@@ -34,7 +34,7 @@ def get_num_threads() -> int:
         multiprocessing; else the number of CPUs that this process may use (affinity mask and
         control-group quota), at most 8.
 
-    Only results from about 1 MB on are written by more than one thread.
+    Only results of 16 MiB and more are written by more than one thread.
     """
     global _cpus
     chosen = _context.get() or _process

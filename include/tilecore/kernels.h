@@ -11,13 +11,17 @@
  *
  * Which kernel serves a row of `row` bytes that is written `repeats` times:
  *
- *     repeats == 1            gather    rows that lie apart in the source (strided input)
- *     row*repeats <= 64,      expand    one shuffle per 16 output bytes, whatever the row's end;
- *       row <= 16, dense                masks repeat every lcm(32, row*repeats) bytes
+ *     repeats == 1, row <= 32 gather    rows that lie apart in the source (strided input)
+ *     few rows, or row > 128  longer    one copy per repeat
  *     row <= 32               pattern   as many copies as fit 32 bytes in one register, stored
  *                                       at steps of whole rows, each store overlapping the last
  *     row <= 128              hold      the row in two to four registers, stored per repeat
- *     longer, or few          longer    one copy per repeat
+ *
+ * but for many rows up to 16 bytes that lie together and come out short,
+ *
+ *     row*repeats <= 40,      expand    one shuffle per 16 output bytes, in aligned stores alone,
+ *     or <= 64 with a period            whatever the row's end; the masks repeat every
+ *     of few stores                     lcm(32, row*repeats) bytes
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind
  * itself) and `stream` (copy that bypasses the cache, for outputs far larger than it).
@@ -35,8 +39,12 @@
 enum {
     TILECORE_FEW = 8,           /* written rows up to which a copy each is quickest */
     TILECORE_EXPAND_ROW = 16,   /* a shuffle takes from 16 source bytes */
-    TILECORE_EXPAND_SPAN = 64,  /* row*repeats up to which expand beats pattern */
-    TILECORE_EXPAND_MIN = 1024, /* output bytes from which its tables pay */
+    /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
+    TILECORE_EXPAND_SPAN = 40,
+    TILECORE_EXPAND_FEW_SPAN = 64,
+    TILECORE_EXPAND_FEW = 3,
+    TILECORE_PLAIN_SPAN = 64, /* without shuffles a pattern takes longer to make than so many bytes */
+    TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
     TILECORE_HOLD_ROW = 128,
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
@@ -59,9 +67,9 @@ typedef struct tilecore_rows {
     /* expand: one period of `vectors` 32-byte stores reads `period_rows` rows */
     int vectors;
     ptrdiff_t period_rows;
-    ptrdiff_t reach; /* source bytes that the loads of one period touch */
-    uint16_t offset[TILECORE_EXPAND_SPAN][2];
-    uint8_t mask[TILECORE_EXPAND_SPAN][32];
+    ptrdiff_t reach;                            /* source bytes that the loads of one period touch */
+    uint16_t offset[TILECORE_EXPAND_SPAN][2];   /* where each half of a vector is loaded */
+    TILECORE_ALIGNED uint8_t mask[TILECORE_EXPAND_SPAN][32];
 } tilecore_rows;
 
 typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const char *src,
@@ -78,6 +86,13 @@ typedef struct tilecore_kernels {
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     tilecore_write_rows gather, expand, pattern, hold, longer; /* expand may be NULL */
 } tilecore_kernels;
+
+/* One of four 16-bit numbers in a 64-bit one, in the order of memory. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (3 - (i)) & 0xffff))
+#else
+#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (i) & 0xffff))
+#endif
 
 /* ---------------------------------------------------------------- one instance per instruction set */
 
@@ -121,34 +136,37 @@ TILECORE_UNUSED static const tilecore_kernels *tilecore_choose_kernels(int isa)
 
 /* ---------------------------------------------------------------- the choice */
 
-/* The half-vector masks and offsets of expand for one period (see tilecore_expand_*). */
+/* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
+static int tilecore_period(ptrdiff_t span)
+{
+    int vectors = (int)span;
+    while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
+    return vectors;
+}
+
+/* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
+ * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
+ * a copy ends within the half. */
 static void tilecore_prepare_expand(tilecore_rows *self)
 {
     const ptrdiff_t row = self->row, span = self->span;
-    ptrdiff_t vectors = span, i = 0, column = 0, copy = 0, byte; /* i: row, of one period */
-    int v, half, j;
-    while (vectors % 2 == 0 && vectors * 32 % (2 * span) == 0) vectors /= 2;
-    self->vectors = (int)vectors;
-    self->period_rows = vectors * 32 / span;
+    ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
+    int half, j;
+    self->period_rows = self->vectors * 32 / span;
     self->reach = 0;
-    for (v = 0; v < vectors; v++) {
-        for (half = 0; half < 2; half++) {
-            /* Sixteen output bytes come from at most sixteen neighbouring source bytes: the end
-             * of a row and the start of the next, or one row where they wrap within it. */
-            ptrdiff_t source[16], least = PTRDIFF_MAX;
-            for (j = 0; j < 16; j++) {
-                byte = i * row + column;
-                source[j] = byte;
-                if (byte < least) least = byte;
-                if (++column == row) {
-                    column = 0;
-                    if (++copy * row == span) copy = 0, i++;
-                }
+    for (half = 0; half < 2 * self->vectors; half++) {
+        ptrdiff_t source[16], least = PTRDIFF_MAX;
+        for (j = 0; j < 16; j++) {
+            source[j] = first + column;
+            if (source[j] < least) least = source[j];
+            if (++column == row) {
+                column = 0;
+                if (++copy * row == span) copy = 0, first += row;
             }
-            for (j = 0; j < 16; j++) self->mask[v][16 * half + j] = (uint8_t)(source[j] - least);
-            self->offset[v][half] = (uint16_t)least;
-            if (least + 16 > self->reach) self->reach = least + 16;
         }
+        for (j = 0; j < 16; j++) self->mask[half / 2][16 * (half % 2) + j] = (uint8_t)(source[j] - least);
+        self->offset[half / 2][half % 2] = (uint16_t)least;
+        if (least + 16 > self->reach) self->reach = least + 16;
     }
 }
 
@@ -163,7 +181,7 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
     self->dst_pitch = dst_pitch;
     self->span = row * repeats;
     self->kernels = kernels;
-    if (repeats == 1) {
+    if (repeats == 1 && row <= TILECORE_PATTERN_ROW) {
         self->write = kernels->gather;
         return;
     }
@@ -171,11 +189,14 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
         self->write = kernels->longer;
         return;
     }
-    if (row > TILECORE_PATTERN_ROW) {
-        self->write = row <= TILECORE_HOLD_ROW ? kernels->hold : kernels->longer;
+    if (!kernels->expand && self->span <= TILECORE_PLAIN_SPAN) {
+        self->write = kernels->longer;
         return;
     }
-    {
+    self->write = row <= TILECORE_PATTERN_ROW ? kernels->pattern
+                  : row <= TILECORE_HOLD_ROW  ? kernels->hold
+                                              : kernels->longer;
+    if (row <= TILECORE_PATTERN_ROW) {
         /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into
          * the two halves of 16 bytes; longer ones as two overlapping halves of 32 bytes. */
         const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
@@ -187,11 +208,14 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
             if (++column == row) column = 0;
         }
     }
-    self->write = kernels->pattern;
-    if (kernels->expand && row <= TILECORE_EXPAND_ROW && self->span <= TILECORE_EXPAND_SPAN &&
-        src_pitch == row && dst_pitch == self->span && rows * self->span >= TILECORE_EXPAND_MIN) {
-        tilecore_prepare_expand(self);
-        self->write = kernels->expand;
+    if (kernels->expand && row <= TILECORE_EXPAND_ROW && self->span <= TILECORE_EXPAND_FEW_SPAN &&
+        src_pitch == row && dst_pitch == self->span) {
+        self->vectors = tilecore_period(self->span);
+        if ((self->span <= TILECORE_EXPAND_SPAN || self->vectors <= TILECORE_EXPAND_FEW) &&
+            rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)self->vectors) {
+            tilecore_prepare_expand(self);
+            self->write = kernels->expand;
+        }
     }
 }
 

@@ -206,8 +206,11 @@ TILECORE_TARGETED static void TILECORE_NAME(gather)(const tilecore_rows *self, c
     switch (self->row) {
     case 1: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 1); return;
     case 2: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 2); return;
+    case 3: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 3); return;
     case 4: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 4); return;
+    case 6: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 6); return;
     case 8: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 8); return;
+    case 12: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 12); return;
     case 16: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 16); return;
     default:
         for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch)
@@ -289,83 +292,6 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-#if TILECORE_SHUFFLES
-/* Writes whole periods of `vectors` stores; with few of them, their masks stay in registers. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
-                                                                 ptrdiff_t periods, const int vectors)
-{
-    const ptrdiff_t advance = self->period_rows * self->row;
-    TILECORE_VECTOR mask[7];
-    ptrdiff_t low[7], high[7];
-    int v;
-    for (v = 0; v < vectors; v++) {
-        mask[v] = TILECORE_LOAD(self->mask[v]);
-        low[v] = self->offset[v][0];
-        high[v] = self->offset[v][1];
-    }
-    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
-        for (v = 0; v < vectors; v++) {
-            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + low[v], src + high[v]);
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, mask[v]));
-        }
-    }
-}
-
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore_rows *self, char *dst, const char *src,
-                                                                  ptrdiff_t periods)
-{
-    const ptrdiff_t advance = self->period_rows * self->row;
-    const int vectors = self->vectors;
-    int v;
-    for (; periods > 0; periods--, src += advance) {
-        for (v = 0; v + 1 < vectors; v += 2, dst += 64) {
-            const uint16_t *const offset = self->offset[v];
-            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
-            const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + offset[2], src + offset[3]);
-            const TILECORE_VECTOR a = TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v]));
-            const TILECORE_VECTOR b = TILECORE_SHUFFLE(y, TILECORE_LOAD(self->mask[v + 1]));
-            TILECORE_STORE(dst, a);
-            TILECORE_STORE(dst + 32, b);
-        }
-        if (v < vectors) {
-            const uint16_t *const offset = self->offset[v];
-            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
-            TILECORE_STORE(dst, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v])));
-            dst += 32;
-        }
-    }
-}
-
-TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
-                                                    ptrdiff_t rows, ptrdiff_t repeats)
-{
-    const ptrdiff_t row = self->row, span = self->span, advance = self->period_rows * row;
-    ptrdiff_t done, periods;
-    /* Rows until the output is aligned; for some spans it never is. */
-    for (done = 0; done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31); done++) {}
-    if (done == 32) done = 0;
-    TILECORE_NAME(pattern)(self, dst, src, done, repeats);
-    /* The last period is one that reads no further than the source's end. */
-    periods = rows * row - done * row - self->reach;
-    periods = periods < 0 ? 0 : periods / advance + 1;
-    if (periods * self->period_rows > rows - done) periods = (rows - done) / self->period_rows;
-    {
-        char *const d = dst + done * span;
-        const char *const s = src + done * row;
-        switch (self->vectors) {
-        case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
-        case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
-        case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
-        case 5: TILECORE_NAME(expand_few)(self, d, s, periods, 5); break;
-        case 7: TILECORE_NAME(expand_few)(self, d, s, periods, 7); break;
-        default: TILECORE_NAME(expand_many)(self, d, s, periods);
-        }
-    }
-    done += periods * self->period_rows;
-    TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
-}
-#endif
-
 /* Rows of 33 to 128 bytes, held in registers over all repeats; the last store overlaps. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecore_rows *self, char *dst,
                                                                    const char *src, ptrdiff_t rows,
@@ -394,6 +320,82 @@ TILECORE_TARGETED static void TILECORE_NAME(hold)(const tilecore_rows *self, cha
     else if (self->row <= 96) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 3);
     else TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 4);
 }
+
+#if TILECORE_SHUFFLES
+/* Whole periods of aligned stores. With up to three vectors in one, all masks stay in registers. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
+                                                                 ptrdiff_t periods, const int vectors)
+{
+    const ptrdiff_t advance = self->period_rows * self->row;
+    TILECORE_VECTOR mask[3];
+    ptrdiff_t low[3], high[3];
+    int v;
+    for (v = 0; v < vectors; v++) {
+        mask[v] = TILECORE_LOAD(self->mask[v]);
+        low[v] = self->offset[v][0];
+        high[v] = self->offset[v][1];
+    }
+    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
+        for (v = 0; v < vectors; v++) {
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + low[v], src + high[v]);
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, mask[v]));
+        }
+    }
+}
+
+/* With more, they are loaded each time; the offsets of two vectors at once. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore_rows *self, char *dst, const char *src,
+                                                                  ptrdiff_t periods)
+{
+    const ptrdiff_t advance = self->period_rows * self->row;
+    const int vectors = self->vectors;
+    int v;
+    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
+        for (v = 0; v + 1 < vectors; v += 2) {
+            uint64_t offset;
+            memcpy(&offset, self->offset[v], 8);
+            {
+                const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0), src + TILECORE_OFFSET(offset, 1));
+                const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2), src + TILECORE_OFFSET(offset, 3));
+                TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v])));
+                TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->mask[v + 1])));
+            }
+        }
+        if (v < vectors) {
+            const uint16_t *const offset = self->offset[v];
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v])));
+        }
+    }
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, span = self->span, advance = self->period_rows * row;
+    ptrdiff_t done, periods;
+    /* Rows until the output is aligned; for some spans it never is. */
+    for (done = 0; done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31); done++) {}
+    if (done == 32) done = 0;
+    TILECORE_NAME(pattern)(self, dst, src, done, repeats);
+    /* The last period is one that reads no further than the source's end. */
+    periods = rows * row - done * row - self->reach;
+    periods = periods < 0 ? 0 : periods / advance + 1;
+    if (periods * self->period_rows > rows - done) periods = (rows - done) / self->period_rows;
+    {
+        char *const d = dst + done * span;
+        const char *const s = src + done * row;
+        switch (self->vectors) {
+        case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
+        case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
+        case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
+        default: TILECORE_NAME(expand_many)(self, d, s, periods);
+        }
+    }
+    done += periods * self->period_rows;
+    TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
+}
+#endif
 
 TILECORE_TARGETED static void TILECORE_NAME(longer)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)

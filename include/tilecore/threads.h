@@ -19,65 +19,72 @@
 
 #define TILECORE_MAX_THREADS 256
 
-/* Does part `index` of `count` of a job. Must not fail. */
-typedef void (*tilecore_task)(void *job, int index, int count);
+/* Adds to a counter that several threads share, and returns what it was. */
+TILECORE_INLINE ptrdiff_t tilecore_take(ptrdiff_t *counter, ptrdiff_t n)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    return (ptrdiff_t)_InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
+#else
+    return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED); /* joining orders all else */
+#endif
+}
 
-typedef struct tilecore_part {
+/* Takes shares of a job until none is left. Must not fail. */
+typedef void (*tilecore_task)(void *job);
+
+typedef struct tilecore_worker {
     tilecore_task task;
     void *job;
-    int index, count;
-} tilecore_part;
+} tilecore_worker;
 
 #if defined(_WIN32)
-static unsigned __stdcall tilecore_run_part(void *argument)
+static unsigned __stdcall tilecore_run_worker(void *argument)
 {
-    const tilecore_part *part = (const tilecore_part *)argument;
-    part->task(part->job, part->index, part->count);
+    const tilecore_worker *worker = (const tilecore_worker *)argument;
+    worker->task(worker->job);
     return 0;
 }
 #else
-static void *tilecore_run_part(void *argument)
+static void *tilecore_run_worker(void *argument)
 {
-    const tilecore_part *part = (const tilecore_part *)argument;
-    part->task(part->job, part->index, part->count);
+    const tilecore_worker *worker = (const tilecore_worker *)argument;
+    worker->task(worker->job);
     return NULL;
 }
 #endif
 
-/* Runs task(job, i, count) for every i below count, the last part in the calling thread; returns
- * when all are done. A part whose thread cannot be created runs in the calling thread too. */
+/* Runs task(job) in the calling thread and in up to `count` - 1 others, and returns when all are done.
+ * The calling thread begins at once: another may take a fifth of a millisecond to start. Where a thread
+ * cannot be created, the rest do its share. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *job, int count)
 {
-    tilecore_part part[TILECORE_MAX_THREADS];
+    tilecore_worker worker;
     int i, created = 0;
 #if defined(_WIN32)
     HANDLE thread[TILECORE_MAX_THREADS];
 #else
     pthread_t thread[TILECORE_MAX_THREADS];
     sigset_t all, old;
-#endif
-    if (count > TILECORE_MAX_THREADS) count = TILECORE_MAX_THREADS;
-#if !defined(_WIN32)
     /* Signals stay with the threads of the program: the workers start with all of them blocked. */
-    if (count > 1) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
 #endif
-    for (i = 0; i < count - 1; i++) {
-        part[i].task = task, part[i].job = job, part[i].index = i, part[i].count = count;
+    worker.task = task;
+    worker.job = job;
+    if (count > TILECORE_MAX_THREADS) count = TILECORE_MAX_THREADS;
+    while (created < count - 1) {
 #if defined(_WIN32)
-        thread[i] = (HANDLE)_beginthreadex(NULL, 0, tilecore_run_part, &part[i], 0, NULL);
-        if (!thread[i]) break;
+        thread[created] = (HANDLE)_beginthreadex(NULL, 0, tilecore_run_worker, &worker, 0, NULL);
+        if (!thread[created]) break;
 #else
-        if (pthread_create(&thread[i], NULL, tilecore_run_part, &part[i])) break;
+        if (pthread_create(&thread[created], NULL, tilecore_run_worker, &worker)) break;
 #endif
         created++;
     }
 #if !defined(_WIN32)
-    if (count > 1) pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
 #endif
-    for (i = created; i < count; i++) task(job, i, count);
+    task(job);
     for (i = 0; i < created; i++) {
 #if defined(_WIN32)
         WaitForSingleObject(thread[i], INFINITE);
