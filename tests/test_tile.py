@@ -37,7 +37,7 @@ def random_array(shape, dtype, seed=0):
 @st.composite
 def arrays(draw):
     """Arrays of every kind of layout; the bytes are random."""
-    shape = tuple(draw(st.lists(st.integers(0, 7), max_size=5)))
+    shape = tuple(draw(st.lists(st.integers(0, 6), max_size=4)))
     if draw(st.booleans()) and shape:
         shape = (*shape[:-1], draw(st.sampled_from([1, 3, 16, 40, 300])))
     x = random_array(shape, draw(st.sampled_from(DTYPES)), draw(st.integers(0, 5)))
@@ -62,6 +62,7 @@ def affordable(x, reps, limit=1 << 20):
     return np.prod([float(n) for n in tilecore.output_shape(x.shape, reps)]) * x.itemsize <= limit
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @given(arrays(), REPS)
 @example(np.zeros((0, 3)), (2, 2))
 @example(np.zeros(()), ())
