@@ -110,6 +110,15 @@ def test_more_than_one_block(oracle, shape, reps):
     same_bytes(tilecore.tile(x.T, reps), oracle(x.T, reps))
 
 
+@pytest.mark.parametrize("side", [5, 80, 200])
+@pytest.mark.parametrize("reps", [(1, 1, 1), (5, 1, 1), (2, 3, 1), (2, 2, 2)])
+def test_colours_last(oracle, side, reps):
+    """Strided input whose innermost axis is short, in one block and in many."""
+    x = random_array((3, side, side), "u1").transpose(1, 2, 0)
+    for source in (x, x[..., ::-1], x[::-1]):
+        same_bytes(tilecore.tile(source, reps), oracle(source, reps))
+
+
 def test_beyond_the_cache_into_warm_memory(oracle):
     """Large enough for stores that bypass the cache, from every kind of block."""
     for shape, reps in [((700, 3), (40, 600)), ((50_000,), (1030,)), ((3_000_001,), (17,))]:
@@ -250,6 +259,20 @@ class TestReferences:
         got = tilecore.tile(x, (2, 3))
         assert sys.getrefcount(item) == held + 2 * 6
         assert got.shape == (2, 6) and got[1, 4]["o"] is item and got[1, 4]["n"] == 1
+        del got
+        assert sys.getrefcount(item) == held
+
+    def test_packed_and_nested_structures(self):
+        """References at odd addresses, in subarrays and in structures inside structures."""
+        item = object()
+        inner = np.dtype([("c", "u1"), ("o", "O")])
+        x = np.zeros((2, 2), [("c", "u1"), ("deep", inner, (2, 2)), ("o", "O")])
+        x["deep"]["o"] = item
+        x["o"][0] = item
+        held = sys.getrefcount(item)
+        got = tilecore.tile(x.T, (3, 1))
+        assert sys.getrefcount(item) == held + 3 * (16 + 2)
+        assert (got["deep"]["o"] == item).all()
         del got
         assert sys.getrefcount(item) == held
 

@@ -156,6 +156,10 @@ cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src,
             blocks.total *= top.count
     blocks.dst = dst
     blocks.src = src
+    # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
+    # pixels rather than their three colours. The block's outermost axis stays in its place.
+    if n > 3 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count:
+        axis[1], axis[2] = axis[2], axis[1]
     # The innermost axes that one kernel call writes: a run; repeated; for many rows.
     blocks.leaf = 1
     if n > 1:

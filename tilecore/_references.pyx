@@ -5,11 +5,11 @@ Objects and structures of objects are copied as bytes all the same, and their re
 StringDType, whose items only it can copy, goes through one NumPy assignment.
 """
 
+import math
+
 import numpy
 
 cimport numpy as cnp
-from cpython.object cimport PyObject
-
 from tilecore._execute cimport Mode, execute
 from tilecore._memory cimport new_array
 from tilecore._plan cimport Nest, Plan, plan_nest
@@ -18,18 +18,19 @@ cnp.import_array()
 
 
 cdef extern from "numpy/arrayobject.h":
-    void PyArray_Item_INCREF(char *item, cnp.dtype dtype) noexcept
     enum: NPY_ARRAY_CARRAY_RO
 
 
 cdef extern from *:
     """
-    /* n references more to one object. Counting them one by one costs as much as the copies do.
+    /* n references more to the object that `at` points to. Counting them one by one costs as much as the copies do.
      * Py_SET_REFCNT leaves immortal objects alone. Where counts are kept elsewhere (free
      * threading), are traced, or might reach the range that means immortal, one by one. */
-    static void tilecore_add_references(PyObject *object, Py_ssize_t n)
+    static void tilecore_add_references(const char *at, Py_ssize_t n)
     {
-        if (object == NULL) return; /* NumPy reads it as None */
+        PyObject *object;
+        memcpy(&object, at, sizeof object); /* in a packed structure it may lie anywhere */
+        if (object == NULL) return;         /* NumPy reads it as None */
     #if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && SIZEOF_VOID_P >= 8
         if (n < (1 << 28) && Py_REFCNT(object) < (1 << 28)) {
             Py_SET_REFCNT(object, Py_REFCNT(object) + n);
@@ -39,17 +40,17 @@ cdef extern from *:
         while (n-- > 0) Py_INCREF(object);
     }
     """
-    void tilecore_add_references(PyObject *object, Py_ssize_t n) noexcept
+    void tilecore_add_references(const char *at, Py_ssize_t n) noexcept
 
 
 cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result, bint given) except -1:
     """Fill `result`, with the GIL. `given`: it is the caller's `out` and holds references already."""
     cdef Nest nest
-    cdef Mode mode = Mode(1, False, False)
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, k, count
     cdef cnp.ndarray fresh, source
-    cdef char *item
+    cdef const char *item
     cdef int kind = cnp.PyArray_TYPE(array)
+    cdef Py_ssize_t[::1] offsets
     if given:
         # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
         fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
@@ -61,18 +62,30 @@ cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray resul
         return 0
     source = cnp.PyArray_FROM_OF(array, NPY_ARRAY_CARRAY_RO)
     plan_nest(plan, cnp.PyArray_NDIM(source), NULL, &nest)
+    offsets = numpy.array(list(object_offsets(array.dtype, 0)), numpy.intp)
+    count = offsets.shape[0]
     # From the first new reference to the last copied pointer nothing can raise or run other code.
-    if kind == cnp.NPY_OBJECT:
-        for i in range(cnp.PyArray_SIZE(source)):
-            tilecore_add_references((<PyObject **>cnp.PyArray_DATA(source))[i], plan.copies)
-        execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, mode)
-    else:
-        execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, mode)
-        item = cnp.PyArray_BYTES(result)
-        for i in range(cnp.PyArray_SIZE(result)):
-            PyArray_Item_INCREF(item, array.descr)
-            item += plan.itemsize
+    item = cnp.PyArray_BYTES(source)
+    for i in range(cnp.PyArray_SIZE(source)):
+        for k in range(count):
+            tilecore_add_references(item + offsets[k], plan.copies)
+        item += plan.itemsize
+    execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, Mode(1, False, False))
     return 0
+
+
+def object_offsets(dtype, start):
+    """Where in an item of `dtype` the references to objects lie."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        for k in range(math.prod(shape)):
+            yield from object_offsets(base, start + k * base.itemsize)
+    elif dtype.names is not None:
+        for name in dtype.names:
+            field = dtype.fields[name]
+            yield from object_offsets(field[0], start + field[1])
+    elif dtype.kind == "O":
+        yield start
 
 
 cdef write_assigned(const Plan *plan, cnp.ndarray array, cnp.ndarray result):
