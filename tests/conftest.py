@@ -1,7 +1,14 @@
 """What several test files share."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +26,29 @@ def oracle():
         return x[np.ix_(*index)] if rank else x.copy()
 
     return tile
+
+
+def run_command(*command, cwd, env=None):
+    done = subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Run a command that must succeed; what it printed."""
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The sdist, and the wheel that was built from it, of a copy of the source tree."""
+    tree = tmp_path_factory.mktemp("tree") / "tilecore"
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.so")
+    shutil.copytree(ROOT, tree, ignore=ignored)
+    dist = tmp_path_factory.mktemp("dist")
+    run_command(sys.executable, "-m", "build", "--outdir", dist, tree, cwd=dist)
+    (sdist,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
+    return tree, sdist, wheel

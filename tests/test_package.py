@@ -1,8 +1,6 @@
 """The package as a whole: which module imports which, and what is in the sdist and the wheel."""
 
 import re
-import shutil
-import subprocess
 import sys
 import tarfile
 import venv
@@ -65,26 +63,6 @@ def test_imports_point_one_way():
 # ---------------------------------------------------------------- sdist and wheel
 
 
-def run(*command, cwd):
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The sdist, and the wheel that was built from it, of a copy of the source tree."""
-    tree = tmp_path_factory.mktemp("tree") / "tilecore"
-    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.so")
-    shutil.copytree(ROOT, tree, ignore=ignored)
-    dist = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--outdir", dist, tree, cwd=dist)
-    (sdist,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
-    return tree, sdist, wheel
-
-
 def sources(tree, folder, *suffixes):
     """The files of these kinds in a folder of the tree, as paths from the tree's root."""
     found = (path.relative_to(tree) for path in (tree / folder).rglob("*") if path.is_file())
@@ -120,7 +98,7 @@ def test_wheel(built):
     assert files - modules - information == expected
 
 
-def test_wheel_in_a_fresh_environment(built, tmp_path):
+def test_wheel_in_a_fresh_environment(built, run, tmp_path):
     """Installed from the wheel alone, NumPy from the index; no source tree within reach."""
     venv.create(tmp_path / "venv", with_pip=True)
     scripts = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy
 
@@ -29,7 +29,11 @@ def get_include() -> str:
     return str(installed if installed.is_dir() else checkout)
 
 
-def show_config(mode: str = "stdout") -> dict[str, Any] | None:
+@overload
+def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
+@overload
+def show_config(mode: Literal["dicts"]) -> dict[str, dict[str, Any]]: ...
+def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     """Show versions, compiler, instruction sets, threads and limits.
 
     >>> import tilecore

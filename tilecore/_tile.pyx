@@ -12,6 +12,7 @@ import numpy
 
 from tilecore._threads import get_num_threads
 
+cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -354,6 +355,7 @@ def output_shape(shape, reps):
 
 # ---------------------------------------------------------------- TilePlan
 
+@cython.final
 cdef class TilePlan:
     """TilePlan(shape, reps, dtype)
     --

@@ -190,7 +190,7 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
         return;
     }
     if (!kernels->expand && self->span <= TILECORE_PLAIN_SPAN) {
-        self->write = kernels->longer;
+        self->write = kernels->gather;
         return;
     }
     self->write = row <= TILECORE_PATTERN_ROW ? kernels->pattern

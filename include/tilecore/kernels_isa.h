@@ -190,31 +190,43 @@ TILECORE_TARGETED static void TILECORE_NAME(stream_end)(void) { _mm_sfence(); }
 
 /* ---- rows */
 
-/* Strided input: each row is one item, or a few that lie together. */
+/* Rows of any length. */
+TILECORE_TARGETED static void TILECORE_NAME(longer)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    ptrdiff_t i, j;
+    for (i = 0; i < rows; i++, dst += self->dst_pitch, src += self->src_pitch)
+        for (j = 0; j < repeats; j++) TILECORE_NAME(copy)(dst + j * self->row, src, self->row);
+}
+
+/* Strided input, each row one item or a few that lie together; and, without shuffles, short rows. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(gather_fixed)(const tilecore_rows *self, char *dst,
                                                                    const char *src, ptrdiff_t rows,
-                                                                   size_t row)
+                                                                   ptrdiff_t repeats, size_t row)
 {
     const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
-    for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) memcpy(dst, src, row);
+    ptrdiff_t i;
+    if (repeats == 1) {
+        for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) memcpy(dst, src, row);
+    } else {
+        for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch)
+            for (i = 0; i < repeats; i++) memcpy(dst + i * (ptrdiff_t)row, src, row);
+    }
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(gather)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
-    (void)repeats; /* 1 */
     switch (self->row) {
-    case 1: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 1); return;
-    case 2: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 2); return;
-    case 3: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 3); return;
-    case 4: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 4); return;
-    case 6: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 6); return;
-    case 8: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 8); return;
-    case 12: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 12); return;
-    case 16: TILECORE_NAME(gather_fixed)(self, dst, src, rows, 16); return;
-    default:
-        for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch)
-            TILECORE_NAME(copy)(dst, src, self->row);
+    case 1: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 1); return;
+    case 2: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 2); return;
+    case 3: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 3); return;
+    case 4: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 4); return;
+    case 6: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 6); return;
+    case 8: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 8); return;
+    case 12: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 12); return;
+    case 16: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 16); return;
+    default: TILECORE_NAME(longer)(self, dst, src, rows, repeats);
     }
 }
 
@@ -396,14 +408,6 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 #endif
-
-TILECORE_TARGETED static void TILECORE_NAME(longer)(const tilecore_rows *self, char *dst, const char *src,
-                                                    ptrdiff_t rows, ptrdiff_t repeats)
-{
-    ptrdiff_t i, j;
-    for (i = 0; i < rows; i++, dst += self->dst_pitch, src += self->src_pitch)
-        for (j = 0; j < repeats; j++) TILECORE_NAME(copy)(dst + j * self->row, src, self->row);
-}
 
 #if !TILECORE_STREAMS
 static void TILECORE_NAME(stream_end)(void) {}

@@ -1,0 +1,91 @@
+// A module that builds upon tilecore in C++17. Of its two source files this one imports tilecore.
+#define PY_SSIZE_T_CLEAN
+#define TILECORE_UNIQUE_SYMBOL cpp_consumer_tilecore
+#include <tilecore/tilecore.h>
+
+#include <memory>
+
+double nanoseconds_over_copy(const tilecore_plan *plan, const char *src, ptrdiff_t nbytes);  // timing.cpp
+
+namespace {
+
+struct Free {
+    void operator()(tilecore_plan *plan) const { tilecore_plan_free(plan); }
+};
+using Plan = std::unique_ptr<tilecore_plan, Free>;
+
+// tile_rows(source: bytes, rows: int, repeats: int) -> bytes. The source is `rows` rows of bytes, each of
+// which is repeated.
+PyObject *tile_rows(PyObject *, PyObject *args)
+{
+    const char *source;
+    Py_ssize_t length, rows, repeats;
+    if (!PyArg_ParseTuple(args, "y#nn", &source, &length, &rows, &repeats)) return nullptr;
+    const ptrdiff_t shape[] = {rows, rows > 0 ? length / rows : 0}, counts[] = {1, repeats};
+    const Plan plan(tilecore_plan_new(2, shape, counts, 1));
+    if (!plan) return nullptr;  // a ValueError of tilecore's
+    PyObject *result = PyBytes_FromStringAndSize(nullptr, tilecore_plan_nbytes(plan.get()));
+    if (result == nullptr) return nullptr;
+    char *target = PyBytes_AS_STRING(result);
+    Py_BEGIN_ALLOW_THREADS
+    tilecore_plan_execute(plan.get(), source, target, 0);
+    Py_END_ALLOW_THREADS
+    return result;
+}
+
+// middle(source: bytes, repeats: int, start: int, stop: int) -> bytes, that part of the repeated source.
+PyObject *middle(PyObject *, PyObject *args)
+{
+    const char *source;
+    Py_ssize_t length, repeats, start, stop;
+    if (!PyArg_ParseTuple(args, "y#nnn", &source, &length, &repeats, &start, &stop)) return nullptr;
+    const Plan plan(tilecore_plan_new(1, &length, &repeats, 1));
+    if (!plan) return nullptr;
+    ptrdiff_t output;
+    tilecore_plan_output_shape(plan.get(), &output);
+    if (start < 0 || start > stop || stop > output) {
+        PyErr_SetString(PyExc_ValueError, "expected 0 <= start <= stop <= the output's length");
+        return nullptr;
+    }
+    PyObject *result = PyBytes_FromStringAndSize(nullptr, stop - start);
+    if (result != nullptr)
+        tilecore_plan_execute_region(plan.get(), source, PyBytes_AS_STRING(result), &start, &stop, 1);
+    return result;
+}
+
+// tile_any(array, repeats) -> array, of any strides and dtype.
+PyObject *tile_any(PyObject *, PyObject *args)
+{
+    PyObject *array, *repeats;
+    if (!PyArg_ParseTuple(args, "OO", &array, &repeats)) return nullptr;
+    return tilecore_array_tile(array, repeats);
+}
+
+// overhead() -> nanoseconds that executing a small plan takes beyond copying its 96 bytes.
+PyObject *overhead(PyObject *, PyObject *)
+{
+    const ptrdiff_t shape[] = {2, 3}, counts[] = {2, 2};
+    const char source[24] = {};
+    const Plan plan(tilecore_plan_new(2, shape, counts, 4));
+    if (!plan) return nullptr;
+    return PyFloat_FromDouble(nanoseconds_over_copy(plan.get(), source, tilecore_plan_nbytes(plan.get())));
+}
+
+PyMethodDef methods[] = {
+    {"tile_rows", tile_rows, METH_VARARGS, nullptr},
+    {"middle", middle, METH_VARARGS, nullptr},
+    {"tile_any", tile_any, METH_VARARGS, nullptr},
+    {"overhead", overhead, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cpp_consumer", nullptr, -1, methods,
+                          nullptr,               nullptr,        nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit_cpp_consumer()
+{
+    if (import_tilecore() < 0) return nullptr;
+    return PyModule_Create(&definition);
+}

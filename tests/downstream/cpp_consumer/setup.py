@@ -1,0 +1,17 @@
+import os
+
+import tilecore
+from setuptools import Extension, setup
+
+flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+flags += os.environ.get("CPP_CONSUMER_FLAGS", "").split()  # the test of another ABI version
+setup(
+    ext_modules=[
+        Extension(
+            "cpp_consumer",
+            ["consumer.cpp", "timing.cpp"],
+            include_dirs=[tilecore.get_include()],
+            extra_compile_args=flags,
+        )
+    ]
+)

@@ -1,0 +1,38 @@
+"""get_include and show_config."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilecore
+
+
+def test_include_has_every_header():
+    folder = Path(tilecore.get_include()) / "tilecore"
+    names = {path.name for path in folder.glob("*.h")}
+    assert {"tilecore.h", "kernels.h", "kernels_isa.h", "config.h", "threads.h"} == names
+
+
+def test_config_as_dicts():
+    config = tilecore.show_config(mode="dicts")
+    assert config["Versions"]["tilecore"] == tilecore.__version__
+    assert config["Versions"]["numpy"] == np.__version__
+    assert config["Kernels"]["used"] in ("avx2", "ssse3", "arm64", "scalar")
+    assert config["Threads"]["most"] == tilecore.get_num_threads()
+    assert config["Limits"]["max_bytes"] == tilecore.get_max_bytes()
+
+
+def test_config_printed(capsys):
+    assert tilecore.show_config() is None
+    printed = capsys.readouterr().out
+    for heading, entries in tilecore.show_config(mode="dicts").items():
+        assert f"{heading}:\n" in printed
+        for name, value in entries.items():
+            assert f"  {name}: {value}\n" in printed
+
+
+@pytest.mark.parametrize("mode", ["dict", "", None, 3])
+def test_unknown_mode(mode):
+    with pytest.raises(ValueError, match="expected mode 'stdout' or 'dicts'"):
+        tilecore.show_config(mode)

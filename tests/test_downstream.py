@@ -1,0 +1,151 @@
+"""Two tiny packages that build upon tilecore, in their own environment, against the wheel.
+
+They are in tests/downstream/, small enough to be read as documentation.
+"""
+
+import os
+import shutil
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+DOWNSTREAM = Path(__file__).parent / "downstream"
+PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
+
+
+class Environment:
+    """A virtual environment with the build tools and, after `install`, tilecore."""
+
+    def __init__(self, folder, run):
+        venv.create(folder / "venv", with_pip=True)
+        scripts = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+        self.command, self.folder, self.python = run, folder, scripts / "python"
+        self.pip("setuptools>=77", "Cython>=3.1", "numpy>=2.0")
+
+    def pip(self, *arguments, **environment):
+        env = os.environ | environment
+        self.command(self.python, *PIP, *arguments, cwd=self.folder, env=env)
+
+    def build(self, name, **environment):
+        """Install a downstream package from a copy, for builds leave files behind."""
+        copy = self.folder / name
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(DOWNSTREAM / name, copy)
+        self.pip("--no-build-isolation", "--no-deps", "--force-reinstall", copy, **environment)
+
+    def run(self, code, cwd=None):
+        """What the code printed; it starts with the things that every code here uses."""
+        code = "import numpy as np\n" + code
+        return self.command(self.python, "-c", code, cwd=cwd or self.folder)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory, built, run):
+    made = Environment(tmp_path_factory.mktemp("downstream"), run)
+    made.pip(built[2])
+    return made
+
+
+def test_cython(environment):
+    environment.build("cython_consumer")
+    environment.run("""
+from cython_consumer import Tiler, tile_any
+x = np.arange(6, dtype="i4").reshape(2, 3)
+tiler = Tiler((2, 3), (4, 2), 4)
+assert tiler.output_shape == (8, 6)
+want = np.tile(x, (4, 2))
+for threads in (0, 1, 3):
+    assert tiler.tile(x.tobytes(), threads) == want.tobytes()
+assert tiler.region(x.tobytes(), (1, 2), (5, 6), 4 * 4 * 4) == want[1:5, 2:6].tobytes()
+assert tiler.region(x.tobytes(), (1, 2), (1, 6), 0) == b""
+assert (tile_any(x.T[::-1], (2, 2)) == np.tile(x.T[::-1], (2, 2))).all()
+large = np.arange(3_000_000, dtype="i4")
+assert Tiler((3_000_000,), (3,), 4).tile(large.tobytes(), 2) == large.tobytes() * 3
+for arguments in [((2,), (-1,), 4), ((2**62,), (2,), 4), ((2,), (2,), -1), ((-2,), (2,), 1)]:
+    try:
+        Tiler(*arguments)
+    except ValueError as error:
+        assert str(error).startswith("tilecore_plan_new: ")
+    else:
+        raise AssertionError(arguments)
+""")
+
+
+def test_cpp(environment):
+    environment.build("cpp_consumer")
+    printed = environment.run("""
+import cpp_consumer
+assert cpp_consumer.tile_rows(b"abcxyz", 2, 3) == b"abcabcabcxyzxyzxyz"
+assert cpp_consumer.middle(b"abc", 10**15, 10**14 + 1, 10**14 + 8) == (b"abc" * 9)[(10**14 + 1) % 3 :][:7]
+x = np.arange(6).reshape(2, 3)[:, ::-1]
+assert (cpp_consumer.tile_any(x, 2) == np.tile(x, 2)).all()
+for call, kind in [(lambda: cpp_consumer.tile_rows(b"ab", 1, 2**62), ValueError),
+                   (lambda: cpp_consumer.tile_any(x, -1), ValueError),
+                   (lambda: cpp_consumer.tile_any(x, 1.5), TypeError)]:
+    try:
+        call()
+    except kind:
+        pass
+    else:
+        raise AssertionError(call)
+print(cpp_consumer.overhead())
+""")
+    float(printed)  # nanoseconds
+
+
+@pytest.mark.parametrize(
+    ("flag", "built_for"), [("-DTILECORE_ABI_MAJOR=2", "2.0"), ("-DTILECORE_ABI_MINOR=99", "1.99")]
+)
+def test_another_abi_version_fails_at_import(environment, flag, built_for):
+    environment.build("cpp_consumer", CPP_CONSUMER_FLAGS=flag)
+    environment.run(f"""
+try:
+    import cpp_consumer
+except ImportError as error:
+    assert str(error) == (
+        "this module was built for tilecore's C ABI {built_for}, but the installed tilecore provides 1.0")
+else:
+    raise AssertionError("imported")
+import tilecore
+assert tilecore.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]
+""")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="_interpreters is in Python from 3.13 on")
+def test_a_subinterpreter_is_refused_clearly(environment):
+    """NumPy does not allow one with its own GIL either."""
+    environment.run("""
+import _interpreters, tilecore
+number = _interpreters.create("isolated")
+problem = _interpreters.run_string(number, "import tilecore")
+assert problem is not None and problem.type.__name__ == "ImportError", problem
+_interpreters.destroy(number)
+assert tilecore.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]
+""")
+
+
+HEADERS = """
+import os, tilecore
+include = tilecore.get_include()
+assert os.path.isfile(os.path.join(include, "tilecore", "tilecore.h")), include
+"""
+
+
+def test_headers_of_an_sdist_install(tmp_path, built, run):
+    environment = Environment(tmp_path, run)
+    environment.pip("--no-build-isolation", "--no-deps", built[1])
+    environment.run(HEADERS)
+
+
+def test_an_editable_install_can_be_built_upon(tmp_path, built, run):
+    tree = tmp_path / "tree"
+    shutil.copytree(built[0], tree)
+    environment = Environment(tmp_path, run)
+    environment.pip("--no-build-isolation", "--no-deps", "--editable", tree)
+    environment.run(HEADERS)
+    environment.build("cython_consumer")
+    environment.run("import cython_consumer; assert cython_consumer.tile_any([1, 2], 2).tolist() == [1, 2, 1, 2]")
+    environment.build("cpp_consumer")
+    environment.run("import cpp_consumer; assert cpp_consumer.tile_rows(b'ab', 1, 2) == b'abab'")

@@ -1,0 +1,33 @@
+"""The types that the package tells: strict, complete, and those of the modules as they are."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import tilecore
+
+HERE = Path(__file__).parent
+
+
+def check(*command, cwd):
+    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_strict(tmp_path):
+    """All that is installed, and a file that uses every public name."""
+    sample = HERE / "typing" / "every_name.py"
+    used = sample.read_text()
+    for module in (tilecore, tilecore.onnx, tilecore.openvino, tilecore.directml):
+        for name in module.__all__:
+            assert f".{name}" in used or f" {name}" in used, name
+    check("mypy", "--strict", "-p", "tilecore", cwd=tmp_path)
+    check("mypy", "--strict", sample, cwd=tmp_path)
+
+
+def test_stubs_are_those_of_the_modules(tmp_path):
+    allowed = tmp_path / "allowed"
+    # Extension types have these by Cython's ways; they are no part of the interface.
+    allowed.write_text("tilecore.*__pyx_capi__\ntilecore.*__test__\ntilecore.*TilePlan.__(reduce|setstate|init).*\n")
+    modules = ["tilecore", "tilecore._tile", "tilecore._memory", "tilecore._execute"]
+    check("mypy.stubtest", "--ignore-unused-allowlist", "--allowlist", allowed, *modules, cwd=tmp_path)

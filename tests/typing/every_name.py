@@ -1,0 +1,51 @@
+"""Uses every public name once, for the type checker; never run."""
+
+from typing import Any, assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tilecore
+from tilecore import directml, onnx, openvino
+
+x = np.ones((2, 3), np.float32)
+out = np.empty((4, 6), np.float32)
+
+assert_type(tilecore.tile(x, (2, 2)), NDArray[Any])
+tilecore.tile([1, 2], 2, threads=2)
+tilecore.tile(x, np.array([2, 2]), out)
+tilecore.tile(x, np.int8(2), out=out, threads=None)
+assert_type(tilecore.tile_region(x, (2, 2), (0, 0), (1, 1)), NDArray[Any])
+assert_type(tilecore.output_shape((2, 3), 2), tuple[int, ...])
+
+plan = tilecore.TilePlan((2, 3), 2, "float32")
+assert_type(plan(x, out, threads=1), NDArray[Any])
+assert_type(plan.region(x, (0, 0), (1, 1)), NDArray[Any])
+assert_type(plan.input_shape + plan.output_shape + plan.reps, tuple[int, ...])
+assert_type(plan.dtype, np.dtype[Any])
+assert_type(plan.nbytes, int)
+hash(plan) == hash(plan)
+
+tilecore.set_num_threads(2)
+assert_type(tilecore.get_num_threads(), int)
+with tilecore.num_threads(1):
+    pass
+tilecore.set_max_bytes(2**30)
+assert_type(tilecore.get_max_bytes(), int)
+assert_type(tilecore.get_include(), str)
+tilecore.show_config()
+assert_type(tilecore.show_config(mode="dicts"), dict[str, dict[str, Any]])
+assert_type(tilecore.__version__, str)
+
+for tile in (onnx.tile, onnx.tile_6, onnx.tile_13, onnx.for_opset(13)):
+    tile(x, [2, 2])
+onnx.tile_1(x, 2, 1, out, threads=1)
+onnx.infer_shape(("N", None, 3), [1, 2, 3], opset=13)
+onnx.infer_shape_1((2, 3), 2, 1)
+onnx.supported_types(13)
+openvino.tile(x, [2])
+openvino.tile_1(x, [2], out)
+openvino.infer_shape(((1, 5), None), repeats_shape=(2,))
+directml.tile(x, [2, 2], feature_level="4_1")
+directml.infer_shape((2, 3), [2, 2])
+directml.supported_types("2_1")
