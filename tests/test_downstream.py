@@ -146,6 +146,8 @@ def test_an_editable_install_can_be_built_upon(tmp_path, built, run):
     environment.pip("--no-build-isolation", "--no-deps", "--editable", tree)
     environment.run(HEADERS)
     environment.build("cython_consumer")
-    environment.run("import cython_consumer; assert cython_consumer.tile_any([1, 2], 2).tolist() == [1, 2, 1, 2]")
+    environment.run(
+        "import cython_consumer; assert cython_consumer.tile_any([1, 2], 2).tolist() == [1, 2, 1, 2]"
+    )
     environment.build("cpp_consumer")
     environment.run("import cpp_consumer; assert cpp_consumer.tile_rows(b'ab', 1, 2) == b'abab'")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,7 +23,15 @@ def compiler(language="c"):
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 def test_between_guard_pages(tmp_path):
     program = tmp_path / "kernels"
-    flags = ["-std=c11", "-O2", *WARNINGS, f"-I{INCLUDE}", str(HERE / "kernels.c"), "-o", str(program)]
+    flags = [
+        "-std=c11",
+        "-O2",
+        *WARNINGS,
+        f"-I{INCLUDE}",
+        str(HERE / "kernels.c"),
+        "-o",
+        str(program),
+    ]
     subprocess.run([*compiler(), *flags], check=True)
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
@@ -32,18 +41,36 @@ def test_between_guard_pages(tmp_path):
 
 
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
-def test_headers_stand_alone(tmp_path, language, standard):
+@pytest.mark.parametrize("name", ["the default", "clang"])
+def test_headers_stand_alone(tmp_path, name, language, standard):
     """Each header compiles by itself, twice, and after all others; plain C11 and C++17."""
-    headers = sorted(path.name for path in INCLUDE.glob("tilecore/*.h") if path.name != "kernels_isa.h")
+    command = compiler(language)
+    if name == "clang":
+        command = ["clang" if language == "c" else "clang++"]
+        if not shutil.which(command[0]):
+            pytest.skip("there is no clang")
+    headers = sorted(
+        path.name for path in INCLUDE.glob("tilecore/*.h") if path.name != "kernels_isa.h"
+    )
     assert "kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
     for number, order in enumerate(orders):
         source = tmp_path / f"{number}.{'c' if language == 'c' else 'cpp'}"
-        source.write_text("".join(f"#include <tilecore/{header}>\n" for header in order) + "int main(void) { return 0; }\n")
+        source.write_text(
+            "".join(f"#include <tilecore/{header}>\n" for header in order)
+            + "int main(void) { return 0; }\n"
+        )
         # threads.h needs POSIX, which Python.h, and so every extension module, asks for too.
         python = ["-isystem", sysconfig.get_path("include")]
-        flags = [f"-std={standard}", "-D_POSIX_C_SOURCE=200809L", "-fsyntax-only", *WARNINGS, *python, f"-I{INCLUDE}"]
-        subprocess.run([*compiler(language), "-x", language, *flags, str(source)], check=True)
+        flags = [
+            f"-std={standard}",
+            "-D_POSIX_C_SOURCE=200809L",
+            "-fsyntax-only",
+            *WARNINGS,
+            *python,
+            f"-I{INCLUDE}",
+        ]
+        subprocess.run([*command, "-x", language, *flags, str(source)], check=True)
 
 
 def test_scalar_can_be_forced(tmp_path):
@@ -55,6 +82,11 @@ assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 """
     for forced in ("1", "0"):
         env = {**os.environ, "TILECORE_FORCE_SCALAR": forced}
-        done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
-        assert (done.stdout.strip() == "scalar") == (forced == "1") or os.uname().machine not in ("x86_64", "aarch64")
+        assert (done.stdout.strip() == "scalar") == (forced == "1") or os.uname().machine not in (
+            "x86_64",
+            "aarch64",
+        )

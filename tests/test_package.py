@@ -7,8 +7,6 @@ import venv
 import zipfile
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 
 # A module imports only from the rows above its own.

@@ -29,7 +29,7 @@ def random_tensor(shape, dtype, seed=0):
     """Random bytes; only bool must be 0 or 1."""
     dtype = np.dtype(dtype)
     rng = np.random.default_rng(seed)
-    if dtype == bool:
+    if dtype == np.dtype(bool):
         return rng.integers(0, 2, shape).astype(bool)
     count = int(np.prod(shape))
     return np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).reshape(shape)

@@ -37,7 +37,10 @@ def test_set_and_get():
     assert tilecore.get_num_threads() == 5
 
 
-@pytest.mark.parametrize(("n", "kind"), [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError)])
+@pytest.mark.parametrize(
+    ("n", "kind"),
+    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError)],
+)
 def test_refused(n, kind):
     before = tilecore.get_num_threads()
     with pytest.raises(kind, match="set_num_threads: expected"):
@@ -49,7 +52,9 @@ def test_refused(n, kind):
 
 def run(code, tmp_path, **env):
     env = {**os.environ, **env}
-    return subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
 
 
 def test_default_and_environment(tmp_path):
@@ -58,7 +63,10 @@ def test_default_and_environment(tmp_path):
     assert 1 <= int(run(code, tmp_path).stdout) <= min(8, cpus)
     assert run(code, tmp_path, TILECORE_NUM_THREADS="13").stdout.strip() == "13"
     for bad in ("0", "x", "-2", ""):
-        assert "ValueError: environment variable TILECORE_NUM_THREADS" in run(code, tmp_path, TILECORE_NUM_THREADS=bad).stderr
+        assert (
+            "ValueError: environment variable TILECORE_NUM_THREADS"
+            in run(code, tmp_path, TILECORE_NUM_THREADS=bad).stderr
+        )
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
@@ -72,7 +80,15 @@ def test_affinity(tmp_path):
     [
         ({}, 64, None),
         ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/cpu.max": "150000 100000"}, 2, None),
-        ({"/proc/self/cgroup": "0::/a", "/sys/fs/cgroup/cpu.max": "max 100000", "/sys/fs/cgroup/a/memory.max": "4096"}, 64, 4096),
+        (
+            {
+                "/proc/self/cgroup": "0::/a",
+                "/sys/fs/cgroup/cpu.max": "max 100000",
+                "/sys/fs/cgroup/a/memory.max": "4096",
+            },
+            64,
+            4096,
+        ),
         (
             {
                 "/proc/self/cgroup": "3:cpu,cpuacct:/x\n5:memory:/y",
@@ -113,7 +129,9 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
         "        print(pool.map(work, range(4)))\n"
     )
     env = {name: value for name, value in os.environ.items() if name != "TILECORE_NUM_THREADS"}
-    done = subprocess.run([sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60
+    )
     assert done.stdout.strip() == "[1, 1, 1, 1]", done.stderr
     assert not done.stderr
 

@@ -402,7 +402,11 @@ def test_out_refused(out, kind, words):
 def test_out_that_overlaps():
     memory = np.arange(48, dtype="f4")
     out = memory[:24].reshape(4, 6)
-    for a in (memory[23:29].reshape(2, 3), memory[:48:8].reshape(2, 3), memory[29:17:-2].reshape(2, 3)):
+    for a in (
+        memory[23:29].reshape(2, 3),
+        memory[:48:8].reshape(2, 3),
+        memory[29:17:-2].reshape(2, 3),
+    ):
         with pytest.raises(ValueError, match="share memory"):
             tilecore.tile(a, (2, 2), out)
     assert (memory == np.arange(48)).all()
@@ -410,7 +414,9 @@ def test_out_that_overlaps():
     assert (tilecore.tile(behind, (2, 2), out)[:2, :3] == behind).all()
 
 
-@pytest.mark.parametrize(("threads", "kind"), [(0, ValueError), (-3, ValueError), (1.5, TypeError), ("2", TypeError)])
+@pytest.mark.parametrize(
+    ("threads", "kind"), [(0, ValueError), (-3, ValueError), (1.5, TypeError), ("2", TypeError)]
+)
 def test_threads_refused(threads, kind):
     with pytest.raises(kind, match="threads"):
         tilecore.tile(ROW, 2, threads=threads)
@@ -460,13 +466,22 @@ class TestMaxBytes:
             tilecore.set_max_bytes(before)
         assert tilecore.get_max_bytes() == before
 
-    @pytest.mark.parametrize(("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("1", TypeError)])
+    @pytest.mark.parametrize(
+        ("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("1", TypeError)]
+    )
     def test_refused(self, n, kind):
         with pytest.raises(kind):
             tilecore.set_max_bytes(n)
 
     @pytest.mark.parametrize(
-        ("text", "want"), [("1000", "1000"), ("4K", "4096"), ("2g", str(2 << 30)), ("-1", "ValueError"), ("many", "ValueError")]
+        ("text", "want"),
+        [
+            ("1000", "1000"),
+            ("4K", "4096"),
+            ("2g", str(2 << 30)),
+            ("-1", "ValueError"),
+            ("many", "ValueError"),
+        ],
     )
     def test_environment(self, text, want, tmp_path):
         import os

@@ -14,7 +14,7 @@ from tilecore._config import get_include, show_config
 from tilecore._memory import get_max_bytes, set_max_bytes
 from tilecore._threads import get_num_threads, num_threads, set_num_threads
 from tilecore._tile import TilePlan, output_shape, tile, tile_region
-from tilecore._version import __version__
+from tilecore._version import __version__ as __version__
 
 __all__ = [
     "TilePlan",

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from textwrap import fill
 from time import perf_counter
@@ -98,10 +99,7 @@ def show_times() -> None:
     for name, shape, dtype, reps in WORKLOADS:
         x = numpy.resize(numpy.arange(251), shape).astype(dtype)
         nbytes = verify(tilecore.tile(x, reps), x, reps)
-        ours, theirs, ratio = compare(
-            lambda x=x, reps=reps: tilecore.tile(x, reps),
-            lambda x=x, reps=reps: numpy.tile(x, reps),
-        )
+        ours, theirs, ratio = compare(partial(tilecore.tile, x, reps), partial(numpy.tile, x, reps))
         print(
             f"{name:17}{text(shape):16}{text(reps):12}{with_unit(nbytes, 'B'):>9}"
             f"{with_unit(ours, 's'):>10}{with_unit(theirs, 's'):>10}{ratio:8.1f}x"

@@ -52,7 +52,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {mode!r}")
-    config = {
+    config: dict[str, dict[str, Any]] = {
         "Versions": {
             "tilecore": __version__,
             "numpy": numpy.__version__,

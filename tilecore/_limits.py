@@ -38,7 +38,9 @@ def available_cpus() -> int:
         count = os.cpu_count() or 1
     quotas = [
         (int(quota), int(period))
-        for quota, period in control_files("cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+        for quota, period in control_files(
+            "cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"
+        )
         if quota.isdigit() and int(period) > 0  # else "max", or -1 in version 1
     ]
     return max(1, min([count, *(-(-quota // period) for quota, period in quotas)]))
@@ -53,9 +55,9 @@ def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]
     for line in read_words("/proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
         if number == "0":
-            root, names = "/sys/fs/cgroup", (unified,)
+            root, names = "/sys/fs/cgroup", [unified]
         elif controller in controllers.split(","):
-            root, names = f"/sys/fs/cgroup/{controller}", legacy
+            root, names = f"/sys/fs/cgroup/{controller}", list(legacy)
         else:
             continue
         groups = [part for part in path.split("/") if part]

@@ -95,8 +95,12 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype):
     return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
 
 
-text = os.environ.get("TILECORE_MAX_BYTES")
-try:
-    set_max_bytes(physical_memory() if text is None else parse_bytes(text))
-except ValueError as error:
-    raise ValueError(f"environment variable TILECORE_MAX_BYTES: {error}") from None
+def _default_max_bytes():
+    text = os.environ.get("TILECORE_MAX_BYTES")
+    try:
+        return physical_memory() if text is None else parse_bytes(text)
+    except ValueError as error:
+        raise ValueError(f"environment variable TILECORE_MAX_BYTES: {error}") from None
+
+
+set_max_bytes(_default_max_bytes())

@@ -101,7 +101,9 @@ def checked(name: str, n: int) -> int:
     try:
         count = index(n)
     except TypeError:
-        raise TypeError(f"{name}: expected an integer, got {n!r:.80} of type {type(n).__name__}") from None
+        raise TypeError(
+            f"{name}: expected an integer, got {n!r:.80} of type {type(n).__name__}"
+        ) from None
     if count < 1:
         raise ValueError(f"{name}: expected at least 1 thread, got {count}")
     return count
@@ -117,7 +119,9 @@ if hasattr(os, "register_at_fork"):
 
 if "TILECORE_NUM_THREADS" in os.environ:
     try:
-        _process = checked("environment variable TILECORE_NUM_THREADS", int(os.environ["TILECORE_NUM_THREADS"]))
+        _process = checked(
+            "environment variable TILECORE_NUM_THREADS", int(os.environ["TILECORE_NUM_THREADS"])
+        )
     except ValueError:
         raise ValueError(
             "environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "

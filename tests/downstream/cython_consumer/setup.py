@@ -5,4 +5,8 @@ from setuptools import Extension, setup
 flags = ["-Wall", "-Wextra", "-Werror"]
 # What Cython itself writes does not keep to these two.
 flags += ["-Wno-unused-parameter", "-Wno-missing-field-initializers"]
-setup(ext_modules=cythonize([Extension("cython_consumer", ["consumer.pyx"], extra_compile_args=flags)]))
+setup(
+    ext_modules=cythonize(
+        [Extension("cython_consumer", ["consumer.pyx"], extra_compile_args=flags)]
+    )
+)
