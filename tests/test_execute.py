@@ -83,6 +83,22 @@ class TestRegion:
         with pytest.raises(kind, match=words):
             tilecore.tile_region(np.zeros((2, 3)), (2, 2), start, stop)
 
+    def test_bounds_that_change_the_array_while_they_are_read(self):
+        class Shrinker:
+            def __init__(self, x):
+                self.x = x
+
+            def __index__(self):
+                self.x.resize((2,), refcheck=False)
+                return 0
+
+        x = np.arange(100_000)
+        with pytest.raises(ValueError, match="stop <= 4 on axis 0"):
+            tilecore.tile_region(x, 2, (Shrinker(x),), (200_000,))
+        x = np.arange(100_000)
+        with pytest.raises(ValueError, match=r"for shape \(100000,\), got \(2,\)"):
+            tilecore.TilePlan(x.shape, 2, x.dtype).region(x, (Shrinker(x),), (200_000,))
+
     def test_size_limit_counts_the_region(self):
         x = np.zeros((2, 3))
         assert tilecore.tile_region(x, (2**28, 2**28), (0, 0), (2, 2)).shape == (2, 2)

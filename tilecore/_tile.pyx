@@ -94,10 +94,23 @@ cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps
     return result
 
 
-cdef part(const Plan *plan, cnp.ndarray array, start, stop, out, int threads, str name, reps):
+cdef struct Bounds:
+    Py_ssize_t start[MAX_RANK + 1]
+    Py_ssize_t stop[MAX_RANK + 1]
+    int starts, stops   # how many were given
+
+
+cdef int read_bounds(Bounds *bounds, start, stop, str name, array, reps) except -1:
+    """Before the plan and every look at the array: reading may run code that changes the array."""
+    bounds.starts = read_integers(start, bounds.start, "start", name, array, reps)
+    bounds.stops = read_integers(stop, bounds.stop, "stop", name, array, reps)
+    return 0
+
+
+cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int threads, str name, reps):
     """The region [start, stop) of the tiling of `array`, in `out` or a new array."""
-    cdef Py_ssize_t first[MAX_RANK + 1]
-    cdef Py_ssize_t last[MAX_RANK + 1]
+    cdef const Py_ssize_t *first = bounds.start
+    cdef const Py_ssize_t *last = bounds.stop
     cdef Py_ssize_t shape[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = plan.itemsize
     cdef cnp.ndarray result
@@ -106,8 +119,10 @@ cdef part(const Plan *plan, cnp.ndarray array, start, stop, out, int threads, st
     cdef const char *src
     cdef const Py_ssize_t *strides
     cdef int k, ndim, status
-    read_bound(plan, start, first, "start", array, name, reps)
-    read_bound(plan, stop, last, "stop", array, name, reps)
+    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
+        if n != plan.ndim:
+            raise refuse(ValueError, name, f"{what} must have {plan.ndim} entries, one for each axis of the "
+                         f"result's shape {as_tuple(plan.output, plan.ndim)}, got {n}", array, reps)
     for k in range(plan.ndim):
         if not first[k] <= last[k] <= plan.output[k]:
             raise refuse(ValueError, name, f"expected 0 <= start <= stop <= {plan.output[k]} on axis {k}, got "
@@ -133,14 +148,6 @@ cdef part(const Plan *plan, cnp.ndarray array, start, stop, out, int threads, st
     if status < 0:
         raise_pending()
     return result
-
-
-cdef int read_bound(const Plan *plan, given, Py_ssize_t *bound, str what, array, str name, reps) except -1:
-    cdef int n = read_integers(given, bound, what, name, array, reps)
-    if n != plan.ndim:
-        raise refuse(ValueError, name, f"{what} must have {plan.ndim} entries, one for each axis of the "
-                     f"result's shape {as_tuple(plan.output, plan.ndim)}, got {n}", array, reps)
-    return 0
 
 
 cdef extern from *:
@@ -304,10 +311,12 @@ def tile_region(a, reps, start, stop, out=None, *, threads=None):
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
+    cdef Bounds bounds
     cdef cnp.ndarray array = plain(a, "tile_region", reps)
     cdef int count = read_threads(threads, "tile_region")
+    read_bounds(&bounds, start, stop, "tile_region", array, reps)
     make_plan(&plan, array, reps, "tile_region")
-    return part(&plan, array, start, stop, out, count, "tile_region", reps)
+    return part(&plan, array, &bounds, out, count, "tile_region", reps)
 
 
 def output_shape(shape, reps):
@@ -440,8 +449,10 @@ cdef class TilePlan:
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
+        cdef Bounds bounds
         cdef int count = read_threads(threads, "TilePlan.region")
-        return part(&self.plan, self.checked(a), start, stop, out, count, "TilePlan.region", self.reps)
+        read_bounds(&bounds, start, stop, "TilePlan.region", None, self.reps)
+        return part(&self.plan, self.checked(a), &bounds, out, count, "TilePlan.region", self.reps)
 
     cdef cnp.ndarray checked(self, a):
         cdef cnp.ndarray array = a if PyArray_CheckExact(a) else plain(a, "TilePlan", self.reps)
