@@ -58,18 +58,23 @@ assert tiler.output_shape == (8, 6)
 want = np.tile(x, (4, 2))
 for threads in (0, 1, 3):
     assert tiler.tile(x.tobytes(), threads) == want.tobytes()
-assert tiler.region(x.tobytes(), (1, 2), (5, 6), 4 * 4 * 4) == want[1:5, 2:6].tobytes()
-assert tiler.region(x.tobytes(), (1, 2), (1, 6), 0) == b""
+assert tiler.region(x.tobytes(), (1, 2), (5, 6)) == want[1:5, 2:6].tobytes()
+assert tiler.region(x.tobytes(), (1, 2), (1, 6)) == b""
 assert (tile_any(x.T[::-1], (2, 2)) == np.tile(x.T[::-1], (2, 2))).all()
 large = np.arange(3_000_000, dtype="i4")
 assert Tiler((3_000_000,), (3,), 4).tile(large.tobytes(), 2) == large.tobytes() * 3
-for arguments in [((2,), (-1,), 4), ((2**62,), (2,), 4), ((2,), (2,), -1), ((-2,), (2,), 1)]:
+assert Tiler((0, 3), (2, 2), 4).tile(b"") == b"" and Tiler((), (), 2).tile(b"ab") == b"ab"
+def refusal(call, *arguments):
     try:
-        Tiler(*arguments)
+        call(*arguments)
     except ValueError as error:
-        assert str(error).startswith("tilecore_plan_new: ")
-    else:
-        raise AssertionError(arguments)
+        return str(error)
+    raise AssertionError(arguments)
+for arguments in [((2,), (-1,), 4), ((2**62,), (2,), 4), ((2,), (2,), -1), ((-2,), (2,), 1)]:
+    assert refusal(Tiler, *arguments).startswith("tilecore_plan_new: ")
+assert "at most 64" in refusal(Tiler, (1,) * 100_000, (1,) * 100_000, 1)
+assert "expected 24 bytes, got 1" == refusal(tiler.tile, b"a")
+assert "stop <= 8 for axis 0" in refusal(tiler.region, x.tobytes(), (1, 2), (9, 6))
 """)
 
 

@@ -1,5 +1,6 @@
 """The types that the package tells: strict, complete, and those of the modules as they are."""
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,19 @@ def test_strict(tmp_path):
             assert f".{name}" in used or f" {name}" in used, name
     check("mypy", "--strict", "-p", "tilecore", cwd=tmp_path)
     check("mypy", "--strict", sample, cwd=tmp_path)
+
+
+def test_signatures_of_what_is_compiled():
+    for function, text in {
+        tilecore.tile: "(a, reps, out=None, *, threads=None)",
+        tilecore.tile_region: "(a, reps, start, stop, out=None, *, threads=None)",
+        tilecore.output_shape: "(shape, reps)",
+        tilecore.TilePlan: "(shape, reps, dtype)",
+        tilecore.TilePlan.region: "(self, a, start, stop, out=None, *, threads=None)",
+        tilecore.set_max_bytes: "(n, /)",
+    }.items():
+        assert str(inspect.signature(function)) == text
+    assert inspect.isbuiltin(tilecore.tile)  # with no Python frame in between
 
 
 def test_stubs_are_those_of_the_modules(tmp_path):

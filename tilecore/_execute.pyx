@@ -282,6 +282,8 @@ cdef void write_shares(void *argument) noexcept nogil:
 
 cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last, int threads) noexcept nogil:
     cdef Job job
+    if threads > TILECORE_MAX_THREADS:
+        threads = TILECORE_MAX_THREADS
     if threads > last - first:
         threads = <int>(last - first)
     if threads > 1:

@@ -23,8 +23,8 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from *:
     """
-    /* n references more to the object that `at` points to. Counting them one by one costs as much as the copies do.
-     * Py_SET_REFCNT leaves immortal objects alone. Where counts are kept elsewhere (free
+    /* n references more to the object that `at` points to. Counting them one by one costs as much as
+     * the copies do. Py_SET_REFCNT leaves immortal objects alone. Where counts are kept elsewhere (free
      * threading), are traced, or might reach the range that means immortal, one by one. */
     static void tilecore_add_references(const char *at, Py_ssize_t n)
     {
@@ -47,10 +47,10 @@ cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray resul
     """Fill `result`, with the GIL. `given`: it is the caller's `out` and holds references already."""
     cdef Nest nest
     cdef Py_ssize_t i, k, count
-    cdef cnp.ndarray fresh, source
+    cdef cnp.ndarray fresh, source, places
+    cdef const Py_ssize_t *offsets
     cdef const char *item
     cdef int kind = cnp.PyArray_TYPE(array)
-    cdef Py_ssize_t[::1] offsets
     if given:
         # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
         fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
@@ -62,8 +62,9 @@ cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray resul
         return 0
     source = cnp.PyArray_FROM_OF(array, NPY_ARRAY_CARRAY_RO)
     plan_nest(plan, cnp.PyArray_NDIM(source), NULL, &nest)
-    offsets = numpy.array(list(object_offsets(array.dtype, 0)), numpy.intp)
-    count = offsets.shape[0]
+    places = numpy.array(list(object_offsets(array.dtype, 0)), numpy.intp)
+    count = cnp.PyArray_SIZE(places)
+    offsets = <const Py_ssize_t *>cnp.PyArray_DATA(places)
     # From the first new reference to the last copied pointer nothing can raise or run other code.
     item = cnp.PyArray_BYTES(source)
     for i in range(cnp.PyArray_SIZE(source)):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import index
+from typing import SupportsIndex
 
 from tilecore._limits import available_cpus
 
@@ -48,7 +49,7 @@ def get_num_threads() -> int:
     return _cpus
 
 
-def set_num_threads(n: int) -> None:
+def set_num_threads(n: SupportsIndex) -> None:
     """Let at most `n` threads write one result, in the whole process.
 
     >>> import tilecore
@@ -75,7 +76,7 @@ def set_num_threads(n: int) -> None:
 
 
 @contextmanager
-def num_threads(n: int) -> Iterator[None]:
+def num_threads(n: SupportsIndex) -> Iterator[None]:
     """Let at most `n` threads write one result, within a ``with`` block.
 
     >>> import numpy, tilecore
@@ -97,7 +98,7 @@ def num_threads(n: int) -> Iterator[None]:
         _context.reset(token)
 
 
-def checked(name: str, n: int) -> int:
+def checked(name: str, n: SupportsIndex) -> int:
     try:
         count = index(n)
     except TypeError:

@@ -366,8 +366,7 @@ def output_shape(shape, reps):
 
 @cython.final
 cdef class TilePlan:
-    """TilePlan(shape, reps, dtype)
-    --
+    """TilePlan(shape, reps, dtype)\n--\n
 
     A tiling planned once, for loops over many arrays of one shape and dtype.
 

@@ -1,6 +1,8 @@
 # cython: language_level=3
 """A module that builds upon tilecore in Cython: `cimport tilecore` is all that it needs."""
 
+import math
+
 cimport tilecore
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
@@ -8,44 +10,59 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 cdef class Tiler:
     """Tiles bytes of one shape again and again."""
     cdef tilecore.tilecore_plan *plan
-    cdef int ndim
+    cdef readonly tuple output_shape
+    cdef Py_ssize_t itemsize, source_bytes
 
-    def __cinit__(self, shape, repeats, Py_ssize_t itemsize):
+    def __cinit__(self, tuple shape, tuple repeats, Py_ssize_t itemsize):
         cdef Py_ssize_t extents[64]
         cdef Py_ssize_t counts[64]
-        self.ndim = len(shape)
-        for k in range(self.ndim):
-            extents[k] = shape[k]
-            counts[k] = repeats[k]
+        cdef Py_ssize_t output[64]
+        if not len(shape) == len(repeats) <= 64:
+            raise ValueError("expected as many repeats as extents, at most 64")
+        for k in range(len(shape)):
+            extents[k], counts[k] = shape[k], repeats[k]
         # An error of tilecore's is raised here; nothing to check.
-        self.plan = tilecore.tilecore_plan_new(self.ndim, extents, counts, itemsize)
+        self.plan = tilecore.tilecore_plan_new(len(shape), extents, counts, itemsize)
+        tilecore.tilecore_plan_output_shape(self.plan, output)
+        self.output_shape = tuple([output[k] for k in range(len(shape))])
+        self.itemsize = itemsize
+        self.source_bytes = math.prod(shape) * itemsize
 
     def __dealloc__(self):
-        tilecore.tilecore_plan_free(self.plan)
+        tilecore.tilecore_plan_free(self.plan)  # NULL where __cinit__ raised
 
-    @property
-    def output_shape(self):
-        cdef Py_ssize_t shape[64]
-        tilecore.tilecore_plan_output_shape(self.plan, shape)
-        return tuple([shape[k] for k in range(self.ndim)])
+    # The executors check nothing, so these do.
 
-    def tile(self, const unsigned char[::1] source, int threads=0):
+    def tile(self, const unsigned char[::1] source not None, int threads=0):
+        cdef const void *src = self.start_of(source)
         result = PyBytes_FromStringAndSize(NULL, tilecore.tilecore_plan_nbytes(self.plan))
-        cdef char *target = PyBytes_AS_STRING(result)
+        cdef char *dst = PyBytes_AS_STRING(result)
         with nogil:
-            tilecore.tilecore_plan_execute(self.plan, &source[0], target, threads)
+            tilecore.tilecore_plan_execute(self.plan, src, dst, threads)
         return result
 
-    def region(self, const unsigned char[::1] source, start, stop, Py_ssize_t nbytes):
+    def region(self, const unsigned char[::1] source not None, tuple start, tuple stop):
+        cdef const void *src = self.start_of(source)
         cdef Py_ssize_t first[64]
         cdef Py_ssize_t last[64]
-        for k in range(self.ndim):
+        cdef Py_ssize_t nbytes = self.itemsize
+        if not len(start) == len(stop) == len(self.output_shape):
+            raise ValueError("expected as many bounds as extents")
+        for k, extent in enumerate(self.output_shape):
             first[k], last[k] = start[k], stop[k]
+            if not 0 <= first[k] <= last[k] <= extent:
+                raise ValueError(f"expected 0 <= start <= stop <= {extent} for axis {k}")
+            nbytes *= last[k] - first[k]
         result = PyBytes_FromStringAndSize(NULL, nbytes)
-        cdef char *target = PyBytes_AS_STRING(result)
+        cdef char *dst = PyBytes_AS_STRING(result)
         with nogil:
-            tilecore.tilecore_plan_execute_region(self.plan, &source[0], target, first, last, 0)
+            tilecore.tilecore_plan_execute_region(self.plan, src, dst, first, last, 0)
         return result
+
+    cdef const void *start_of(self, const unsigned char[::1] source) except? NULL:
+        if source.shape[0] != self.source_bytes:
+            raise ValueError(f"expected {self.source_bytes} bytes, got {source.shape[0]}")
+        return &source[0] if self.source_bytes else NULL
 
 
 def tile_any(array, repeats):
