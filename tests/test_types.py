@@ -34,7 +34,7 @@ def test_signatures_of_what_is_compiled():
         tilecore.tile_region: "(a, reps, start, stop, out=None, *, threads=None)",
         tilecore.output_shape: "(shape, reps)",
         tilecore.TilePlan: "(shape, reps, dtype)",
-        tilecore.TilePlan.region: "(self, a, start, stop, out=None, *, threads=None)",
+        tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
         tilecore.set_max_bytes: "(n, /)",
     }.items():
         assert str(inspect.signature(function)) == text
