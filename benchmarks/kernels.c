@@ -151,23 +151,30 @@ typedef struct {
     const entrant *who;
     char *dst;
     const char *src;
+    ptrdiff_t next; /* the first part that no thread has taken yet */
 } job;
 
-static void do_part(void *what, int index, int count)
+/* Each thread takes parts of the repeats, as many parts as there are threads, until none is left. */
+static void do_parts(void *what)
 {
-    const job *const all = what;
+    job *const all = what;
     const point *const at = all->who->at;
-    const ptrdiff_t first = at->repeats * index / count, last = at->repeats * (index + 1) / count;
-    all->who->run(all->who, all->dst + first * at->row, all->src, last - first);
+    ptrdiff_t part;
+    while ((part = tilecore_take(&all->next, 1)) < at->threads) {
+        const ptrdiff_t first = at->repeats * part / at->threads;
+        const ptrdiff_t last = at->repeats * (part + 1) / at->threads;
+        all->who->run(all->who, all->dst + first * at->row, all->src, last - first);
+    }
 }
 
-static double sample_ns(const job *what, int times)
+static double sample_ns(job *what, int times)
 {
     const int threads = what->who->at->threads;
     double start = now_ns();
     for (int i = 0; i < times; i++) {
-        if (threads > 1) tilecore_parallel(do_part, (void *)what, threads);
-        else do_part((void *)what, 0, 1);
+        what->next = 0;
+        if (threads > 1) tilecore_parallel(do_parts, what, threads);
+        else do_parts(what);
     }
     return (now_ns() - start) / times;
 }
@@ -180,7 +187,7 @@ static void fail(const char *why)
     exit(1);
 }
 
-static void verify(const job *what, ptrdiff_t bytes)
+static void verify(job *what, ptrdiff_t bytes)
 {
     const point *const at = what->who->at;
     ptrdiff_t i, k, j = 0;
@@ -202,7 +209,7 @@ static void time_point(const point *at)
     if (!dst || !src) fail("not enough memory");
     for (ptrdiff_t i = 0; i < source; i++) src[i] = (char)(i % 251 + 1);
     for (int k = 0; k < n; k++) {
-        const job what = {&list[k], dst, src};
+        job what = {&list[k], dst, src, 0};
         if (list[k].run != run_memset) verify(&what, bytes);
         else memset(dst, 1, (size_t)bytes);
         times[k] = (int)(SAMPLE_NS / sample_ns(&what, 1)) + 1;
@@ -210,7 +217,7 @@ static void time_point(const point *at)
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < n; i++) {
             const int k = round % 2 ? n - 1 - i : i; /* to and fro, so that drift cancels */
-            const job what = {&list[k], dst, src};
+            job what = {&list[k], dst, src, 0};
             const double ghz = clock_ghz();
             sample_ns(&what, 1);
             printf("%td,%td,%td,%td,%d,%td,%s,%s,%d,%d,%.1f,%.4f\n", at->row, at->repeats, at->rows,
