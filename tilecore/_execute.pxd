@@ -1,10 +1,35 @@
 """Plan and source -> bytes of the output. See _execute.pyx."""
 
-from tilecore._plan cimport Nest, Plan
+from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan
 
 
 cdef extern from "tilecore/config.h" nogil:
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES
+
+
+cdef extern from "tilecore/kernels.h" nogil:
+    ctypedef struct tilecore_rows:
+        void (*write)(const tilecore_rows *self, char *dst, const char *src,
+                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
+
+
+cdef struct Blocks:
+    # The block: its axes, innermost first, of which `rows` are written by one kernel call.
+    Axis axis[2 * MAX_RANK + 2]
+    int n
+    int leaf
+    bint dense               # its bytes lie together in the output
+    bint stream
+    Py_ssize_t rest          # steps of its outermost axis in the last, shorter block
+    # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
+    Axis loop[2 * MAX_RANK + 2]
+    int loops
+    int fanout
+    int split                # the loop whose last step is a shorter block, or -1
+    Py_ssize_t total         # how many blocks
+    char *dst
+    const char *src
+    tilecore_rows rows
 
 
 cdef struct Mode:
@@ -13,6 +38,8 @@ cdef struct Mode:
     bint poll     # look for a KeyboardInterrupt between stretches of a large output
 
 
+cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
+cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
 cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
                         const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil

@@ -22,7 +22,7 @@ cannot be created has its share done by the caller. Hence `noexcept nogil`.
 
 import os
 
-from tilecore._plan cimport MAX_RANK, Axis, Nest, nest_begin, nest_push, Plan
+from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push
 
 
 cdef extern from "tilecore/kernels.h" nogil:
@@ -32,10 +32,6 @@ cdef extern from "tilecore/kernels.h" nogil:
         void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
-
-    ctypedef struct tilecore_rows:
-        void (*write)(const tilecore_rows *self, char *dst, const char *src,
-                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
 
     enum: TILECORE_ISA_SCALAR
     enum: TILECORE_BLOCK_BYTES
@@ -76,28 +72,8 @@ cdef const tilecore_kernels *kernels
 cdef Py_ssize_t stream_bytes
 
 
-cdef struct Blocks:
-    # The block: its axes, innermost first, of which `rows` are written by one kernel call.
-    Axis axis[2 * MAX_RANK + 2]
-    int n
-    int leaf
-    bint dense               # its bytes lie together in the output
-    bint stream
-    Py_ssize_t rest          # steps of its outermost axis in the last, shorter block
-    # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
-    Axis loop[2 * MAX_RANK + 2]
-    int loops
-    int fanout
-    int split                # the loop whose last step is a shorter block, or -1
-    Py_ssize_t total         # how many blocks
-    char *dst
-    const char *src
-    tilecore_rows rows
-
-
-cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src,
-                 bint stream, bint reorder) noexcept nogil:
-    """Choose the block, and order the loops over it."""
+cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
+    """Choose the block, and order the loops over it; where from and to is said later."""
     cdef Axis *axis = blocks.axis
     cdef Axis top
     cdef Py_ssize_t payload = 1, extent = 1, inner, steps
@@ -154,8 +130,6 @@ cdef void divide(Blocks *blocks, const Nest *nest, char *dst, const char *src,
                 blocks.fanout += 1
             blocks.loops += 1
             blocks.total *= top.count
-    blocks.dst = dst
-    blocks.src = src
     # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
     # pixels rather than their three colours. The block's outermost axis stays in its place.
     if n > 3 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count:
@@ -199,6 +173,11 @@ cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const c
         else:
             for i in range(count):
                 fill(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
+
+
+cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil:
+    """Write an output that is a single block."""
+    fill(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
 
 
 cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -306,10 +285,12 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
     cdef int threads = mode.threads if nbytes >= TILECORE_THREAD_BYTES else 1
     # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
     # is filled at once: no stores round the cache, and no visits to many places in turn.
-    divide(&blocks, nest, dst, src, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
+    divide(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
     if blocks.loops == 0:
-        fill(&blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
+        write_one_block(&blocks, dst, src)
         return 0
+    blocks.dst = dst
+    blocks.src = src
     if not mode.poll or nbytes < TILECORE_INTERRUPT_BYTES:
         write_parallel(&blocks, 0, blocks.total, threads)
         return 0

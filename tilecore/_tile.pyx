@@ -14,13 +14,16 @@ from tilecore._threads import get_num_threads
 
 cimport cython
 cimport numpy as cnp
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from tilecore._arguments cimport (
     as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
 )
-from tilecore._execute cimport TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, execute, execute_region
+from tilecore._execute cimport (
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, Mode, divide, execute, execute_region, write_one_block,
+)
 from tilecore._memory cimport new_array
 from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
 from tilecore._references cimport write_references, write_references_region
@@ -399,17 +402,18 @@ cdef class TilePlan:
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
-    cdef Nest nest              # the loops for a C-contiguous array; unset where nothing is written
+    cdef void *memory           # of `block`
+    cdef Blocks *block          # ready to write where the result is one block of plain bytes, else NULL
     cdef int ndim               # of the input
     cdef readonly tuple input_shape
     cdef readonly tuple output_shape
     cdef readonly tuple reps    # one for each axis of the result
     cdef readonly cnp.dtype dtype
-    cdef bint plain_bytes
 
     def __cinit__(self, shape, reps, dtype):
         cdef Py_ssize_t sizes[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
+        cdef Nest nest
         cdef int nreps, status
         self.dtype = numpy.dtype(dtype)
         self.ndim = read_integers(shape, sizes, "extents", "TilePlan", None, reps)
@@ -420,9 +424,19 @@ cdef class TilePlan:
             raise refuse(ValueError, "TilePlan", plan_problem(&self.plan, status), self.input_shape, reps)
         self.output_shape = as_tuple(self.plan.output, self.plan.ndim)
         self.reps = as_tuple(self.plan.repeats, self.plan.ndim)
-        self.plain_bytes = not PyDataType_REFCHK(self.dtype)
-        if self.plan.nbytes:
-            plan_nest(&self.plan, self.ndim, NULL, &self.nest)
+        if 0 < self.plan.nbytes < TILECORE_NOGIL_BYTES and not PyDataType_REFCHK(self.dtype):
+            # The kernels' masks want an alignment of 32, which Python's objects do not have.
+            self.memory = PyMem_RawMalloc(sizeof(Blocks) + 64)
+            if self.memory == NULL:
+                raise refuse(MemoryError, "TilePlan", "no memory for the plan", self.input_shape, reps)
+            self.block = <Blocks *>((<size_t>self.memory + 63) & ~<size_t>63)
+            plan_nest(&self.plan, self.ndim, NULL, &nest)
+            divide(self.block, &nest, False, True)
+            if self.block.loops:
+                self.block = NULL
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.memory)
 
     @property
     def nbytes(self):
@@ -436,14 +450,15 @@ cdef class TilePlan:
         if threads is not None:
             count = read_threads(threads, "TilePlan")
         array = self.checked(a)
-        if (out is not None or self.plan.nbytes >= TILECORE_NOGIL_BYTES or not self.plain_bytes
-                or not PyArray_IS_C_CONTIGUOUS(array)):
+        if self.block == NULL or not PyArray_IS_C_CONTIGUOUS(array):
             return whole(&self.plan, array, out, count, "TilePlan", self.reps)
-        check_size(self.plan.nbytes, "TilePlan", array, self.reps)
-        result = new_array(self.plan.ndim, self.plan.output, array.descr)
-        if self.plan.nbytes:
-            execute(&self.nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array), self.plan.nbytes,
-                    Mode(1, False, False))
+        if out is None:
+            check_size(self.plan.nbytes, "TilePlan", array, self.reps)
+            result = new_array(self.plan.ndim, self.plan.output, array.descr)
+        else:
+            check_out(out, self.plan.output, self.plan.ndim, array, "TilePlan", self.reps)
+            result = out
+        write_one_block(self.block, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array))
         return result
 
     def region(self, a, start, stop, out=None, *, threads=None):
