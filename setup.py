@@ -9,7 +9,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
-MODULES = ["_plan", "_execute", "_memory", "_arguments", "_references", "_tile", "_capi"]
+MODULES = sorted(path.stem for path in Path("tilecore").glob("*.pyx"))
 HEADERS = Path("include/tilecore")
 
 

@@ -11,7 +11,7 @@ import tilecore
 def test_include_has_every_header():
     folder = Path(tilecore.get_include()) / "tilecore"
     names = {path.name for path in folder.glob("*.h")}
-    assert {"tilecore.h", "kernels.h", "kernels_isa.h", "config.h", "threads.h"} == names
+    assert {"tilecore.h", "kernels.h", "kernels_isa.h", "config.h", "threads.h", "pages.h"} == names
 
 
 def test_config_as_dicts():

@@ -60,11 +60,11 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
             "".join(f"#include <tilecore/{header}>\n" for header in order)
             + "int main(void) { return 0; }\n"
         )
-        # threads.h needs POSIX, which Python.h, and so every extension module, asks for too.
+        # threads.h and pages.h need what Python.h, and so every extension module, asks glibc for.
         python = ["-isystem", sysconfig.get_path("include")]
         flags = [
             f"-std={standard}",
-            "-D_POSIX_C_SOURCE=200809L",
+            "-D_GNU_SOURCE",
             "-fsyntax-only",
             *WARNINGS,
             *python,

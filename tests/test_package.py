@@ -13,8 +13,9 @@ ROOT = Path(__file__).parent.parent
 DIALECTS = [{"_tensors"}, {"_dims"}, {"onnx", "openvino", "directml"}]
 LAYERS = [
     {"_limits", "_version"},
-    {"_plan", "_memory", "_threads"},
-    {"_execute", "_arguments"},
+    {"_plan", "_recycle", "_threads"},
+    {"_execute", "_memory"},
+    {"_mapped", "_arguments"},
     {"_references"},
     {"_tile"},
     {"_capi", "_config"},

@@ -12,8 +12,14 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 from tilecore import directml, onnx, openvino
 from tilecore._config import get_include, show_config
 from tilecore._memory import get_max_bytes, set_max_bytes
+from tilecore._recycle import (
+    get_recycle_limit,
+    recycled_bytes,
+    release_memory,
+    set_recycle_limit,
+)
 from tilecore._threads import get_num_threads, num_threads, set_num_threads
-from tilecore._tile import TilePlan, output_shape, tile, tile_region
+from tilecore._tile import TilePlan, output_shape, tile, tile_mapped, tile_region, tile_view
 from tilecore._version import __version__ as __version__
 
 __all__ = [
@@ -22,13 +28,19 @@ __all__ = [
     "get_include",
     "get_max_bytes",
     "get_num_threads",
+    "get_recycle_limit",
     "num_threads",
     "onnx",
     "openvino",
     "output_shape",
+    "recycled_bytes",
+    "release_memory",
     "set_max_bytes",
     "set_num_threads",
+    "set_recycle_limit",
     "show_config",
     "tile",
+    "tile_mapped",
     "tile_region",
+    "tile_view",
 ]

@@ -7,7 +7,9 @@ from typing import Any, Literal, overload
 import numpy
 
 from tilecore._execute import build, instruction_sets
+from tilecore._mapped import mapping_limits
 from tilecore._memory import get_max_bytes
+from tilecore._recycle import get_recycle_limit, recycled_bytes
 from tilecore._threads import get_num_threads
 from tilecore._version import __version__
 
@@ -38,7 +40,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
 
     >>> import tilecore
     >>> sorted(tilecore.show_config(mode="dicts"))
-    ['Build', 'Kernels', 'Limits', 'Threads', 'Versions']
+    ['Build', 'Kernels', 'Limits', 'Memory', 'Threads', 'Versions']
 
     Parameters
     ----------
@@ -61,7 +63,8 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
         "Build": {**build(), "include": get_include()},
         "Kernels": instruction_sets(),
         "Threads": {"most": get_num_threads()},
-        "Limits": {"max_bytes": get_max_bytes()},
+        "Limits": {"max_bytes": get_max_bytes(), "recycle_limit": get_recycle_limit()},
+        "Memory": {"recycled": recycled_bytes(), "mapped": mapping_limits()},
     }
     if mode == "dicts":
         return config

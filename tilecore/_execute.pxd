@@ -4,7 +4,7 @@ from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan
 
 
 cdef extern from "tilecore/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES
+    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_INTERRUPT_BYTES
 
 
 cdef extern from "tilecore/kernels.h" nogil:
@@ -40,6 +40,8 @@ cdef struct Mode:
 
 cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
+cdef int check_signals() noexcept with gil
+cdef int raise_pending() except -1
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
 cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
                         const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil

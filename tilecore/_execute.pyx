@@ -35,7 +35,7 @@ cdef extern from "tilecore/kernels.h" nogil:
 
     enum: TILECORE_ISA_SCALAR
     enum: TILECORE_BLOCK_BYTES
-    Py_ssize_t TILECORE_INTERRUPT_BYTES, TILECORE_LAST_CACHE_BYTES
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES
     Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
     int tilecore_detect_isa()
     const tilecore_kernels *tilecore_choose_kernels(int isa)
@@ -275,7 +275,13 @@ cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last
 
 
 cdef int check_signals() noexcept with gil:
+    """-1 where a signal handler has raised; the exception stays set, for raise_pending."""
     return PyErr_CheckSignals()
+
+
+cdef int raise_pending() except -1:
+    """Let Cython see the exception that is set."""
+    return -1
 
 
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:

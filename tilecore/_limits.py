@@ -17,6 +17,16 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
 
 
+def bytes_from_environment(name: str) -> int | None:
+    """What the environment variable `name` says, or None where it is not set."""
+    try:
+        return parse_bytes(os.environ[name])
+    except KeyError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"environment variable {name}: {error}") from None
+
+
 def physical_memory() -> int:
     """Bytes of memory: the machine's, or the control group's where lower."""
     limits = [sys.maxsize]
@@ -44,6 +54,13 @@ def available_cpus() -> int:
         if quota.isdigit() and int(period) > 0  # else "max", or -1 in version 1
     ]
     return max(1, min([count, *(-(-quota // period) for quota, period in quotas)]))
+
+
+def in_multiprocessing_child() -> bool:
+    """Whether this process is one of several that share the machine's processors and memory."""
+    # Asked at each use: while a spawned child imports the main module it does not know yet.
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    return multiprocessing is not None and multiprocessing.parent_process() is not None
 
 
 def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]]:

@@ -4,4 +4,4 @@ cimport numpy as cnp
 
 
 cdef Py_ssize_t memory_limit() noexcept nogil
-cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype)
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm)

@@ -2,13 +2,16 @@
 """Where outputs live, and how large they may be."""
 
 import operator
-import os
 
-from tilecore._limits import parse_bytes, physical_memory
+from tilecore._limits import bytes_from_environment, physical_memory
+from tilecore._recycle import release_memory
 
 cimport numpy as cnp
+from cpython.exc cimport PyErr_Clear
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from cpython.ref cimport Py_INCREF, PyObject
+from tilecore._recycle cimport TILECORE_RECYCLE_BYTES, recycled_array, recycles
 
 
 cdef extern from "Python.h":
@@ -21,6 +24,9 @@ cdef extern from "numpy/arrayobject.h":
     PyTypeObject PyArray_Type
     cnp.ndarray PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
                                      const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
+    # The same, for a caller that looks at the NULL itself.
+    PyObject *try_array "PyArray_NewFromDescr" (PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
+                                                const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
 
 
 cnp.import_array()
@@ -89,18 +95,40 @@ cdef Py_ssize_t memory_limit() noexcept nogil:
     return max_bytes
 
 
-cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype):
-    """A new C-contiguous array of any dtype; references in it are NULL, for the caller to set."""
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
+    """A new C-contiguous array of any dtype, or None where there is no memory for it.
+
+    References in it are NULL, for the caller to set. `warm` tells whether its pages are there.
+    """
+    cdef PyObject *result
+    warm[0] = False
+    if nbytes >= TILECORE_RECYCLE_BYTES and recycles(nbytes, dtype):
+        array = recycled_array(ndim, shape, dtype, warm)
+        if array is not None:
+            return array
     Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-    return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
+    result = try_array(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
+    if result == NULL:
+        return new_array_after_all(ndim, shape, dtype)
+    array = <object>result
+    Py_DECREF(array)
+    return array
+
+
+cdef cnp.ndarray new_array_after_all(int ndim, Py_ssize_t *shape, cnp.dtype dtype):
+    """With what the idle blocks held."""
+    PyErr_Clear()
+    release_memory()
+    try:
+        Py_INCREF(dtype)
+        return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
+    except MemoryError:
+        return None
 
 
 def _default_max_bytes():
-    text = os.environ.get("TILECORE_MAX_BYTES")
-    try:
-        return physical_memory() if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise ValueError(f"environment variable TILECORE_MAX_BYTES: {error}") from None
+    given = bytes_from_environment("TILECORE_MAX_BYTES")
+    return physical_memory() if given is None else given
 
 
 set_max_bytes(_default_max_bytes())

@@ -5,6 +5,6 @@ cimport numpy as cnp
 from tilecore._plan cimport Plan
 
 
-cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result, bint given) except -1
+cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result) except -1
 cdef int write_references_region(const Plan *plan, cnp.ndarray array, cnp.ndarray result,
                                  const Py_ssize_t *start, const Py_ssize_t *stop) except -1

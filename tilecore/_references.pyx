@@ -11,7 +11,6 @@ import numpy
 
 cimport numpy as cnp
 from tilecore._execute cimport Mode, execute
-from tilecore._memory cimport new_array
 from tilecore._plan cimport Nest, Plan, plan_nest
 
 cnp.import_array()
@@ -43,20 +42,14 @@ cdef extern from *:
     void tilecore_add_references(const char *at, Py_ssize_t n) noexcept
 
 
-cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result, bint given) except -1:
-    """Fill `result`, with the GIL. `given`: it is the caller's `out` and holds references already."""
+cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result) except -1:
+    """Fill `result`, which is new and holds no references yet, with the GIL."""
     cdef Nest nest
     cdef Py_ssize_t i, k, count
-    cdef cnp.ndarray fresh, source, places
+    cdef cnp.ndarray source, places
     cdef const Py_ssize_t *offsets
     cdef const char *item
     cdef int kind = cnp.PyArray_TYPE(array)
-    if given:
-        # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
-        fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
-        write_references(plan, array, fresh, False)
-        numpy.copyto(result, fresh)
-        return 0
     if kind != cnp.NPY_OBJECT and kind != cnp.NPY_VOID:
         write_assigned(plan, array, result)
         return 0

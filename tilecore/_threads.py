@@ -1,14 +1,13 @@
 """How many threads write one large result."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import index
 from typing import SupportsIndex
 
-from tilecore._limits import available_cpus
+from tilecore._limits import available_cpus, in_multiprocessing_child
 
 MOST_BY_DEFAULT = 8  # memory bandwidth is used up before that
 
@@ -41,8 +40,7 @@ def get_num_threads() -> int:
     chosen = _context.get() or _process
     if chosen:
         return chosen
-    multiprocessing = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+    if in_multiprocessing_child():
         return 1  # its siblings have the other processors
     if _cpus is None:
         _cpus = min(available_cpus(), MOST_BY_DEFAULT)

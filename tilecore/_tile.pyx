@@ -22,9 +22,11 @@ from tilecore._arguments cimport (
     as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
 )
 from tilecore._execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, Mode, divide, execute, execute_region, write_one_block,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, Mode, divide, execute, execute_region, raise_pending,
+    write_one_block,
 )
-from tilecore._memory cimport new_array
+from tilecore._mapped cimport Sharing, choose_sharing, mapped_array
+from tilecore._memory cimport memory_limit, new_array
 from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
 from tilecore._references cimport write_references, write_references_region
 
@@ -65,6 +67,16 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     return mode
 
 
+cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm,
+                            cnp.ndarray array, str name, reps):
+    """Where a result goes for which there is no `out`."""
+    check_size(nbytes, name, array, reps)
+    result = new_array(ndim, <Py_ssize_t *>shape, array.descr, nbytes, warm)
+    if result is None:
+        raise refuse(MemoryError, name, f"no memory for a result of {nbytes} bytes", array, reps)
+    return result
+
+
 cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps):
     """The whole tiling of `array`, in `out` or a new array."""
     cdef cnp.ndarray result
@@ -72,24 +84,30 @@ cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps
     cdef Mode mode
     cdef char *dst
     cdef const char *src
+    cdef bint warm = True
     cdef int status
     if out is None:
-        check_size(plan.nbytes, name, array, reps)
-        result = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr)
+        result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
     else:
         check_out(out, plan.output, plan.ndim, array, name, reps)
         result = out
     if plan.nbytes == 0:
         return result
     if PyDataType_REFCHK(array.descr):
-        write_references(plan, array, result, out is not None)
+        if out is not None:
+            # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
+            result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
+        write_references(plan, array, result)
+        if out is not None:
+            numpy.copyto(out, result)
+            return out
         return result
     src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
     plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
     if plan.nbytes < TILECORE_NOGIL_BYTES:
         execute(&nest, dst, src, plan.nbytes, Mode(1, False, False))
         return result
-    mode = choose_mode(plan.nbytes, threads, out is not None)
+    mode = choose_mode(plan.nbytes, threads, warm)
     with nogil:
         status = execute(&nest, dst, src, plan.nbytes, mode)
     if status < 0:
@@ -121,6 +139,7 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
     cdef char *dst
     cdef const char *src
     cdef const Py_ssize_t *strides
+    cdef bint warm = True
     cdef int k, ndim, status
     for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
         if n != plan.ndim:
@@ -133,8 +152,7 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
         shape[k] = last[k] - first[k]
         nbytes *= shape[k]  # no more than the whole result's
     if out is None:
-        check_size(nbytes, name, array, reps)
-        result = new_array(plan.ndim, shape, array.descr)
+        result = new_result(plan.ndim, shape, nbytes, &warm, array, name, reps)
     else:
         check_out(out, shape, plan.ndim, array, name, reps)
         result = out
@@ -143,7 +161,7 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
     if PyDataType_REFCHK(array.descr):
         write_references_region(plan, array, result, first, last)
         return result
-    mode = choose_mode(nbytes, threads, out is not None)
+    mode = choose_mode(nbytes, threads, warm)
     src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
     ndim, strides = cnp.PyArray_NDIM(array), strides_of(array)
     with nogil:
@@ -151,14 +169,6 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
     if status < 0:
         raise_pending()
     return result
-
-
-cdef extern from *:
-    """
-    /* A signal handler has raised in C code that cannot; this lets Cython see it. */
-    static int tilecore_raise_pending(void) { return -1; }
-    """
-    int raise_pending "tilecore_raise_pending"() except -1
 
 
 cdef const Py_ssize_t *strides_of(cnp.ndarray array) noexcept:
@@ -322,6 +332,128 @@ def tile_region(a, reps, start, stop, out=None, *, threads=None):
     return part(&plan, array, &bounds, out, count, "tile_region", reps)
 
 
+def tile_view(a, reps):
+    """A tiling without a copy, where strides can say it.
+
+    >>> import numpy, tilecore
+    >>> x = numpy.array([[1], [2]])                  # shape (2, 1)
+    >>> y = tilecore.tile_view(x, (3, 1, 4))         # shape (3, 2, 4), no byte copied
+    >>> y.shape, y.strides
+    ((3, 2, 4), (0, 8, 0))
+    >>> tilecore.tile_view(x, (2, 1))
+    Traceback (most recent call last):
+    ...
+    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot say; \
+an axis repeated more than once must have one element; input shape (2, 1), dtype int64, repeats (2, 1)
+
+    Every element of a repeat is the same byte of memory: later changes to `a` show in all of them.
+
+    Parameters
+    ----------
+    a : array_like
+        As in `tile`, but plain arrays only.
+    reps : int or iterable of int
+        As in `tile`. Where the result has elements, an axis repeated more than once must have one.
+
+    Returns
+    -------
+    numpy.ndarray
+        A read-only view of `a`, of `tile`'s shape and dtype.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile`; a ValueError also where strides cannot say it. There is no size limit, for
+        nothing is allocated.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+    cdef Plan plan
+    cdef cnp.ndarray array = plain(a, "tile_view", reps), view
+    cdef Py_ssize_t strides[MAX_RANK]
+    cdef bint empty = False
+    cdef int k, axis
+    make_plan(&plan, array, reps, "tile_view")
+    for k in range(plan.ndim):
+        empty = empty or plan.output[k] == 0
+    for k in range(plan.ndim):
+        axis = k - (plan.ndim - cnp.PyArray_NDIM(array))
+        if plan.repeats[k] > 1 and plan.shape[k] > 1 and not empty:
+            raise refuse(ValueError, "tile_view", f"axis {k} has {plan.shape[k]} elements and is repeated "
+                         f"{plan.repeats[k]} times, which strides cannot say; an axis repeated more than once "
+                         "must have one element", array, reps)
+        strides[k] = 0 if axis < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, axis)
+    Py_INCREF(array.descr)  # PyArray_NewFromDescr steals it
+    view = PyArray_NewFromDescr(&PyArray_Type, array.descr, plan.ndim, plan.output, strides,
+                                cnp.PyArray_DATA(array), 0, NULL)
+    Py_INCREF(array)  # and PyArray_SetBaseObject this
+    PyArray_SetBaseObject(view, array)
+    return view
+
+
+def tile_mapped(a, reps):
+    """A tiling whose repeats share memory, each page until it is written to.
+
+    >>> import numpy, tilecore
+    >>> x = numpy.arange(2**17, dtype="float64")     # shape (131072,): 1 MiB
+    >>> y = tilecore.tile_mapped(x, (1000, 1))       # shape (1000, 131072): 1000 MiB of addresses
+    >>> y[1, 5] = -1                                 # copies one page of 4 KiB; nothing else changes
+    >>> y[0, 5], y[1, 5], y[2, 5], x[5]
+    (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
+
+    The block that repeats is written once, to memory that is then mapped again and again. The
+    result may be larger than the physical memory. In milliseconds there is an ordinary, writeable
+    array; what is paid later:
+
+    - The first look at each page costs a quarter of a microsecond to one, the first write to it
+      about two, and 4 KiB. To write all over the result takes longer than with `tile`, and all
+      its memory after all.
+    - Resident sizes count a page once for each repeat that was looked at.
+
+    Where the system cannot map so (only Linux can, with memory that is not locked), where the
+    repeats do not come out at whole pages, where the process' mappings are used up
+    (``vm.max_map_count``), or where copying is as quick, the result is `tile`'s.
+
+    Parameters
+    ----------
+    a, reps
+        As in `tile`.
+
+    Returns
+    -------
+    numpy.ndarray
+        As `tile`: new, writeable, C-contiguous. Its memory is not its own (``flags.owndata`` is
+        False), so ``result.resize`` refuses.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `tile`. The size limit counts the block that is written, or all of the result where it
+        is `tile`'s.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+    cdef Plan plan
+    cdef Nest nest
+    cdef Sharing sharing
+    cdef cnp.ndarray array
+    if PyArray_CheckExact(a):
+        array = a
+    else:
+        array = as_plain_array(a)
+        if array is None:
+            return tile_other(a, reps, None, None)
+    make_plan(&plan, array, reps, "tile_mapped")
+    if plan.nbytes and not PyDataType_REFCHK(array.descr):
+        plan_nest(&plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
+        if choose_sharing(&sharing, &nest, plan.nbytes) and sharing.file_bytes <= memory_limit():
+            result = mapped_array(&sharing, &nest, plan.ndim, plan.output, array.descr, cnp.PyArray_BYTES(array),
+                                  plan.nbytes, choose_mode(sharing.file_bytes, 0, False))
+            if result is not None:
+                return result
+    return whole(&plan, array, None, 0, "tile_mapped", reps)
+
+
 def output_shape(shape, reps):
     """The shape of a tiling; nothing is allocated.
 
@@ -446,6 +578,7 @@ cdef class TilePlan:
     def __call__(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
         cdef cnp.ndarray array, result
+        cdef bint warm
         cdef int count = 0
         if threads is not None:
             count = read_threads(threads, "TilePlan")
@@ -453,8 +586,7 @@ cdef class TilePlan:
         if self.block == NULL or not PyArray_IS_C_CONTIGUOUS(array):
             return whole(&self.plan, array, out, count, "TilePlan", self.reps)
         if out is None:
-            check_size(self.plan.nbytes, "TilePlan", array, self.reps)
-            result = new_array(self.plan.ndim, self.plan.output, array.descr)
+            result = new_result(self.plan.ndim, self.plan.output, self.plan.nbytes, &warm, array, "TilePlan", self.reps)
         else:
             check_out(out, self.plan.output, self.plan.ndim, array, "TilePlan", self.reps)
             result = out

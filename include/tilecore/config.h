@@ -27,6 +27,20 @@
 /* Between two looks for a KeyboardInterrupt: 10 to 100 ms of work. */
 #define TILECORE_INTERRUPT_BYTES ((ptrdiff_t)1 << 28)
 
+/* Results from this size on lie in memory of our own, which is used again (_recycle.pyx). Below, the C
+ * library keeps freed memory itself, and a result is written in the time that giving it back takes. */
+#define TILECORE_RECYCLE_BYTES ((ptrdiff_t)16 << 20)
+
+/* A result takes an idle block that is larger than itself by at most one part in so many. */
+#define TILECORE_RECYCLE_SLACK 4
+
+/* Of a result whose repeats share pages, in bytes that an ordinary result would write in that time (8 a
+ * nanosecond): 4 us for a mapping, and 1.1 to 2.4 GB/s into a file in memory. Whoever asks for such a
+ * result must get it in at most one part in so many of the time. */
+#define TILECORE_MAPPING_COST 32768
+#define TILECORE_FILE_COST 6
+#define TILECORE_MAPPED_GAIN 2
+
 /* Non-temporal stores replace ordinary ones for outputs beyond this part of the last-level cache
  * (they do not read a line before they overwrite it); below, the output still fits the cache. */
 #define TILECORE_STREAM_CACHE_NUMERATOR 5

@@ -1,5 +1,5 @@
 /* Threads that live for one call: created, run, joined. No pool, so nothing is left to break at
- * fork() or at exit. Plain C11 / C++17; no Python.h.
+ * fork() or at exit. And what they share: a counter, a lock. Plain C11 / C++17; no Python.h.
  */
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
@@ -28,6 +28,33 @@ TILECORE_INLINE ptrdiff_t tilecore_take(ptrdiff_t *counter, ptrdiff_t n)
     return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED); /* joining orders all else */
 #endif
 }
+
+/* ---------------------------------------------------------------- a lock for a few instructions */
+
+#if defined(_WIN32)
+typedef SRWLOCK tilecore_lock;
+#define TILECORE_LOCK_INIT SRWLOCK_INIT
+TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { AcquireSRWLockExclusive(lock); }
+TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { ReleaseSRWLockExclusive(lock); }
+#else
+typedef pthread_mutex_t tilecore_lock;
+#define TILECORE_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
+TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { pthread_mutex_lock(lock); }
+TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mutex_unlock(lock); }
+#endif
+
+/* Runs `before` ahead of every fork(), `parent` and `child` behind it. 0, or an error number. */
+TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+#if defined(_WIN32)
+    (void)before, (void)parent, (void)child;
+    return 0;
+#else
+    return pthread_atfork(before, parent, child);
+#endif
+}
+
+/* ---------------------------------------------------------------- a job for several threads */
 
 /* Takes shares of a job until none is left. Must not fail. */
 typedef void (*tilecore_task)(void *job);

@@ -1,0 +1,186 @@
+/* Memory by the page: aligned blocks whose pages the system may take back while they are idle, and
+ * memory that is mapped in several places at once. On systems that have neither, every function
+ * here says no, and the caller takes ordinary memory. Plain C11 / C++17; no Python.h.
+ *
+ * Example: 6 pages that show the same 2 pages three times, until one is written to.
+ *
+ *     ptrdiff_t page = tilecore_page_bytes();
+ *     int file = tilecore_file_new();
+ *     tilecore_file_write(file, two_pages, 2 * page, 0);
+ *     char *at = tilecore_range_new(6 * page);
+ *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page, 0);
+ *     tilecore_file_free(file);                        // the mappings stay
+ *     tilecore_pages_free(at, 6 * page);
+ */
+#ifndef TILECORE_PAGES_H
+#define TILECORE_PAGES_H
+
+#include "config.h"
+
+#if defined(__linux__)
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if !defined(MADV_FREE)
+#define MADV_FREE 8
+#endif
+#if !defined(MADV_HUGEPAGE)
+#define MADV_HUGEPAGE 14
+#endif
+#if !defined(SYS_fallocate) || !defined(SYS_memfd_create)
+#define TILECORE_NO_FILES 1
+#endif
+#endif
+
+/* A huge page of most processors and systems. */
+#define TILECORE_HUGE_BYTES ((ptrdiff_t)2 << 20)
+
+TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void)
+{
+#if defined(__linux__)
+    return (ptrdiff_t)sysconf(_SC_PAGESIZE);
+#else
+    return 4096;
+#endif
+}
+
+/* Gives pages back: of a block, or of a range with all that is mapped there. */
+TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
+{
+#if defined(__linux__)
+    munmap(at, (size_t)bytes);
+#else
+    (void)at, (void)bytes;
+#endif
+}
+
+/* ---------------------------------------------------------------- blocks */
+
+/* A new block of `bytes`, a multiple of TILECORE_HUGE_BYTES, on such a boundary, with one ordinary page
+ * in front; huge pages where the system permits. NULL where there is none: then errno may tell. */
+TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes)
+{
+#if defined(__linux__)
+    ptrdiff_t page = tilecore_page_bytes(), room;
+    char *start, *block, *end;
+    if (page > TILECORE_HUGE_BYTES || bytes > PTRDIFF_MAX - TILECORE_HUGE_BYTES - page) return NULL;
+    room = bytes + TILECORE_HUGE_BYTES + page;
+    start = (char *)mmap(NULL, (size_t)room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == (char *)MAP_FAILED) return NULL;
+    block = (char *)(((uintptr_t)start + (uintptr_t)page + TILECORE_HUGE_BYTES - 1) & ~(uintptr_t)(TILECORE_HUGE_BYTES - 1));
+    end = start + room;
+    if (block - page > start) munmap(start, (size_t)(block - page - start));
+    if (end > block + bytes) munmap(block + bytes, (size_t)(end - block - bytes));
+    madvise(block, (size_t)bytes, MADV_HUGEPAGE); /* a wish: refused, the block is good all the same */
+    return block;
+#else
+    (void)bytes;
+    return NULL;
+#endif
+}
+
+TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes)
+{
+    ptrdiff_t page = tilecore_page_bytes();
+    tilecore_pages_free(block - page, page + bytes);
+}
+
+/* Lets the system take the block's pages whenever it needs memory; what they hold is lost then. 0, or
+ * -1 where it refuses: locked memory, say, or a kernel before 4.5. */
+TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes)
+{
+#if defined(__linux__)
+    return madvise(block, (size_t)bytes, MADV_FREE);
+#else
+    (void)block, (void)bytes;
+    return -1;
+#endif
+}
+
+/* ---------------------------------------------------------------- files in memory */
+
+/* A file that has no name and lies in memory; -1 where there is none to be had. */
+TILECORE_UNUSED static int tilecore_file_new(void)
+{
+#if defined(__linux__) && !defined(TILECORE_NO_FILES)
+    return (int)syscall(SYS_memfd_create, "tilecore", 1u /* MFD_CLOEXEC */); /* glibc before 2.27 has no name for it */
+#else
+    return -1;
+#endif
+}
+
+TILECORE_UNUSED static void tilecore_file_free(int file)
+{
+#if defined(__linux__)
+    close(file);
+#else
+    (void)file;
+#endif
+}
+
+/* Writes to the file, which grows; 0, or -1. Twice as quick as through a mapping, page by page. */
+TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t offset)
+{
+#if defined(__linux__)
+    while (bytes > 0) {
+        ssize_t n = pwrite(file, src, (size_t)bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return -1;
+        src += n, bytes -= n, offset += n;
+    }
+    return 0;
+#else
+    (void)file, (void)src, (void)bytes, (void)offset;
+    return -1;
+#endif
+}
+
+/* The empty file, made `bytes` long, for writing in place; NULL where that much is not to be had. All
+ * its pages are there then: to miss one later would be a SIGBUS. */
+TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
+{
+#if defined(__linux__)
+    void *at;
+    if (fallocate(file, 0, 0, (off_t)bytes)) return NULL;
+    at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    return at == MAP_FAILED ? NULL : (char *)at;
+#else
+    (void)file, (void)bytes;
+    return NULL;
+#endif
+}
+
+/* `bytes` of addresses with nothing there yet; NULL where there are none, or where new mappings are
+ * locked into memory (mlockall), which would copy every page at once. */
+TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
+{
+#if defined(__linux__)
+    void *at = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return NULL;
+    if (msync(at, 1, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY) { /* how locked pages show */
+        munmap(at, (size_t)bytes);
+        return NULL;
+    }
+    return (char *)at;
+#else
+    (void)bytes;
+    return NULL;
+#endif
+}
+
+/* Shows a part of the file at `at`, which lies in a range of one's own. What is written there stays
+ * there: the page is copied first. 0, or -1. */
+TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
+{
+#if defined(__linux__)
+    int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+    return mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) == MAP_FAILED ? -1 : 0;
+#else
+    (void)file, (void)at, (void)bytes, (void)offset;
+    return -1;
+#endif
+}
+
+#endif /* TILECORE_PAGES_H */

@@ -1,0 +1,11 @@
+"""Memory of large results, used again. See _recycle.pyx."""
+
+cimport numpy as cnp
+
+
+cdef extern from "tilecore/config.h" nogil:
+    Py_ssize_t TILECORE_RECYCLE_BYTES
+
+
+cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1
+cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, bint *warm)

@@ -1,0 +1,389 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""Memory of large results, written again by later ones.
+
+The system clears a page before a process first sees it, and for a large result that takes longer
+than tiling. So the memory of a large result whose array has died is not returned but kept idle:
+the system is told that it may take the pages whenever it needs some (until then they are there at
+once), and a later result of a similar size is written into it.
+
+    tile() -> array -> last reference dies -> give_back() -> idle -> take() -> another array
+                                                   `-> over the limit: the oldest idle block goes
+
+The array owns its memory as every NumPy array does, through a memory handler of NumPy's (NEP 49):
+NumPy calls `give_back` when the array dies, which it does not while a view, a buffer, or a DLPack
+capsule holds it. Nothing else ever learns of a block, so nothing can see it when it is written
+again. No Python is needed for giving back: a result may die in any thread, or at exit.
+
+Shared by threads: the list of idle blocks, under a lock that is held for a walk along a few blocks
+and never during a system call. Limit and generation are aligned words: a reader sees the old or the
+new value, and both are right.
+
+A forked child shares its parent's pages until one of the two writes, so writing into them again
+would cost a copy: the child starts with no idle block, and gives back what it inherits.
+"""
+
+import operator
+
+from tilecore._limits import bytes_from_environment, in_multiprocessing_child, physical_memory
+
+cimport numpy as cnp
+from cpython.exc cimport PyErr_Clear
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memcpy, memset, strcpy
+
+cnp.import_array()
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef extern from "tilecore/config.h" nogil:
+    Py_ssize_t TILECORE_RECYCLE_SLACK
+
+
+cdef extern from "tilecore/pages.h" nogil:
+    Py_ssize_t TILECORE_HUGE_BYTES
+    Py_ssize_t tilecore_page_bytes()
+    char *tilecore_block_new(Py_ssize_t bytes)
+    void tilecore_block_free(char *block, Py_ssize_t bytes)
+    int tilecore_block_idle(char *block, Py_ssize_t bytes)
+
+
+cdef extern from "tilecore/threads.h" nogil:
+    ctypedef struct tilecore_lock:
+        pass
+    tilecore_lock TILECORE_LOCK_INIT
+    void tilecore_acquire(tilecore_lock *lock)
+    void tilecore_release(tilecore_lock *lock)
+    int tilecore_at_fork(void (*before)() noexcept nogil, void (*parent)() noexcept nogil,
+                         void (*child)() noexcept nogil)
+
+
+cdef extern from *:
+    """
+    static tilecore_lock tilecore_idle_lock = TILECORE_LOCK_INIT;
+    """
+    tilecore_lock tilecore_idle_lock
+
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyTypeObject:
+        pass
+    PyTypeObject PyArray_Type
+    bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
+    PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
+                                   const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
+    ctypedef struct PyDataMemAllocator:
+        void *(*malloc)(void *context, size_t bytes) noexcept nogil
+        void *(*calloc)(void *context, size_t count, size_t bytes) noexcept nogil
+        void *(*realloc)(void *context, void *data, size_t bytes) noexcept nogil
+        void (*free)(void *context, void *data, size_t bytes) noexcept nogil
+    ctypedef struct PyDataMem_Handler:
+        char *name
+        unsigned char version
+        PyDataMemAllocator allocator
+    object PyDataMem_SetHandler(object handler)
+    PyObject *PyDataMem_DefaultHandler
+
+
+# ---------------------------------------------------------------- blocks
+
+cdef struct Block:          # describes a block, in the page in front of it
+    Block *older            # of two idle blocks the one that was given back before
+    Py_ssize_t bytes        # of the block itself
+    Py_ssize_t generation   # of the process that it belongs to
+    bint written            # so its pages are there, unless the system has taken them
+
+
+cdef Block *idle                        # the newest; under the lock, as is its total
+cdef Py_ssize_t idle_bytes
+cdef Py_ssize_t limit                   # of idle_bytes
+cdef Py_ssize_t generation              # counts the forks that led to this process
+cdef Py_ssize_t chosen_in = -1          # the generation in which the limit was chosen
+cdef bint chosen_by_environment
+cdef Py_ssize_t page = tilecore_page_bytes()
+
+
+cdef Block *block_of(void *data) noexcept nogil:
+    return <Block *>(<char *>data - page)
+
+
+cdef char *data_of(Block *block) noexcept nogil:
+    return <char *>block + page
+
+
+cdef void free_all(Block *block) noexcept nogil:
+    cdef Block *older
+    while block != NULL:
+        older = block.older
+        tilecore_block_free(data_of(block), block.bytes)
+        block = older
+
+
+cdef void trim(Py_ssize_t most) noexcept nogil:
+    """Return the oldest idle blocks to the system, until those that are left take at most `most`."""
+    global idle_bytes
+    cdef Block **link = &idle
+    cdef Block *rest
+    tilecore_acquire(&tilecore_idle_lock)
+    idle_bytes = 0
+    while link[0] != NULL and idle_bytes + link[0].bytes <= most:
+        idle_bytes += link[0].bytes
+        link = &link[0].older
+    rest = link[0]
+    link[0] = NULL
+    tilecore_release(&tilecore_idle_lock)
+    free_all(rest)
+
+
+cdef char *take_idle(Py_ssize_t bytes) noexcept nogil:
+    """The idle block that fits best, or NULL."""
+    global idle_bytes
+    cdef Block **link = &idle
+    cdef Block **best = NULL
+    cdef Block *block = NULL
+    tilecore_acquire(&tilecore_idle_lock)
+    while link[0] != NULL:
+        if bytes <= link[0].bytes <= bytes + bytes // TILECORE_RECYCLE_SLACK:
+            if best == NULL or link[0].bytes < best[0].bytes:
+                best = link
+        link = &link[0].older
+    if best != NULL:
+        block = best[0]
+        best[0] = block.older
+        idle_bytes -= block.bytes
+    tilecore_release(&tilecore_idle_lock)
+    return data_of(block) if block != NULL else NULL
+
+
+cdef char *take(size_t bytes) noexcept nogil:
+    """A block of at least `bytes`, idle or new; NULL where there is no memory."""
+    cdef Py_ssize_t whole
+    cdef char *data
+    cdef Block *block
+    if bytes > <size_t>(PY_SSIZE_T_MAX - TILECORE_HUGE_BYTES):
+        return NULL
+    whole = (<Py_ssize_t>bytes + TILECORE_HUGE_BYTES - 1) & ~(TILECORE_HUGE_BYTES - 1)
+    data = take_idle(whole)
+    if data != NULL:
+        return data
+    data = tilecore_block_new(whole)
+    if data == NULL:
+        trim(0)
+        data = tilecore_block_new(whole)
+        if data == NULL:
+            return NULL
+    block = block_of(data)
+    block[0] = Block(NULL, whole, generation, False)
+    return data
+
+
+# ---------------------------------------------------------------- what NumPy calls
+
+cdef void *take_for_numpy(void *context, size_t bytes) noexcept nogil:
+    return take(bytes)
+
+
+cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogil:
+    cdef char *data = NULL
+    if bytes == 0 or count <= <size_t>PY_SSIZE_T_MAX // bytes:
+        data = take(count * bytes)
+    if data != NULL:
+        memset(data, 0, count * bytes)
+    return data
+
+
+cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
+    """The array has died that owned `data`."""
+    global idle, idle_bytes
+    cdef Block *block
+    cdef bint over
+    if data == NULL:
+        return
+    block = block_of(data)
+    if (block.bytes > limit or block.generation != generation
+            or tilecore_block_idle(<char *>data, block.bytes) < 0):
+        tilecore_block_free(<char *>data, block.bytes)
+        return
+    block.written = True
+    tilecore_acquire(&tilecore_idle_lock)
+    block.older = idle
+    idle = block
+    idle_bytes += block.bytes
+    over = idle_bytes > limit
+    tilecore_release(&tilecore_idle_lock)
+    if over:
+        trim(limit)
+
+
+cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
+    """For `ndarray.resize`, the method."""
+    cdef Block *block = block_of(data)
+    cdef char *other
+    if bytes <= <size_t>block.bytes:
+        return data
+    other = take(bytes)
+    if other != NULL:
+        memcpy(other, data, block.bytes)
+        give_back(context, data, block.bytes)
+    return other
+
+
+cdef PyDataMem_Handler handler
+strcpy(handler.name, "tilecore")
+handler.version = 1
+handler.allocator.malloc = take_for_numpy
+handler.allocator.calloc = take_cleared
+handler.allocator.realloc = resize
+handler.allocator.free = give_back
+cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
+
+
+cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
+    """Whether a result of this size lies in memory of ours."""
+    if nbytes > limit or PyDataType_REFCHK(dtype):
+        return False
+    return chosen_by_environment or chosen_in == generation or not in_multiprocessing_child()
+
+
+cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, bint *warm):
+    """A new array in memory of ours, or None."""
+    cdef PyObject *result = NULL
+    before = PyDataMem_SetHandler(capsule)
+    if <PyObject *>before == PyDataMem_DefaultHandler:  # else memory is to come from elsewhere
+        Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
+        result = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
+        if result == NULL:
+            PyErr_Clear()
+    PyDataMem_SetHandler(before)
+    if result == NULL:
+        return None
+    array = <cnp.ndarray>result
+    Py_DECREF(array)
+    warm[0] = block_of(cnp.PyArray_DATA(array)).written
+    return array
+
+
+# ---------------------------------------------------------------- fork
+
+cdef void before_fork() noexcept nogil:
+    tilecore_acquire(&tilecore_idle_lock)
+
+
+cdef void after_fork_in_parent() noexcept nogil:
+    tilecore_release(&tilecore_idle_lock)
+
+
+cdef void after_fork_in_child() noexcept nogil:
+    global idle, idle_bytes, generation
+    cdef Block *inherited = idle
+    idle, idle_bytes = NULL, 0
+    generation += 1
+    tilecore_release(&tilecore_idle_lock)
+    free_all(inherited)
+
+
+if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
+    raise ImportError("tilecore: no memory to register what happens at fork()")
+
+
+# ---------------------------------------------------------------- functions
+
+def recycled_bytes():
+    """How much memory is kept idle for later results.
+
+    >>> import numpy, tilecore
+    >>> x = tilecore.tile(numpy.zeros((1024, 1024)), (4, 1))    # (4096, 1024): 32 MiB
+    >>> del x
+    >>> tilecore.recycled_bytes() in (0, 2**25)                 # 0 but on Linux
+    True
+    >>> tilecore.release_memory()
+    >>> tilecore.recycled_bytes()
+    0
+
+    The memory of results of 16 MiB and more that have been garbage-collected is kept, and written
+    again by later results of a similar size, for the system takes longer to provide new memory
+    than tiling takes. The process looks as much larger; the system may take the memory at any
+    time (``MADV_FREE``). Only Linux has this.
+
+    Returns
+    -------
+    int
+        Bytes; at most `get_recycle_limit()`.
+
+    See Also
+    --------
+    set_recycle_limit, release_memory
+    """
+    tilecore_acquire(&tilecore_idle_lock)
+    bytes = idle_bytes
+    tilecore_release(&tilecore_idle_lock)
+    return bytes
+
+
+def get_recycle_limit():
+    """The most memory, in bytes, that is kept idle for later results; see `set_recycle_limit`.
+
+    >>> import tilecore
+    >>> tilecore.get_recycle_limit() >= 0
+    True
+    """
+    return limit
+
+
+def set_recycle_limit(n, /):
+    """Keep at most `n` bytes of memory idle for later results.
+
+    >>> import tilecore
+    >>> before = tilecore.get_recycle_limit()
+    >>> tilecore.set_recycle_limit(0)           # every result's memory goes back at once
+    >>> tilecore.set_recycle_limit(before)
+
+    By default the smaller of 1 GiB and 1/16 of the physical memory (the cgroup's limit where
+    lower), or what the environment variable ``TILECORE_RECYCLE_BYTES`` says; nothing in a child
+    process of multiprocessing, unless the variable is set or the child calls this function.
+
+    Parameters
+    ----------
+    n : int
+        Bytes, 0 or more. Results larger than that are not kept. What is idle beyond it goes back
+        to the system at once, the oldest first.
+
+    Raises
+    ------
+    TypeError
+        Where `n` is not an integer.
+    ValueError
+        Where `n` is negative or more than fits 64 bits.
+
+    See Also
+    --------
+    recycled_bytes, release_memory
+    """
+    global limit, chosen_in
+    n = operator.index(n)
+    if not 0 <= n <= PY_SSIZE_T_MAX:
+        raise ValueError(f"set_recycle_limit: expected 0 to {PY_SSIZE_T_MAX} bytes, got {n}")
+    limit = n
+    chosen_in = generation
+    trim(limit)
+
+
+def release_memory():
+    """Return all idle memory to the system; see `recycled_bytes`.
+
+    >>> import tilecore
+    >>> tilecore.release_memory()
+    >>> tilecore.recycled_bytes()
+    0
+    """
+    trim(0)
+
+
+given = bytes_from_environment("TILECORE_RECYCLE_BYTES")
+chosen_by_environment = given is not None
+limit = min(given if chosen_by_environment else min(1 << 30, physical_memory() // 16), PY_SSIZE_T_MAX)
