@@ -1,1 +1,6 @@
+from typing import final
+
+@final
+class Mapping: ...
+
 def mapping_limits() -> dict[str, int | bool]: ...

@@ -177,6 +177,7 @@ cdef Py_ssize_t whole_pages(Py_ssize_t bytes) noexcept nogil:
 
 
 @cython.final
+@cython.auto_pickle(False)
 cdef class Mapping:
     """The base of a mapped result: its addresses, which go with the last view."""
     cdef char *at

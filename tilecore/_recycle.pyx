@@ -24,6 +24,7 @@ would cost a copy: the child starts with no idle block, and gives back what it i
 """
 
 import operator
+import os
 
 from tilecore._limits import bytes_from_environment, in_multiprocessing_child, physical_memory
 
@@ -297,15 +298,13 @@ def recycled_bytes():
     """How much memory is kept idle for later results.
 
     >>> import numpy, tilecore
+    >>> tilecore.release_memory()
     >>> x = tilecore.tile(numpy.zeros((1024, 1024)), (4, 1))    # (4096, 1024): 32 MiB
     >>> del x
     >>> tilecore.recycled_bytes() in (0, 2**25)                 # 0 but on Linux
     True
-    >>> tilecore.release_memory()
-    >>> tilecore.recycled_bytes()
-    0
 
-    The memory of results of 16 MiB and more that have been garbage-collected is kept, and written
+    The memory of results of 32 MiB and more that have been garbage-collected is kept, and written
     again by later results of a similar size, for the system takes longer to provide new memory
     than tiling takes. The process looks as much larger; the system may take the memory at any
     time (``MADV_FREE``). Only Linux has this.
@@ -384,6 +383,10 @@ def release_memory():
     trim(0)
 
 
-given = bytes_from_environment("TILECORE_RECYCLE_BYTES")
-chosen_by_environment = given is not None
-limit = min(given if chosen_by_environment else min(1 << 30, physical_memory() // 16), PY_SSIZE_T_MAX)
+def _default_limit():
+    given = bytes_from_environment("TILECORE_RECYCLE_BYTES")
+    return min(physical_memory() // 16, 1 << 30) if given is None else min(given, PY_SSIZE_T_MAX)
+
+
+chosen_by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
+limit = _default_limit()

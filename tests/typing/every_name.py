@@ -16,6 +16,8 @@ tilecore.tile([1, 2], 2, threads=2)
 tilecore.tile(x, np.array([2, 2]), out)
 tilecore.tile(x, np.int8(2), out=out, threads=None)
 assert_type(tilecore.tile_region(x, (2, 2), (0, 0), (1, 1)), NDArray[Any])
+assert_type(tilecore.tile_view(x, (3, 1, 1)), NDArray[Any])
+assert_type(tilecore.tile_mapped(x, (1000, 1)), NDArray[Any])
 assert_type(tilecore.output_shape((2, 3), 2), tuple[int, ...])
 
 plan = tilecore.TilePlan((2, 3), 2, "float32")
@@ -28,6 +30,9 @@ assert_type(hash(plan), int)
 assert_type(plan == plan, bool)
 
 tilecore.set_num_threads(2)
+tilecore.set_recycle_limit(np.int64(2**20))
+assert_type(tilecore.get_recycle_limit() + tilecore.recycled_bytes(), int)
+tilecore.release_memory()
 assert_type(tilecore.get_num_threads(), int)
 with tilecore.num_threads(1):
     pass

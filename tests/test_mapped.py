@@ -1,0 +1,384 @@
+"""tile_mapped: repeats that share pages; and what it does where they cannot."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from math import prod
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilecore
+
+MIB = 2**20
+
+available = tilecore.show_config("dicts")["Memory"]["mapped"]["available"]
+needs_mapping = pytest.mark.skipif(not available, reason="only Linux maps")
+
+
+def mapped(y):
+    """Whether `y` is mapped, not tile's own copy."""
+    return type(y.base).__name__ == "Mapping"
+
+
+def mappings():
+    return tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
+
+
+def numbered(shape, dtype="f4"):
+    """Values of which no two within 64 KiB are the same."""
+    return (np.arange(prod(shape)) % 32749).astype(dtype).reshape(shape)
+
+
+WORTH_IT = {
+    "pages, outermost": ((2**16,), (64, 1), "f4"),
+    "one axis": ((2**18,), 100, "f4"),
+    "joined to whole pages": ((750,), 20_000, "f4"),
+    "joined, the last one shorter": ((1001, 4), (20_003, 1), "u1"),
+    "of three bytes": ((3,), 9_999_999, "u1"),
+    "a single element": ((1,), 5_000_000, "f8"),
+    "rows, each repeated": ((16, 2**16), (1, 40), "f4"),
+    "inner and outer": ((4, 2**15), (30, 30), "f4"),
+    "joined within a row": ((4, 1000), (1, 6_400), "f4"),
+    "three levels": ((2, 3, 2**14), (20, 3, 20), "f4"),
+    "rank 5": ((2, 1, 2, 1, 4096), (16, 2, 16, 2, 4), "f4"),
+}
+
+
+@needs_mapping
+@pytest.mark.parametrize("name", WORTH_IT)
+def test_values(name, oracle):
+    shape, reps, dtype = WORTH_IT[name]
+    x = numbered(shape, dtype)
+    y = tilecore.tile_mapped(x, reps)
+    assert mapped(y)
+    assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned
+    assert y.dtype == x.dtype
+    assert np.array_equal(y, oracle(x, reps))
+    kept = x.copy()
+    x[...] = 0  # a copy of it, not the input itself, is what shows
+    assert np.array_equal(y, oracle(kept, reps))
+
+
+@needs_mapping
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.T,
+        lambda x: x[::-1, ::-1],
+        lambda x: x[1::2, ::2],
+        lambda x: np.broadcast_to(x[:1], (8, x.shape[1])),
+        lambda x: np.asfortranarray(x),
+        lambda x: x.view("S4"),
+        lambda x: x.view([("a", "<u2"), ("b", ">i2")]),
+        lambda x: x.view("u2").view(ml_dtypes.bfloat16),
+    ],
+)
+def test_any_layout_any_dtype(make, oracle):
+    x = make(numbered((64, 2048)))
+    y = tilecore.tile_mapped(x, (50, 1))
+    assert mapped(y)
+    assert y.tobytes() == oracle(x, (50, 1)).tobytes()
+
+
+@needs_mapping
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 3, 5, 8]), st.integers(1, 6)), max_size=2),
+    st.sampled_from([1, 3, 500, 512, 4096, 4097]),
+    st.integers(1, 16),
+    st.sampled_from(["u1", "f4", "S7", "c16"]),
+)
+def test_as_tile(axes, extent, repeats, dtype):
+    shape, reps = [n for n, _ in axes] + [extent], [r for _, r in axes] + [repeats]
+    x = numbered(shape, dtype)
+    inner = tilecore.tile(x, reps)
+    outer = max(1, 4 * MIB // inner.nbytes)
+    y = tilecore.tile_mapped(x, [outer, *reps])
+    assert y.tobytes() == inner.tobytes() * outer
+
+
+@needs_mapping
+def test_a_write_changes_its_element_alone():
+    x = numbered((2**16,))
+    y, other = tilecore.tile_mapped(x, (64, 1)), tilecore.tile_mapped(x, (64, 1))
+    expected = np.tile(x, (64, 1))
+    assert mapped(y)
+    for index in [(0, 0), (1, 5), (63, 2**16 - 1), (7, 1024)]:
+        y[index] = expected[index] = -1
+    assert np.array_equal(y, expected)
+    y[10:12] += 1
+    expected[10:12] += 1
+    assert np.array_equal(y, expected)
+    assert np.array_equal(other, np.tile(x, (64, 1)))
+    assert np.array_equal(x, numbered((2**16,)))
+
+
+@needs_mapping
+def test_freed_with_the_last_view():
+    gc.collect()
+    before = mappings()
+    y = tilecore.tile_mapped(numbered((2**16,)), (256, 1))
+    during = mappings() - before
+    assert 0 < during <= 256
+    view, buffer = y[200, ::7], memoryview(y)[3:4]
+    del y
+    assert mappings() == before + during
+    assert np.array_equal(view, numbered((2**16,))[::7])
+    del view
+    assert mappings() == before + during
+    assert buffer[0, 5] == 5
+    del buffer
+    assert mappings() == before
+
+
+NOT_WORTH_IT = {
+    "small": ((2, 3), (2, 2), "f4"),
+    "nothing repeats": ((2**20,), 1, "f4"),
+    "twice": ((2**20,), 2, "f4"),
+    "never whole pages": ((2**18 + 1,), (50, 1), "f4"),
+    "objects": ((1024,), (2000,), "O"),
+    "StringDType": ((1024,), (300,), "T"),
+    "empty": ((0, 2**20), (1000, 5), "f4"),
+    "no repeats": ((2**20,), (0, 7), "f4"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_WORTH_IT)
+def test_otherwise_as_tile(name, oracle):
+    shape, reps, dtype = NOT_WORTH_IT[name]
+    x = numbered(shape, "i4").astype(dtype)
+    y = tilecore.tile_mapped(x, reps)
+    assert not mapped(y)
+    assert y.flags.owndata and y.flags.writeable and y.dtype == x.dtype
+    assert np.array_equal(y, oracle(x, reps))
+
+
+def test_other_inputs():
+    x = np.ma.array(np.arange(3), mask=[0, 1, 0])
+    y = tilecore.tile_mapped(x, 2)
+    assert np.array_equal(np.ma.getmaskarray(y), [0, 1, 0] * 2)
+    assert np.array_equal(tilecore.tile_mapped([1, 2], 3), [1, 2] * 3)
+    assert tilecore.tile_mapped(5, ()).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("reps", "kind"),
+    [(1.5, TypeError), (-1, ValueError), (2**60, ValueError), ((1,) * 65, ValueError)],
+)
+def test_refused(reps, kind):
+    with pytest.raises(kind, match="tile_mapped: "):
+        tilecore.tile_mapped(np.zeros(2**20), reps)
+
+
+@needs_mapping
+@pytest.mark.skipif(
+    available and Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2",
+    reason="the system counts addresses as memory",
+)
+def test_larger_than_memory():
+    x = numbered((2**24,))  # 64 MiB
+    limit = tilecore.get_max_bytes()
+    tilecore.set_max_bytes(100 * MIB)
+    try:
+        y = tilecore.tile_mapped(x, (2048, 1))
+        assert y.nbytes == 2**37  # 128 GiB
+        for row in (0, 1, 1000, 2047):
+            assert np.array_equal(y[row, ::4099], x[::4099])
+        y[2000, 77] = -5
+        assert y[2000, 77] == -5 and y[1999, 77] == x[77] == 77
+        del y
+        tilecore.set_max_bytes(60 * MIB)  # less than its block
+        with pytest.raises(
+            MemoryError, match="tile_mapped: the result would take 137438953472 bytes"
+        ):
+            tilecore.tile_mapped(x, (2048, 1))
+    finally:
+        tilecore.set_max_bytes(limit)
+
+
+def run(code, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import ctypes, os, sys, numpy, tilecore\n" + code)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+MAKE = """
+x = numpy.arange(2**16, dtype="f4")
+def make(): return tilecore.tile_mapped(x, (256, 1))
+def mapped(y): return type(y.base).__name__ == "Mapping"
+def now(): return tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
+"""
+
+
+@needs_mapping
+def test_a_forked_childs_writes_are_its_own(tmp_path):
+    run(
+        MAKE
+        + """
+y = make()
+y[3] = -1
+assert mapped(y)
+to_parent, from_child = os.pipe()
+child = os.fork()
+if not child:
+    assert (y[3] == -1).all() and (y[4] == x).all()
+    y[:100] = -2
+    own = make()
+    assert mapped(own) and (own == x).all()
+    del y
+    assert (own == x).all()
+    os.write(from_child, b"!")
+    os._exit(0)
+assert os.read(to_parent, 1) == b"!"
+assert os.waitpid(child, 0)[1] == 0
+assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
+""",
+        tmp_path,
+    )
+
+
+@needs_mapping
+def test_no_more_mappings_than_its_share(tmp_path):
+    """When they are used up the result is tile's, and the size limit counts all of it."""
+    run(
+        MAKE
+        + """
+pattern = numpy.arange(750, dtype="f4")
+most = tilecore.show_config("dicts")["Memory"]["mapped"]["most"]
+tilecore.set_max_bytes(2**30)
+live = []
+try:
+    while len(live) < 2000:
+        live.append(tilecore.tile_mapped(pattern, 10**6))       # 3 GB
+except MemoryError as error:
+    assert "the result would take 3000000000 bytes" in str(error)
+else:
+    raise AssertionError("no end")
+assert all(map(mapped, live)) and len(live) > 10
+assert most // 2 < now() <= most
+small = make()
+assert (small == x).all()
+assert all((y[-750:] == pattern).all() for y in live)
+del small, live
+assert now() == 0
+assert mapped(make())
+""",
+        tmp_path,
+    )
+
+
+@needs_mapping
+def test_where_the_system_says_no(tmp_path):
+    """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
+    run(
+        MAKE
+        + """
+import resource
+def files(): return len(os.listdir("/proc/self/fd"))
+make()
+before = files()
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+y = make()
+assert not mapped(y) and (y == x).all() and now() == 0
+y = tilecore.tile_mapped(numpy.arange(750, dtype="f4"), 50_000)   # written in place, not by bytes
+assert not mapped(y) and (y[-750:] == y[:750]).all() and now() == 0
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+y = make()
+assert mapped(y)
+del y
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (before - 1, hard))
+y = make()
+assert not mapped(y) and (y == x).all() and now() == 0
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+assert files() == before
+libc = ctypes.CDLL(None)
+if not libc.mlockall(2):    # MCL_FUTURE
+    try:
+        y = make()
+        assert not mapped(y) and (y == x).all()
+    except MemoryError:
+        pass                # more than may be locked
+    libc.munlockall()
+    assert mapped(make())
+del y
+tilecore.release_memory()
+with open("/proc/self/statm") as file: used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**24,) * 2)
+try:
+    make()
+except MemoryError as error:
+    assert "tile_mapped: no memory for a result of 67108864 bytes" in str(error)
+else:
+    raise AssertionError
+assert now() == 0 and files() == before
+""",
+        tmp_path,
+    )
+
+
+def maps():
+    with open("/proc/self/maps") as file:
+        return sum(1 for _ in file)
+
+
+def resident_anonymous():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
+
+
+@needs_mapping
+def test_nothing_leaks():
+    x = numbered((2**14,))
+    y = tilecore.tile_mapped(x, (256, 1))
+    assert mapped(y)
+    before = maps(), len(os.listdir("/proc/self/fd")), mappings(), resident_anonymous()
+    for i in range(1000):
+        y = tilecore.tile_mapped(x, (256, 1))
+        y[i % 256, i] = i
+    after = maps(), len(os.listdir("/proc/self/fd")), mappings(), resident_anonymous()
+    assert abs(after[0] - before[0]) < 20
+    assert after[1:3] == before[1:3]
+    assert after[3] - before[3] < 8 * MIB
+
+
+@needs_mapping
+def test_from_many_threads():
+    x = numbered((2**14,))
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        live = []
+        for step in range(60):
+            y = tilecore.tile_mapped(x, (256, 1))
+            row = int(rng.integers(256))
+            y[row] = seed
+            live.append((row, y if rng.random() < 0.5 else y[:]))
+            if len(live) > 8:
+                live.pop(int(rng.integers(len(live))))
+            for row, y in live:
+                other = row - 1
+                if (y[row] != seed).any() or (y[other] != x).any():
+                    wrong.append((seed, step))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    gc.collect()
+    assert mappings() == 0
