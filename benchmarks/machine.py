@@ -13,7 +13,8 @@ PACKAGES = ("tilecore", "numpy", "torch", "onnxruntime", "openvino", "jax", "pyt
 def describe() -> dict[str, str]:
     about = {
         "processor": _processor(),
-        "CPUs usable": str(_usable_cpus()),
+        "CPUs usable": f"{usable_cpus()} of {os.cpu_count()}",
+        "memory": _memory(),
         "caches": _caches(),
         "load average": _load(),
         "huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
@@ -29,14 +30,23 @@ def describe() -> dict[str, str]:
 
         config = tilecore.show_config(mode="dicts")
         for part in ("Build", "Kernels", "Threads"):
-            about[f"tilecore, {part.lower()}"] = str(config[part])
+            # A folder says nothing of the machine.
+            known = (f"{what} {it}" for what, it in config[part].items() if what != "include")
+            about[f"tilecore, {part.lower()}"] = ", ".join(known)
     except (ImportError, AttributeError):
         pass
     return {what: said for what, said in about.items() if said}
 
 
-def _usable_cpus() -> int:
+def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
+    except (AttributeError, ValueError, OSError):
+        return ""
 
 
 def _processor() -> str:

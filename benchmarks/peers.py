@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,22 +38,10 @@ def tilecore_1(x, reps):
     return partial(tile, x, reps, threads=1)
 
 
-def tilecore_out(x, reps):
+def tilecore_out(x, reps, threads=None):
     from tilecore import tile
 
-    return partial(tile, x, reps, warm_output(x, reps))
-
-
-def tilecore_out_1(x, reps):
-    from tilecore import tile
-
-    return partial(tile, x, reps, warm_output(x, reps), threads=1)
-
-
-def tilecore_out_2(x, reps):
-    from tilecore import tile
-
-    return partial(tile, x, reps, warm_output(x, reps), threads=2)
+    return partial(tile, x, reps, warm_output(x, reps), threads=threads)
 
 
 # ---------------------------------------------------------------- peers
@@ -133,16 +122,19 @@ def memset(x, reps):
     return lambda: ctypes.memset(at, 1, out.nbytes)
 
 
-def memset_2(x, reps):
-    """Two threads, one half each."""
+def memset_by_threads(x, reps, threads):
+    """The same in equal parts, one for each thread."""
     out = warm_output(x, reps)
-    at, half = out.ctypes.data, out.nbytes // 2
-    pool = ThreadPoolExecutor(1)
+    ends = [out.nbytes * n // threads for n in range(threads + 1)]
+    parts = [(out.ctypes.data + a, 1, b - a) for a, b in pairwise(ends)]
+    pool = ThreadPoolExecutor(max(1, threads - 1))
 
     def call():
-        other = pool.submit(ctypes.memset, at, 1, half)
-        ctypes.memset(at + half, 1, out.nbytes - half)
-        other.result()
+        others = [pool.submit(ctypes.memset, *part) for part in parts[1:]]
+        ctypes.memset(*parts[0])
+        for other in others:
+            other.result()
+        return out  # for as long as the call is there, so is the memory
 
     return call
 
@@ -158,8 +150,8 @@ TILECORE: dict[str, Case] = {
     "tilecore": tilecore,
     "tilecore 1 thread": tilecore_1,
     "tilecore out": tilecore_out,
-    "tilecore out 1 thread": tilecore_out_1,
-    "tilecore out 2 threads": tilecore_out_2,
+    "tilecore out 1 thread": partial(tilecore_out, threads=1),
+    "tilecore out 2 threads": partial(tilecore_out, threads=2),
 }
 PEERS: dict[str, Case] = {
     "numpy": numpy,
@@ -172,6 +164,6 @@ WARM_PEERS: dict[str, Case] = {"openvino out": openvino_out}
 BOUNDS: dict[str, Case] = {
     "empty": empty,
     "memset": memset,
-    "memset 2 threads": memset_2,
+    "memset 2 threads": partial(memset_by_threads, threads=2),
     "memcpy": memcpy,
 }

@@ -1,9 +1,9 @@
 """Whole calls: tilecore, its peers and the bounds of the machine, grouped by workload."""
 
-import numpy as np
 import pytest
 from peers import BOUNDS, PEERS, TILECORE, WARM_PEERS
-from workloads import WORKLOADS, grid, verify
+from timing import prepare, time_fresh
+from workloads import WORKLOADS, grid
 
 CASES = TILECORE | PEERS | WARM_PEERS | BOUNDS
 ON_GRID = ["tilecore", "tilecore out 1 thread", *PEERS, "memset"]
@@ -26,30 +26,15 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize(("workload", "case"), chosen, ids=ids)
 
 
-def prepare(workload, case):
-    """The call to time, once its result has been checked."""
-    x = workload.input()
-    try:
-        call = CASES[case](x, workload.reps)
-    except ImportError as missing:
-        pytest.skip(f"{case}: {missing}")
-    if case not in BOUNDS:
-        verify(np.asarray(call()), x, workload.reps)
-    return call
-
-
 def test_warm(benchmark, workload, case):
     """The result is dropped before the next call, which may get the same memory again."""
     benchmark.group = workload.name
     benchmark.extra_info["output bytes"] = workload.nbytes
-    benchmark(prepare(workload, case))
+    benchmark(prepare(CASES[case], workload, tiles=case not in BOUNDS))
 
 
 def test_fresh(benchmark, workload, case):
-    """Every result is kept, so that none is written to memory that was in use before."""
+    """Every result in memory that was never written to."""
     benchmark.group = workload.name
     benchmark.extra_info["output bytes"] = workload.nbytes
-    call = prepare(workload, case)
-    kept = []
-    rounds = max(3, min(30, 2**29 // workload.nbytes))
-    benchmark.pedantic(lambda: kept.append(call()), rounds=rounds)
+    time_fresh(benchmark, prepare(CASES[case], workload), workload.nbytes)
