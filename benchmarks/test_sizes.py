@@ -13,8 +13,8 @@ FULL_SIZES = SIZES | {2**27: "128 MiB", 2**29: "512 MiB", 2**30: "1 GiB"}
 # A line of the chart for each: its name, the case, and what becomes of the results.
 KEPT, DROPPED = time_fresh, lambda benchmark, call, nbytes: benchmark(call)
 LINES = {
-    "fresh": (TILECORE["tilecore"], KEPT),
-    "out": (TILECORE["tilecore out"], DROPPED),
+    "tilecore fresh": (TILECORE["tilecore"], KEPT),
+    "tilecore out": (TILECORE["tilecore out"], DROPPED),
     "numpy": (PEERS["numpy"], DROPPED),
     "memset": (BOUNDS["memset"], DROPPED),
 }

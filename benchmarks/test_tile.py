@@ -17,11 +17,12 @@ pytestmark = pytest.mark.benchmark(max_time=0.15, min_rounds=3)
 def pytest_generate_tests(metafunc):
     if metafunc.function is test_fresh:
         chosen = [(w, name) for w in WORKLOADS if w.nbytes >= FRESH_BYTES for name in FRESH]
+    elif metafunc.function is test_grid:
+        full = metafunc.config.getoption("full")
+        chosen = [(w, name) for w in grid() for name in ON_GRID] if full else []
     else:
         chosen = [(w, name) for w in WORKLOADS for name in CASES]
         chosen = [(w, name) for w, name in chosen if name != "empty" or w.nbytes < TINY_BYTES]
-        if metafunc.config.getoption("full"):
-            chosen += [(w, name) for w in grid() for name in ON_GRID]
     ids = [f"{workload.name}-{name}" for workload, name in chosen]
     metafunc.parametrize(("workload", "case"), chosen, ids=ids)
 
@@ -31,6 +32,10 @@ def test_warm(benchmark, workload, case):
     benchmark.group = workload.name
     benchmark.extra_info["output bytes"] = workload.nbytes
     benchmark(prepare(CASES[case], workload, tiles=case not in BOUNDS))
+
+
+def test_grid(benchmark, workload, case):
+    test_warm(benchmark, workload, case)
 
 
 def test_fresh(benchmark, workload, case):

@@ -1,0 +1,420 @@
+"""pytest-benchmark's JSON as Markdown and charts, and the comparison of two versions.
+
+    pytest benchmarks --benchmark-json=new.json
+    python benchmarks/report.py new.json --output FOLDER
+    python benchmarks/report.py new.json --against old.json --fail
+
+The first form writes report.md and the charts it shows; without --output it prints the Markdown.
+The second says of every case of tilecore whether it became faster or slower: see `judge`. Either
+side may be several files, which are runs of the same version: the more, the smaller a difference
+can be told from noise. --fail exits with 1 where something became slower.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from math import exp, log
+from pathlib import Path
+from statistics import median, quantiles
+from typing import NamedTuple
+
+import charts
+
+FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
+PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
+YARDSTICKS = ("memset", "numpy")
+LEAST_CHANGE = 1.05  # a smaller one is never told, however quiet the machine
+# Where the report was made, in this order; what else the file holds is not printed.
+MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", "huge pages", "system")
+MACHINE += ("Python", "compiler", "versions", "tilecore, build", "tilecore, kernels")
+MACHINE += ("tilecore, threads",)
+
+
+class Key(NamedTuple):
+    """One timed case. The kind is the test function's name: warm, fresh, grid, size or threads."""
+
+    group: str
+    kind: str
+    workload: str
+    case: str
+    threads: int
+
+    @property
+    def ours(self) -> bool:
+        return self.case.startswith("tilecore")
+
+    @property
+    def words(self) -> str:
+        threads = f", threads {self.threads}" if self.threads else ""
+        return f"{self.workload}, {self.case}{threads} ({self.kind})"
+
+
+class Times(NamedTuple):
+    """The lower quartile, the median and the upper quartile: seconds, or a ratio of them."""
+
+    low: float
+    mid: float
+    high: float
+
+    def over(self, other: "Times") -> "Times":
+        """The ratio, between the most that the quartiles of both leave open."""
+        return Times(self.low / other.high, self.mid / other.mid, self.high / other.low)
+
+
+class Run(NamedTuple):
+    machine: dict[str, str]
+    times: dict[Key, Times]
+    nbytes: dict[Key, int]
+    shapes: dict[str, str]  # by workload
+
+
+def load(path: Path) -> Run:
+    data = json.loads(path.read_text())
+    run = Run(data["machine_info"], {}, {}, {})
+    for benchmark in data["benchmarks"]:
+        params = benchmark["params"] or {}
+        if "workload" not in params:
+            continue  # the kernels have a report of their own
+        name, shape, reps, dtype = params["workload"]
+        kind = benchmark["name"].partition("[")[0].removeprefix("test_")
+        case, threads = params["case"], params.get("threads", 0)
+        key = Key(benchmark["group"], kind, name, case, threads)
+        stats = benchmark["stats"]
+        low, high = ("min", "max") if stats["rounds"] < FEW_ROUNDS else ("q1", "q3")
+        run.times[key] = Times(stats[low], stats["median"], stats[high])
+        run.nbytes[key] = benchmark["extra_info"]["output bytes"]
+        run.shapes[name] = " × ".join(f"({','.join(map(str, part))})" for part in (shape, reps))
+        run.shapes[name] += f" {dtype}"
+    if not run.times:
+        raise SystemExit(f"{path}: no case of benchmarks/ in it")
+    return run
+
+
+def pool(several: Iterable[Times]) -> Times:
+    """Several runs as one: what any of them leaves open stays open."""
+    lows, mids, highs = zip(*several, strict=True)
+    return Times(min(lows), median(mids), max(highs))
+
+
+def merge(runs: Sequence[Run]) -> Run:
+    keys = [key for key in runs[0].times if all(key in run.times for run in runs)]
+    times = {key: pool(run.times[key] for run in runs) for key in keys}
+    return runs[0]._replace(times=times)
+
+
+# ---------------------------------------------------------------- words and tables
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    marks = ["---", *["--:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *rows)) + "\n"
+
+
+def seconds(value: float) -> str:
+    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if value * scale >= 1:
+            return f"{value * scale:.3g} {unit}" if value * scale < 999.5 else f"{value:,.0f} s"
+    return f"{value * 1e9:.3g} ns"
+
+
+def size(nbytes: float) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.3g} {unit}"
+    return f"{nbytes} bytes"
+
+
+def rate(nbytes: int, times: Times) -> Times:
+    """GB/s."""
+    return Times(*(nbytes / 1e9 / value for value in times[::-1]))
+
+
+def emphasis(ratio: Times) -> str:
+    """Bold where the other takes longer, in italics where it is quicker, both beyond quartiles."""
+    mark = "**" if ratio.low > 1 else "*" if ratio.high < 1 else ""
+    return f"{mark}{charts.times(ratio.mid)}{mark}"
+
+
+def beside(run: Run, ours: Key, case: str) -> Times | None:
+    """How many times as long as tilecore's the other case takes on the same workload."""
+    other = run.times.get(ours._replace(case=case))
+    return other and other.over(run.times[ours])
+
+
+def default_calls(run: Run, kind: str) -> list[Key]:
+    return [key for key in run.times if (key.kind, key.case) == (kind, "tilecore")]
+
+
+def present(run: Run) -> list[str]:
+    timed = {key.case for key in run.times}
+    return [peer for peer in PEERS if peer in timed]
+
+
+def peers_table(run: Run) -> str:
+    cases = present(run) + ["memset", "memcpy"]
+    rows = []
+    for key in default_calls(run, "warm"):
+        nbytes, times = run.nbytes[key], run.times[key]
+        row = [key.workload, run.shapes[key.workload], size(nbytes), seconds(times.mid)]
+        row.append(f"{nbytes / times.mid / 1e9:.3g}")
+        for case in cases:
+            ratio = beside(run, key, case)
+            row.append(emphasis(ratio) if ratio else "")
+        rows.append(row)
+    return table(["workload", "input × repeats", "output", "tilecore", "GB/s", *cases], rows)
+
+
+def grid_table(run: Run) -> str:
+    rows = []
+    for case in [*present(run), "memset"]:
+        found = [(beside(run, key, case), key.workload) for key in default_calls(run, "grid")]
+        ratios = sorted((ratio.mid, ratio.high, name) for ratio, name in found if ratio)
+        if not ratios:
+            continue
+        behind = sum(high < 1 for _, high, _ in ratios)
+        (least, _, where), middle = ratios[0], median(mid for mid, *_ in ratios)
+        cells = [case, str(len(ratios)), charts.times(middle), charts.times(least), where]
+        rows.append([*cells, str(behind)])
+    header = ["", "shapes", "median", "least", "at", "behind it, beyond quartiles"]
+    return table(header, rows)
+
+
+def every_case(run: Run) -> str:
+    rows = []
+    for key, times in run.times.items():
+        if key.kind != "grid":
+            numbers = [seconds(value) for value in (times.mid, times.low, times.high)]
+            gigabytes = f"{rate(run.nbytes[key], times).mid:.3g}"
+            threads = str(key.threads or "")
+            rows.append([key.workload, key.kind, key.case, threads, *numbers, gigabytes])
+    header = ["workload", "kind", "case", "threads", "median", "quartile", "quartile", "GB/s"]
+    return table(header, rows)
+
+
+def machine_list(run: Run) -> str:
+    known = [(what, run.machine[what]) for what in MACHINE if what in run.machine]
+    return "".join(f"- {what}: {said}\n" for what, said in known)
+
+
+# ---------------------------------------------------------------- charts
+
+
+def peers_chart(run: Run) -> str:
+    rows = []
+    for key in default_calls(run, "warm"):
+        nbytes, times = run.nbytes[key], run.times[key]
+        ratios = [beside(run, key, peer) for peer in present(run)]
+        rows.append(
+            charts.Row(
+                key.workload,
+                run.shapes[key.workload],
+                seconds(times.mid),
+                size(nbytes),
+                [charts.Bar(*ratio) if ratio else None for ratio in ratios],
+            )
+        )
+    return charts.ratios(
+        "tilecore.tile against its peers",
+        "How many times as long the others take; bars to a logarithmic scale, up to "
+        f"{charts.LONGEST}×. Grey: the quartiles overlap.",
+        present(run),
+        rows,
+    )
+
+
+def line(run: Run, name: str, keys: Iterable[Key], x) -> charts.Line:
+    """A curve of GB/s; `x` is a key's place across."""
+    points = sorted((x(key), *rate(run.nbytes[key], run.times[key])) for key in keys)
+    return charts.Line(name, points, name.startswith("memset"))
+
+
+def sizes_chart(run: Run) -> str:
+    keys = [key for key in run.times if key.kind == "size"]
+    names = list(dict.fromkeys(key.case for key in keys))
+    curves = [
+        line(run, name, [key for key in keys if key.case == name], run.nbytes.__getitem__)
+        for name in names
+    ]
+    units = {2**20: "MiB", 2**30: "GiB"}
+    ticks = {n: f"{n // u} {units[u]}" for n in run.nbytes.values() for u in units if n >= u}
+    ticks = {n: ticks[n] for key, n in run.nbytes.items() if key.kind == "size"}
+    return charts.lines(
+        "Bytes written, by size of the result",
+        "A block of 256 KiB, over and over. Dashed: memset of memory that was written to before.",
+        "size of the result",
+        curves,
+        ticks,
+    )
+
+
+def threads_chart(run: Run) -> str:
+    keys = [key for key in run.times if key.kind == "threads"]
+    by_line: dict[str, list[Key]] = {}
+    for key in keys:
+        name = f"tilecore, {key.workload}" if key.ours else key.case
+        by_line.setdefault(name, []).append(key)
+    return charts.lines(
+        "Bytes written, by number of threads",
+        "Results of about 64 MB, into memory that was written to before.",
+        "threads",
+        [line(run, name, its_keys, lambda key: key.threads) for name, its_keys in by_line.items()],
+        {key.threads: str(key.threads) for key in keys},
+        height=340,
+    )
+
+
+# ---------------------------------------------------------------- one version
+
+
+REPORT = """\
+# Benchmarks
+
+{machine}
+Made by `pytest benchmarks --benchmark-json=FILE` and `python benchmarks/report.py FILE --output
+FOLDER`. Every result was checked before it was timed. The cases of a workload are timed one after
+the other: where the machine drifts meanwhile, so do the ratios. `python benchmarks/compare.py`
+measures in pairs, interleaved.
+
+## Against the peers
+
+{peers_chart}The default call of each, the result dropped each time. From numpy on: how many times as long as
+tilecore; bold where the quartiles lie above tilecore's, in italics where below. memset and memcpy
+write as many bytes to memory that was written to before, on one thread, and tile nothing.
+
+{peers}"""
+
+
+def report(run: Run, folder: Path | None) -> str:
+    """The Markdown; with a folder, the charts too, which lie there."""
+    kinds = {key.kind for key in run.times}
+
+    def picture(name: str, about: str, svg: str) -> str:
+        if folder is None:
+            return ""
+        (folder / name).write_text(svg, encoding="utf-8")
+        return f"![{about}]({name})\n\n"
+
+    chart = picture("peers.svg", "Times against the peers", peers_chart(run))
+    text = REPORT.format(machine=machine_list(run), peers_chart=chart, peers=peers_table(run))
+    if "grid" in kinds:
+        text += "\n## Over a grid of shapes\n\nHow many times as long as tilecore's default call.\n"
+        text += f"\n{grid_table(run)}"
+    if folder and "size" in kinds:
+        text += "\n## By size\n\n" + picture("sizes.svg", "GB/s by size", sizes_chart(run))
+    if folder and len({key.threads for key in run.times if key.kind == "threads"}) > 1:
+        text += "\n## By threads\n\n" + picture(
+            "threads.svg", "GB/s by threads", threads_chart(run)
+        )
+    text += "\n## Every case\n\n<details><summary>Median and quartiles</summary>\n\n"
+    return text + f"{every_case(run)}\n</details>\n"
+
+
+# ---------------------------------------------------------------- two versions
+
+
+def relative(runs: Sequence[Run], key: Key) -> dict[Key, Times]:
+    """The case's time in those of the yardsticks of its group, each measured within one run."""
+    found: dict[Key, list[Times]] = {}
+    for run in runs:
+        for other, times in run.times.items():
+            same = other.group == key.group and other.case in YARDSTICKS and other != key
+            if same and key in run.times:
+                found.setdefault(other, []).append(run.times[key].over(times))
+    return {yardstick: pool(ratios) for yardstick, ratios in found.items()}
+
+
+def changes(old: Sequence[Run], new: Sequence[Run], key: Key) -> list[tuple[float, int]]:
+    """For each yardstick: new time over old, and 1 (slower) or -1 where the quartiles part."""
+    before, after = relative(old, key), relative(new, key)
+    found = []
+    for yardstick in before.keys() & after.keys():
+        a, b = before[yardstick], after[yardstick]
+        found.append((b.mid / a.mid, (b.low > a.high) - (b.high < a.low)))
+    return found
+
+
+def middle_change(found: Sequence[tuple[float, int]]) -> float:
+    return exp(sum(log(change) for change, _ in found) / len(found))
+
+
+def noise(old: Sequence[Run], new: Sequence[Run], keys: Iterable[Key]) -> float:
+    """What nine of ten cases stay within that cannot have changed: the peers and bounds."""
+    moved = []
+    for key in keys:
+        if not key.ours and (found := changes(old, new, key)):
+            moved.append(exp(abs(log(middle_change(found)))))
+    return quantiles(moved, n=10)[-1] if len(moved) > 1 else 1.0
+
+
+def judge(found: Sequence[tuple[float, int]], floor: float) -> str:
+    """Faster or slower only where every yardstick says so, beyond quartiles and beyond noise."""
+    change = middle_change(found)
+    for word, sign in (("slower", 1), ("faster", -1)):
+        if all(parted == sign for _, parted in found) and change**sign > floor:
+            return word
+    return "no difference beyond noise"
+
+
+def comparison(old: Sequence[Run], new: Sequence[Run]) -> tuple[str, bool]:
+    """The Markdown, and whether something became slower."""
+    shared = [key for key in merge(new).times if key in merge(old).times]
+    floor = max(LEAST_CHANGE, noise(old, new, shared))
+    verdicts = []
+    for key in shared:
+        if key.ours and (found := changes(old, new, key)):
+            verdicts.append((judge(found, floor), middle_change(found), key))
+    if not verdicts:
+        raise SystemExit("no case of tilecore has a yardstick in both files")
+    count = {word: sum(verdict[0] == word for verdict in verdicts) for word in ("faster", "slower")}
+
+    def rows(chosen):
+        return table(
+            ["case", "new time ÷ old", "verdict"],
+            ([key.words, f"{change:.2f}", word] for word, change, key in chosen),
+        )
+
+    told = sorted((verdict for verdict in verdicts if verdict[0] in count), key=lambda v: -v[1])
+    text = f"""\
+# Comparison
+
+{machine_list(new[0])}
+Of {len(verdicts)} cases {count["faster"]} became faster, {count["slower"]} slower. The others show \
+no difference beyond noise.
+Times are in those of {" and ".join(YARDSTICKS)}, measured in the same run on the same workload, \
+and every yardstick must agree.
+Nine of ten peers and bounds, which did not change, stay within a factor of \
+{noise(old, new, shared):.2f}; below {floor:.2f} nothing is told.
+
+"""
+    text += f"{rows(told)}\n" if told else ""
+    text += f"<details><summary>Every case</summary>\n\n{rows(verdicts)}\n</details>\n"
+    return text, count["slower"] > 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("new", nargs="+", type=Path, help="JSON of pytest-benchmark")
+    parser.add_argument("--against", nargs="+", type=Path, metavar="OLD", help="an older version")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="for report.md and charts")
+    parser.add_argument("--fail", action="store_true", help="exit with 1 where one became slower")
+    arguments = parser.parse_args()
+    if arguments.fail and not arguments.against:
+        parser.error("--fail needs --against")
+    new, slower = [load(path) for path in arguments.new], False
+    if arguments.output:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+    if arguments.against:
+        text, slower = comparison([load(path) for path in arguments.against], new)
+    else:
+        text = report(merge(new), arguments.output)
+    if arguments.output:
+        name = "comparison.md" if arguments.against else "report.md"
+        (arguments.output / name).write_text(text, encoding="utf-8")
+    else:
+        print(text)
+    sys.exit(arguments.fail and slower)
+
+
+if __name__ == "__main__":
+    main()
