@@ -138,7 +138,9 @@ static double clock_ghz(void)
         start = now_ns();
         for (i = 0; i < CHAIN / 8; i++) {
 #if defined(__GNUC__) || defined(__clang__)
-#define ADD x += y; __asm__ volatile("" : "+r"(x), "+r"(y));
+#define ADD \
+    x += y; \
+    __asm__ volatile("" : "+r"(x), "+r"(y));
             ADD ADD ADD ADD ADD ADD ADD ADD
 #endif
         }

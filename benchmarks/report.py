@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from math import exp, log
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import NamedTuple
 
 import charts
@@ -24,7 +24,9 @@ import charts
 FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
 PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
 YARDSTICKS = ("memset", "numpy")
+SAME = "no difference beyond noise"
 LEAST_CHANGE = 1.05  # a smaller one is never told, however quiet the machine
+ERRORS = 20  # one of so many peers and bounds may seem to have changed
 # Where the report was made, in this order; what else the file holds is not printed.
 MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", "huge pages", "system")
 MACHINE += ("Python", "compiler", "versions", "tilecore, build", "tilecore, kernels")
@@ -338,22 +340,20 @@ def middle_change(found: Sequence[tuple[float, int]]) -> float:
     return exp(sum(log(change) for change, _ in found) / len(found))
 
 
-def noise(old: Sequence[Run], new: Sequence[Run], keys: Iterable[Key]) -> float:
-    """What nine of ten cases stay within that cannot have changed: the peers and bounds."""
-    moved = []
-    for key in keys:
-        if not key.ours and (found := changes(old, new, key)):
-            moved.append(exp(abs(log(middle_change(found)))))
-    return quantiles(moved, n=10)[-1] if len(moved) > 1 else 1.0
-
-
-def judge(found: Sequence[tuple[float, int]], floor: float) -> str:
+def judge(found: Sequence[tuple[float, int]], floor: float = 1.0) -> str:
     """Faster or slower only where every yardstick says so, beyond quartiles and beyond noise."""
     change = middle_change(found)
     for word, sign in (("slower", 1), ("faster", -1)):
         if all(parted == sign for _, parted in found) and change**sign > floor:
             return word
-    return "no difference beyond noise"
+    return SAME
+
+
+def noise(old: Sequence[Run], new: Sequence[Run], keys: Iterable[Key]) -> float:
+    """The change from which on one of ERRORS would be told of what cannot have changed."""
+    unchanged = [found for key in keys if not key.ours and (found := changes(old, new, key))]
+    told = [abs(log(middle_change(found))) for found in unchanged if judge(found) != SAME]
+    return exp(sorted([*told, 0.0], reverse=True)[min(len(told), len(unchanged) // ERRORS)])
 
 
 def comparison(old: Sequence[Run], new: Sequence[Run]) -> tuple[str, bool]:
@@ -383,8 +383,8 @@ Of {len(verdicts)} cases {count["faster"]} became faster, {count["slower"]} slow
 no difference beyond noise.
 Times are in those of {" and ".join(YARDSTICKS)}, measured in the same run on the same workload, \
 and every yardstick must agree.
-Nine of ten peers and bounds, which did not change, stay within a factor of \
-{noise(old, new, shared):.2f}; below {floor:.2f} nothing is told.
+Nothing is told below a factor of {floor:.2f}: above it, of the peers and bounds, which did not \
+change, at most one in {ERRORS} seems to.
 
 """
     text += f"{rows(told)}\n" if told else ""
