@@ -15,7 +15,7 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 
 from tilecore._memory cimport memory_limit
-from tilecore._plan cimport MAX_RANK, Plan
+from tilecore._plan cimport MAX_RANK
 
 cnp.import_array()
 
@@ -117,7 +117,8 @@ cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, re
         rank = max(rank, len(source.shape if isinstance(source, numpy.ndarray) else source))
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            raise refuse(ValueError, name, f"{what} must not be negative, got {brief.repr(value)} for axis {k}", source, reps)
+            why = f"{what} must not be negative, got {brief.repr(value)} for axis {k}"
+            raise refuse(ValueError, name, why, source, reps)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
             raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {brief.repr(value)} is "

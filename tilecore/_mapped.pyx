@@ -29,7 +29,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from tilecore._execute cimport TILECORE_INTERRUPT_BYTES, Mode, check_signals, execute, raise_pending
-from tilecore._plan cimport MAX_RANK, PY_SSIZE_T_MAX, Axis, Nest, nest_push
+from tilecore._plan cimport PY_SSIZE_T_MAX, Axis, Nest, nest_push
 
 cnp.import_array()
 
@@ -81,7 +81,7 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
 
     Costs are in bytes of an ordinary result, which take the same time.
     """
-    cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN, TILECORE_NOGIL_BYTES
+    cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
     cdef Py_ssize_t unit, joined, count, cost, block, outer = 1, moving = 1
     cdef Py_ssize_t left = most_mappings - mappings
     cdef const Axis *axis
@@ -154,7 +154,9 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     return status
 
 
-cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, char *at, Py_ssize_t offset) noexcept nogil:
+cdef int map_loops(
+    const Sharing *sharing, const Nest *nest, int l, int file, char *at, Py_ssize_t offset
+) noexcept nogil:
     """Map what the loops up to `l` cover; 0, or -1 where the system says no."""
     cdef const Axis *axis = &nest.axis[l]
     cdef Py_ssize_t i, length

@@ -60,7 +60,7 @@ cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray resul
     offsets = <const Py_ssize_t *>cnp.PyArray_DATA(places)
     # From the first new reference to the last copied pointer nothing can raise or run other code.
     item = cnp.PyArray_BYTES(source)
-    for i in range(cnp.PyArray_SIZE(source)):
+    for i in range(cnp.PyArray_SIZE(source)):  # no-cython-lint: a typed loop needs its variable
         for k in range(count):
             tilecore_add_references(item + offsets[k], plan.copies)
         item += plan.itemsize

@@ -199,6 +199,7 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
     if (row <= TILECORE_PATTERN_ROW) {
         /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into
          * the two halves of 16 bytes; longer ones as two overlapping halves of 32 bytes. */
+        /* clang-format off */
         const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
         int j, column = 0;
         for (j = 0; j < 32; j++) {
@@ -207,6 +208,7 @@ TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const til
                            : (uint8_t)(column < word ? column : 8 + column - (row - word));
             if (++column == row) column = 0;
         }
+        /* clang-format on */
     }
     if (kernels->expand && row <= TILECORE_EXPAND_ROW && self->span <= TILECORE_EXPAND_FEW_SPAN &&
         src_pitch == row && dst_pitch == self->span) {

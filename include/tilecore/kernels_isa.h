@@ -10,8 +10,8 @@
 #define TILECORE_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define TILECORE_STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define TILECORE_STREAM(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
-#define TILECORE_LOAD_HALVES(low, high)                                                     \
-    _mm256_inserti128_si256(                                                       \
+#define TILECORE_LOAD_HALVES(low, high) \
+    _mm256_inserti128_si256( \
         _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(low))), \
         _mm_loadu_si128((const __m128i *)(const void *)(high)), 1)
 #define TILECORE_WORDS(low, high) \
@@ -136,7 +136,8 @@ TILECORE_TARGETED static void TILECORE_NAME(copy)(char *dst, const char *src, pt
         dst += shift; /* aligned from here on */
         src += shift;
         for (; last - dst >= 128 - 32; dst += 128, src += 128) {
-            const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + 32), c = TILECORE_LOAD(src + 64), d = TILECORE_LOAD(src + 96);
+            const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + 32);
+            const TILECORE_VECTOR c = TILECORE_LOAD(src + 64), d = TILECORE_LOAD(src + 96);
             TILECORE_STORE(dst, a);
             TILECORE_STORE(dst + 32, b);
             TILECORE_STORE(dst + 64, c);
@@ -177,7 +178,8 @@ TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, 
     src += head;
     n -= head;
     for (; n >= 128; n -= 128, dst += 128, src += 128) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + 32), c = TILECORE_LOAD(src + 64), d = TILECORE_LOAD(src + 96);
+        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + 32);
+        const TILECORE_VECTOR c = TILECORE_LOAD(src + 64), d = TILECORE_LOAD(src + 96);
         TILECORE_STREAM(dst, a);
         TILECORE_STREAM(dst + 32, b);
         TILECORE_STREAM(dst + 64, c);
@@ -232,7 +234,7 @@ TILECORE_TARGETED static void TILECORE_NAME(gather)(const tilecore_rows *self, c
 
 /* One row up to 32 bytes, as often as it fits, in one register. `word` is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
-                                                                     const char *src, int word)
+                                                                              const char *src, int word)
 {
 #if TILECORE_SHUFFLES
     const TILECORE_VECTOR mask = TILECORE_LOAD(self->pattern_mask);
@@ -313,7 +315,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecor
     const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
         const TILECORE_VECTOR a = TILECORE_LOAD(src), z = TILECORE_LOAD(src + last);
-        const TILECORE_VECTOR b = TILECORE_LOAD(src + (vectors > 2 ? 32 : 0)), c = TILECORE_LOAD(src + (vectors > 3 ? 64 : 0));
+        const TILECORE_VECTOR b = TILECORE_LOAD(src + (vectors > 2 ? 32 : 0));
+        const TILECORE_VECTOR c = TILECORE_LOAD(src + (vectors > 3 ? 64 : 0));
         char *d = dst;
         ptrdiff_t i;
         for (i = 0; i < repeats; i++, d += row) {
@@ -384,8 +387,10 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
             uint64_t offset;
             memcpy(&offset, self->offset[v], 8);
             {
-                const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0), src + TILECORE_OFFSET(offset, 1));
-                const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2), src + TILECORE_OFFSET(offset, 3));
+                const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
+                                                               src + TILECORE_OFFSET(offset, 1));
+                const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
+                                                               src + TILECORE_OFFSET(offset, 3));
                 TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->mask[v])));
                 TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->mask[v + 1])));
             }

@@ -69,7 +69,8 @@ TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes)
     room = bytes + TILECORE_HUGE_BYTES + page;
     start = (char *)mmap(NULL, (size_t)room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == (char *)MAP_FAILED) return NULL;
-    block = (char *)(((uintptr_t)start + (uintptr_t)page + TILECORE_HUGE_BYTES - 1) & ~(uintptr_t)(TILECORE_HUGE_BYTES - 1));
+    block = (char *)(((uintptr_t)start + (uintptr_t)page + TILECORE_HUGE_BYTES - 1) &
+                     ~(uintptr_t)(TILECORE_HUGE_BYTES - 1));
     end = start + room;
     if (block - page > start) munmap(start, (size_t)(block - page - start));
     if (end > block + bytes) munmap(block + bytes, (size_t)(end - block - bytes));
