@@ -24,6 +24,7 @@ from workloads import verify
 import tilecore
 
 MIB = 2**20
+STEPS = ("get", "read", "free", "write")
 X = np.resize(np.arange(251, dtype="f4"), MIB // 4)
 
 
@@ -53,10 +54,10 @@ class Ways:
             pass
 
     def prepare(self, way: str) -> None:
-        if "first" in way:
+        """Everybody finds the same: an earlier result, dropped; its memory at the system, or idle."""
+        self.get["tile, again"]()
+        if way != "tile, again":
             tilecore.release_memory()
-        elif "again" in way:
-            self.get[way]()  # and drop it
 
     def check(self) -> None:
         for way, get in self.get.items():
@@ -99,28 +100,24 @@ def footprint() -> int:
 
 
 def measure(ways: Ways, way: str) -> dict[str, float]:
-    ways.prepare(way)
+    """Get, read all of it and free; and once more to write all of it."""
     if way == "tile_region, in parts":
-        return {
-            "get": 0,
-            "read": seconds(ways.parts),
-            "write": np.nan,
-            "free": 0,
-            "memory": ways.part.nbytes,
-        }
-    before = footprint()
+        return {"get": 0, "read": seconds(ways.parts), "free": 0, "memory": ways.part.nbytes}
     found = {}
+    ways.prepare(way)
+    before = footprint()
     begin = time.perf_counter()
     result = ways.get[way]()
     found["get"] = time.perf_counter() - begin
     found["read"] = seconds(read, result)
-    found["memory"] = footprint() - before
-    found["write"] = seconds(result.fill, 2) if result.flags.writeable else np.nan
+    found["memory"] = ways.out.nbytes if "out=" in way else footprint() - before
     begin = time.perf_counter()
     del result
     found["free"] = time.perf_counter() - begin
-    if "out=" in way:
-        found["memory"] = ways.out.nbytes
+    ways.prepare(way)
+    result = ways.get[way]()
+    if result.flags.writeable:
+        found["write"] = seconds(result.fill, 2)
     return found
 
 
@@ -143,14 +140,14 @@ def table(repeats: int, rounds: int) -> None:
         return f"{median(ratios):.1f}"
 
     print(f"\n1 MiB × {repeats}, milliseconds; × numpy: how many times as quick\n")
-    print("| way | get | × numpy | read all | write all | free | get, read, free × numpy | MiB |")
+    print("| way | get | × numpy | read all | free | write all | get, read, free × numpy | MiB |")
     print("| --- |" + " ---: |" * 7)
     for way, cost in middle.items():
-        ms = {what: f"{1e3 * cost[what]:.3g}".replace("nan", "") for what in cost}
+        ms = {what: f"{1e3 * cost[what]:.3g}" if what in cost else "" for what in STEPS}
         total = against(way, ("get", "read", "free"))
         got = against(way, ("get",)) if cost["get"] > 1e-6 else ""
         print(
-            f"| {way} | {ms['get']} | {got} | {ms['read']} | {ms['write']} | {ms['free']} "
+            f"| {way} | {ms['get']} | {got} | {ms['read']} | {ms['free']} | {ms['write']} "
             f"| {total} | {cost['memory'] / MIB:.0f} |"
         )
 
