@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # A module imports only from the rows above its own.
 DIALECTS = [{"_tensors"}, {"_dims"}, {"onnx", "openvino", "directml"}]
 LAYERS = [
-    {"_limits", "_version"},
+    {"_inputs", "_limits", "_version"},
     {"_plan", "_recycle", "_threads"},
     {"_execute", "_memory"},
     {"_mapped", "_arguments"},
@@ -21,7 +21,8 @@ LAYERS = [
     {"_capi", "_config"},
     *DIALECTS,
     {"__init__"},
-    {"__main__", "integrations"},
+    {"_demo", "_files", "integrations"},
+    {"__main__"},
 ]
 FROM = re.compile(r"^\s*from\s+(tilecore|\.)([\w.]*)\s+c?import\s+(\([^)]*\)|.*)", re.MULTILINE)
 PLAIN = re.compile(r"^\s*c?import\s[^#\n]*\btilecore\b", re.MULTILINE)

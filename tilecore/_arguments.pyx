@@ -10,6 +10,8 @@ import sys
 
 import numpy
 
+from tilecore._inputs import as_array
+
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
@@ -141,13 +143,15 @@ cdef int read_threads(threads, str name) except -1:
     return <int>min(count, 1 << 20)
 
 
-cdef cnp.ndarray as_plain_array(a):
+cdef cnp.ndarray as_plain_array(a, str name):
     """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
+    if type(a) is list or type(a) is tuple:
+        return as_array(a, name)
     if isinstance(a, numpy.memmap):
         return numpy.asarray(a)
     if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
         return None
-    return numpy.asarray(a)
+    return as_array(a, name)
 
 
 cdef int extents(cnp.ndarray a, size_t *low, size_t *high) noexcept:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import TypeAlias
 
+from tilecore._inputs import kind_of
 from tilecore._tensors import (
     INT64_MAX,
     INT64_MIN,
@@ -26,7 +27,6 @@ from tilecore._tensors import (
     MAX_RANK,
     as_integer,
     error,
-    kind_of,
     read_repeats,
     shown,
 )

@@ -15,6 +15,8 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from tilecore._inputs import as_array, kind_of
+
 _Error = TypeVar("_Error", bound=Exception)
 
 MAX_RANK = 64
@@ -65,10 +67,7 @@ def as_tensor(dialect: str, value: ArrayLike, name: str = "input") -> NDArray[An
             f"{dialect}: {name} is a masked array, and a tensor has no mask: expected a plain "
             f"array (tilecore.tile keeps masks); {name} shape {value.shape}, dtype {value.dtype}"
         )
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as reason:
-        raise kind_of(reason)(f"{dialect}: {name} cannot be read as a tensor: {reason}") from reason
+    return as_array(value, dialect, name)
 
 
 def as_repeats(
@@ -128,7 +127,7 @@ def read_repeats(
                 raise refuse(kind_of(reason), what) from None
         return tuple(integers)
 
-    if not (hasattr(value, "__array__") or hasattr(value, "__index__")):
+    if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         what = f"repeats is a {type(value).__name__}, expected a 1-D tensor or a list of ints"
         raise refuse(TypeError, what)
     array = as_tensor(dialect, value, "repeats")  # type: ignore[arg-type]
@@ -177,15 +176,9 @@ class _Shown(reprlib.Repr):
 shown: Callable[[object], str] = _Shown().repr
 
 
-def kind_of(reason: Exception) -> type[Exception]:
-    """The built-in class of an error. NumPy's own MemoryError, say, takes no text to be made."""
-    kinds: tuple[type[Exception], ...] = (TypeError, ValueError, MemoryError)
-    return next(kind for kind in kinds if isinstance(reason, kind))
-
-
 def renamed(reason: Exception, dialect: str) -> Exception:
-    """An error of `tile`, with the dialect's name in place of its own."""
-    return kind_of(reason)(f"{dialect}: {str(reason).removeprefix('tile: ')}")
+    """An error of `tile` or `TilePlan`, with the dialect's name in place of its own."""
+    return kind_of(reason)(f"{dialect}: {str(reason).partition(': ')[2]}")
 
 
 def error(

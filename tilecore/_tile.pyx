@@ -181,7 +181,7 @@ cdef cnp.ndarray plain(a, str name, reps):
     cdef cnp.ndarray array
     if PyArray_CheckExact(a):
         return a
-    array = as_plain_array(a)
+    array = as_plain_array(a, name)
     if array is None:
         raise refuse(TypeError, name, f"the input must be a plain array, got {type(a).__name__}", None, reps)
     return array
@@ -253,7 +253,7 @@ def tile(a, reps, out=None, *, threads=None):
     if PyArray_CheckExact(a):
         array = a
     else:
-        array = as_plain_array(a)
+        array = as_plain_array(a, "tile")
         if array is None:
             return tile_other(a, reps, out, threads)
     if threads is not None:
@@ -440,7 +440,7 @@ def tile_mapped(a, reps):
     if PyArray_CheckExact(a):
         array = a
     else:
-        array = as_plain_array(a)
+        array = as_plain_array(a, "tile_mapped")
         if array is None:
             return tile_other(a, reps, None, None)
     make_plan(&plan, array, reps, "tile_mapped")

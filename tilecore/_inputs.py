@@ -1,0 +1,53 @@
+"""An input of any kind as a NumPy array, without a copy where it has memory to share.
+
+NumPy takes arrays, sequences, buffers and whatever has `__array__`. An object that has DLPack's
+`__dlpack__` alone it takes for one Python object, so such objects go to `numpy.from_dlpack`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
+
+
+def as_array(value: Any, name: str, what: str = "input") -> NDArray[Any]:
+    """`value` as a plain array. An error says who refuses it, and which kind of object it was.
+
+    >>> as_array([[1, 2, 3]], "tile")
+    array([[1, 2, 3]])
+    >>> as_array([[1, 2], [3]], "tile")                         # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: tile: input of type list cannot be read as an array: ...
+    """
+    try:
+        if isinstance(value, (list, tuple)):  # soon told; to miss an attribute takes longer
+            return np.asarray(value)
+        if hasattr(type(value), "__dlpack__") and not _numpy_takes(value):
+            return np.from_dlpack(value)
+        return np.asarray(value)
+    except (TypeError, ValueError, MemoryError, RuntimeError, BufferError) as reason:
+        given = type(value).__name__
+        text = f"{name}: {what} of type {given} cannot be read as an array: {reason}"
+        raise kind_of(reason)(text) from reason
+
+
+def _numpy_takes(value: object) -> bool:
+    if any(hasattr(value, attribute) for attribute in _NUMPY_TAKES):
+        return True
+    try:
+        memoryview(value).release()  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def kind_of(reason: Exception) -> type[Exception]:
+    """The class of our own error for another's.
+
+    NumPy's own MemoryError takes no text to be made; PyTorch's RuntimeError and DLPack's
+    BufferError tell of an input of the wrong kind.
+    """
+    kinds: tuple[type[Exception], ...] = (ValueError, MemoryError)
+    return next((kind for kind in kinds if isinstance(reason, kind)), TypeError)
