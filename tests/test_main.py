@@ -1,64 +1,36 @@
-"""The command line."""
+"""The command line: what it takes, what it prints, how it ends. tests/test_files.py has the tiling."""
 
+import errno
 import os
-import re
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
+import tilecore
 from tilecore import __main__ as cli
 
 
-def run(*arguments, cwd, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "tilecore", *arguments],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+def start(*arguments, cwd, **how):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tilecore", *map(str, arguments)], cwd=cwd, text=True, **how
     )
 
 
+def run(*arguments, cwd):
+    process = start(*arguments, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
 @pytest.fixture
-def quick(monkeypatch):
-    """Times that are not worth reading, but soon there."""
-    monkeypatch.setattr(cli, "SECONDS", 0)
-    monkeypatch.setattr(cli, "SAMPLE_SECONDS", 1e-6)
-
-
-def test_demo_of_the_installed_package(tmp_path):
-    done = run("demo", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    ratios = re.findall(r" ([\d.]+)x$", done.stdout, re.MULTILINE)
-    assert len(ratios) == len(cli.WORKLOADS)
-
-
-def test_demo_shows_each_dialect_and_each_error(quick, capsys):
-    assert cli.main(["demo"]) == 0
-    shown = capsys.readouterr().out
-    for call in [*cli.EXAMPLES.values(), *cli.MISTAKES.values()]:
-        assert f">>> {call}" in shown
-    assert re.findall(r"(\w+Error): ", shown) == [
-        "ValueError", "TypeError", "ValueError", "TypeError", "MemoryError"
-    ]  # fmt: skip
-    assert max(map(len, shown.splitlines())) <= 100
-
-
-def test_demo_refuses_a_wrong_result():
-    with pytest.raises(ValueError, match="wrong result"):
-        cli.verify(np.array([1, 2, 2, 1]), np.array([1, 2]), (2,))
-    with pytest.raises(ValueError, match="wrong result"):
-        cli.verify(np.array([1, 2, 1, 2], "int32"), np.array([1, 2], "int64"), (2,))
-
-
-def test_compare_tells_which_is_slower():
-    work = list(range(100_000))
-    ours, theirs, ratio = cli.compare(lambda: sum(work[:1000]), lambda: sum(work))
-    assert ours < theirs and ratio > 1
+def source(tmp_path):
+    """A .npy file of shape (2, 3), and the folder it is in."""
+    np.save(tmp_path / "in.npy", np.arange(6, dtype="f4").reshape(2, 3))
+    return tmp_path / "in.npy"
 
 
 @pytest.mark.parametrize("arguments", [(), ("no-such-command",), ("demo", "--no-such-option")])
@@ -66,36 +38,173 @@ def test_errors_are_one_line(arguments, tmp_path, capsys):
     assert cli.main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("tilecore: ") and err.count("\n") == 1
-    done = run(*arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (2, out, err)
-
-
-def test_an_error_of_the_package_is_one_line_too(tmp_path):
-    done = run("demo", cwd=tmp_path, TILECORE_MAX_BYTES="1M")
-    assert done.returncode == 2
-    assert done.stderr.startswith("tilecore: tile: the result would take ")
-    assert done.stderr.count("\n") == 1
+    assert run(*arguments, cwd=tmp_path) == (2, out, err)
 
 
 def test_a_reader_that_leaves_early(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
-        [sys.executable, "-m", "tilecore", "demo"],
-        cwd=tmp_path,
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    process = start("info", cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert process.communicate(timeout=120)[1] == ""
+    assert process.returncode == 0
 
 
 def test_version_and_help(capsys):
-    for option in ("--version", "--help"):
+    for option in (["--version"], ["--help"], ["tile", "--help"]):
         with pytest.raises(SystemExit) as stopped:
-            cli.main([option])
+            cli.main(option)
         assert stopped.value.code == 0
         assert "tilecore" in capsys.readouterr().out
+
+
+def test_info_is_show_config(capsys):
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    tilecore.show_config()
+    assert printed == capsys.readouterr().out != ""
+
+
+# ---------------------------------------------------------------- tile
+
+
+@pytest.mark.parametrize(
+    "options, repeats",
+    [
+        (["--repeats", "2,3"], (2, 3)),
+        (["--repeats", "2", "--memory", "100M", "--threads", "2"], (1, 2)),
+        (["--repeats", "4,1,2"], (4, 1, 2)),
+        (["--repeats", ""], ()),
+        (["--repeats", "2,0", "--dialect", "onnx"], (2, 0)),
+        (["--repeats", "2,3", "--dialect", "onnx", "--opset", "6"], (2, 3)),
+        (["--repeats=-1,2", "--dialect", "openvino"], (0, 2)),
+        (["--repeats", "2,3", "--dialect", "directml", "--feature-level", "4_0"], (2, 3)),
+    ],
+)
+def test_tile(options, repeats, source, capsys, oracle):
+    target = source.with_name("out.npy")
+    assert cli.main(["tile", str(source), str(target), *options]) == 0
+    assert capsys.readouterr() == ("", "")
+    want = oracle(np.load(source), repeats)
+    np.testing.assert_array_equal(np.load(target), want, strict=True)
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ([], "the following arguments are required: --repeats"),
+        (["--repeats", "2,x"], "argument --repeats: expected integers such as 2,3, got '2,x'"),
+        (["--repeats", "2,"], "expected integers"),
+        (["--repeats", "1.5"], "expected integers"),
+        (["--repeats=-1,2"], "tile: repeats must not be negative, got -1 for axis 0; input"),
+        (["--repeats", "1,9" + 30 * "0"], "tile: axis 1 overflows"),
+        (["--repeats", "1,2", "--dialect", "numpi"], "argument --dialect: invalid choice"),
+        (["--repeats", "2", "--dialect", "onnx"], "ONNX Tile-13: repeats has length 1"),
+        (["--repeats=1,-1", "--dialect", "onnx", "--opset", "7"], "ONNX Tile-6: repeats must not"),
+        (["--repeats", "2,1", "--dialect", "onnx", "--opset", "5"], "ONNX Tile: opset 5 means Til"),
+        (["--repeats", "2,1", "--dialect", "onnx", "--opset", "0"], "ONNX Tile: opset 0, expected"),
+        (["--repeats", "2,1", "--opset", "13"], "--opset is for --dialect onnx, not numpy"),
+        (["--repeats", "2,1", "--feature-level", "4_1"], "--feature-level is for --dialect dir"),
+        (["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"], "DirectML Tile: f"),
+        (["--repeats", "2,0", "--dialect", "directml"], "DirectML Tile, feature level 4_1: repeat"),
+        (["--repeats", "2,1", "--memory", "much"], "argument --memory: expected a number of bytes"),
+        (["--repeats", "2,1", "--memory", "1M"], "memory of 1048576 bytes, expected at least 68M"),
+        (["--repeats", "2,1", "--threads", "0"], "threads must be at least 1, got 0"),
+    ],
+)
+def test_what_is_refused(options, text, source, capsys):
+    assert cli.main(["tile", str(source), str(source.with_name("out.npy")), *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith("tilecore: ") and text in err
+    assert os.listdir(source.parent) == ["in.npy"]
+
+
+def stopped(monkeypatch, stop):
+    """Let `stop()` happen when the first slab has been written, with the temporary file there."""
+
+    @contextmanager
+    def progress(total):
+        def advance(nbytes):
+            assert 0 < nbytes < total
+            stop()
+
+        yield advance
+
+    monkeypatch.setattr(cli, "progress_bar", progress)
+
+
+MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
+    number = getattr(signal, name, None) or pytest.skip("not on this system")
+    stopped(monkeypatch, lambda: signal.raise_signal(number))
+    arguments = ["tile", str(source), str(source.with_name("out.npy")), *MEGABYTES]
+    if name == "SIGINT":
+        assert cli.main(arguments) == 128 + number
+    else:
+        with pytest.raises(SystemExit) as end:
+            cli.main(arguments)
+        assert end.value.code == 128 + number
+        assert signal.getsignal(number) is signal.SIG_DFL
+    assert capsys.readouterr() == ("", "")
+    assert os.listdir(source.parent) == ["in.npy"]
+
+
+def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
+    target = source.with_name("out.npy")
+    target.write_bytes(b"as it was")
+
+    def fail():
+        assert len(os.listdir(source.parent)) == 3
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    stopped(monkeypatch, fail)
+    assert cli.main(["tile", str(source), str(target), *MEGABYTES]) == 2
+    assert capsys.readouterr().err == "tilecore: [Errno 28] No space left on device\n"
+    assert sorted(os.listdir(source.parent)) == ["in.npy", "out.npy"]
+    assert target.read_bytes() == b"as it was"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="not on this system")
+def test_killed_half_way(source):
+    code = f"""
+import os, signal
+from contextlib import nullcontext
+from tilecore import __main__ as cli
+kill = lambda nbytes: os.kill(os.getpid(), signal.SIGKILL)
+cli.progress_bar = lambda total: nullcontext(kill)
+cli.main(["tile", "in.npy", "out.npy", *{MEGABYTES}])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=source.parent, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not source.with_name("out.npy").exists()
+
+
+class TestProgress:
+    def test_on_a_terminal(self, source):
+        pytest.importorskip("tqdm")
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        pytest.importorskip("termios").tcsetwinsize(theirs, (24, 80))
+        arguments = ["tile", source, source.with_name("out.npy"), *MEGABYTES]
+        process = start(*arguments, cwd=source.parent, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while more := os.read(ours, 10_000):
+                shown += more
+        except OSError:  # Linux' way to tell that nobody writes any more
+            pass
+        os.close(ours)
+        assert process.wait(60) == 0
+        assert b"100%" in shown and b"24.0M/24.0M" in shown
+
+    def test_none_where_there_is_no_terminal_or_no_tqdm(self, source, monkeypatch, capsys):
+        arguments = ["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2,2"]
+        assert cli.main(arguments) == 0
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+        assert cli.main(arguments) == 0
+        assert capsys.readouterr() == ("", "")

@@ -1,174 +1,24 @@
-"""The command line: `tilecore demo`.
+"""The command line: `tilecore tile`, `tilecore info`, `tilecore demo`.
 
-Needs nothing but the installed package. An error is one line on stderr, and exit code 2.
+An error is one line on stderr, and exit code 2; an interrupt ends with 128 and the signal's number.
 """
 
 import argparse
 import os
-import platform
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from statistics import median
-from textwrap import fill
-from time import perf_counter
-from typing import Any, NamedTuple, NoReturn
-
-import numpy
-from numpy.typing import NDArray
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
 
 import tilecore
 from tilecore import directml, onnx, openvino
-
-# ---------------------------------------------------------------- demo: what goes in and comes out
-
-# What is printed is what runs.
-EXAMPLES = {
-    "NumPy: the shorter of shape and repeats gets 1s in front": "tilecore.tile(x, (2, 2))",
-    "ONNX Tile-13, the newest: one repeat for each axis": "onnx.tile(x, [1, 2])",
-    "ONNX Tile-6, as a model of opset 11 means it": "onnx.for_opset(11)(x, [2, 1])",
-    "ONNX Tile-1: one axis is repeated": "onnx.tile_1(x, 3, axis=0)",
-    "OpenVINO Tile-1: the shorter gets 1s in front here too": "openvino.tile(x, [2, 1, 1])",
-    "DirectML: repeats of 1 or more, sizes of 32 bits": "directml.tile(x, [1, 3])",
-}
-
-MISTAKES = {
-    "a negative repeat": "tilecore.tile(x, (2, -1))",
-    "a fraction": "tilecore.tile(x, 1.5)",
-    "not one repeat for each axis": "onnx.tile(x, [2])",
-    "a data type that is not the dialect's": "directml.tile(x.astype('float64'), [1, 2])",
-    "too large": "tilecore.tile(x, (10**6, 10**9))",
-}
-
-
-MARGIN = 4 * " "
-
-
-def show_examples(x: NDArray[Any]) -> None:
-    names = {"tilecore": tilecore, "onnx": onnx, "openvino": openvino, "directml": directml, "x": x}
-    print(f"Tile repeats a whole array along its axes. Here is x, {described(x)}:\n")
-    print(indented(x))
-    for title, call in EXAMPLES.items():
-        result = eval(call, dict(names))
-        print(f"\n{title}\n\n    >>> {call}    # {described(result)}\n{indented(result)}")
-    print("\nErrors come before anything is allocated, and say what was asked for.")
-    for title, call in MISTAKES.items():
-        try:
-            eval(call, dict(names))
-        except (TypeError, ValueError, MemoryError) as error:
-            print(f"\n{title}\n\n    >>> {call}")
-            message = f"{type(error).__name__}: {error}"
-            print(fill(message, 92, initial_indent=MARGIN, subsequent_indent=2 * MARGIN))
-
-
-def described(x: NDArray[Any]) -> str:
-    return f"shape {x.shape}, {x.dtype}"
-
-
-def indented(x: NDArray[Any]) -> str:
-    return "\n".join(MARGIN + line for line in str(x).splitlines() if line)
-
-
-# ---------------------------------------------------------------- demo: how long it takes
-
-
-class Workload(NamedTuple):
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    reps: tuple[int, ...]
-
-
-WORKLOADS = [
-    Workload("tiny matrix", (2, 3), "float32", (2, 2)),
-    Workload("gray to RGB", (512, 512, 1), "uint8", (1, 1, 3)),
-    Workload("table rows", (200_000, 3), "float32", (1, 4)),
-    Workload("image batch", (1, 224, 224, 3), "uint8", (32, 1, 1, 1)),
-    Workload("attention heads", (2, 8, 1, 512, 64), "float16", (1, 1, 4, 1, 1)),
-    Workload("attention mask", (1, 1, 512, 512), "float32", (4, 8, 1, 1)),
-]
-
-SECONDS = 0.6  # for each workload
-SAMPLE_SECONDS = 0.002  # shorter calls are timed many at once
-
-
-def show_times() -> None:
-    print(
-        f"{'':17}{'input':16}{'repeats':12}{'output':>9}{'tilecore':>10}{'numpy':>10}{'ratio':>9}"
-    )
-    for name, shape, dtype, reps in WORKLOADS:
-        x = numpy.resize(numpy.arange(251), shape).astype(dtype)
-        nbytes = verify(tilecore.tile(x, reps), x, reps)
-        ours, theirs, ratio = compare(partial(tilecore.tile, x, reps), partial(numpy.tile, x, reps))
-        print(
-            f"{name:17}{text(shape):16}{text(reps):12}{with_unit(nbytes, 'B'):>9}"
-            f"{with_unit(ours, 's'):>10}{with_unit(theirs, 's'):>10}{ratio:8.1f}x"
-        )
-
-
-def verify(result: NDArray[Any], x: NDArray[Any], reps: tuple[int, ...]) -> int:
-    """Check every element by index arithmetic; the result's size in bytes."""
-    index = numpy.ix_(*(numpy.arange(n * r) % n for n, r in zip(x.shape, reps, strict=True)))
-    if result.dtype != x.dtype or not numpy.array_equal(result, x[index]):
-        raise ValueError(f"wrong result for shape {x.shape}, repeats {reps}")
-    return result.nbytes
-
-
-def compare(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float, float]:
-    """Median seconds of both, and the median of theirs / ours over pairs that ran side by side."""
-    count = 1
-    while (seconds := timed(theirs, count)) < SAMPLE_SECONDS:
-        count = max(2 * count, int(count * SAMPLE_SECONDS / max(seconds, 1e-9)))
-    pairs: list[tuple[float, float]] = []
-    end = perf_counter() + SECONDS
-    while len(pairs) < 6 or perf_counter() < end:
-        if len(pairs) % 2:
-            pairs.append((timed(ours, count), timed(theirs, count)))
-        else:
-            pairs.append((timed(theirs, count), timed(ours, count))[::-1])
-    return (
-        median(a for a, _ in pairs) / count,
-        median(b for _, b in pairs) / count,
-        median(b / a for a, b in pairs),
-    )
-
-
-def timed(call: Callable[[], Any], count: int) -> float:
-    begin = perf_counter()
-    for _ in range(count):
-        call()
-    return perf_counter() - begin
-
-
-def text(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape))
-
-
-def with_unit(value: float, unit: str) -> str:
-    """Three digits and a prefix.
-
-    >>> with_unit(0.0123, "s"), with_unit(72, "B"), with_unit(999_999, "B")
-    ('12.3 ms', '72 B', '1 MB')
-    """
-    prefixes = {"G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-    for prefix, factor in prefixes.items():
-        if value >= 0.9995 * factor:
-            break
-    return f"{value / factor:.3g} {prefix}{unit}"
-
-
-def demo(arguments: argparse.Namespace) -> None:
-    versions = f"NumPy {numpy.__version__}, Python {platform.python_version()}"
-    print(f"tilecore {tilecore.__version__}, {versions}, {tilecore.get_num_threads()} threads\n")
-    show_examples(numpy.array([[1, 2, 3], [4, 5, 6]], "float32"))
-    print(
-        "\nMedian times on this machine, each result verified first. The ratio, numpy's time over\n"
-        "tilecore's, is the median over pairs of calls that ran side by side.\n"
-    )
-    show_times()
-
-
-# ---------------------------------------------------------------- the command line
+from tilecore._demo import demo
+from tilecore._files import tile_file
+from tilecore._limits import parse_bytes
 
 
 class Parser(argparse.ArgumentParser):
@@ -178,21 +28,137 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    parser = Parser(prog="tilecore", description="The Tile operation on a CPU, exact and fast.")
-    parser.add_argument("--version", action="version", version=f"tilecore {tilecore.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    command = commands.add_parser("demo", help="tile small arrays, show errors, time real shapes")
-    command.set_defaults(run=demo)
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser().parse_args(argv)
         arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except (TypeError, ValueError, MemoryError, OSError) as error:
-        print(f"tilecore: {error}", file=sys.stderr)
+        print("tilecore:", " ".join(str(error).split()), file=sys.stderr)
         return 2
     return 0
+
+
+def parser() -> Parser:
+    top = Parser(prog="tilecore", description="The Tile operation on a CPU, exact and fast.")
+    top.add_argument("--version", action="version", version=f"tilecore {tilecore.__version__}")
+    commands = top.add_subparsers(dest="command", metavar="command", required=True)
+
+    command = commands.add_parser("tile", help="tile the array of a .npy file into another")
+    command.set_defaults(run=tile)
+    command.add_argument("input", metavar="IN.npy", type=Path)
+    command.add_argument("output", metavar="OUT.npy", type=Path, help="written whole or not at all")
+    command.add_argument(
+        "--repeats", metavar="N,N,...", type=integers, required=True, help="as in --repeats=2,3"
+    )
+    command.add_argument(
+        "--dialect",
+        choices=["numpy", "onnx", "openvino", "directml"],
+        default="numpy",
+        help="whose rules hold (default: %(default)s)",
+    )
+    command.add_argument("--opset", metavar="N", type=int, help="of ONNX, 6 or more")
+    command.add_argument("--feature-level", metavar="N_M", help="of DirectML, as 4_1")
+    command.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=size,
+        default="256M",
+        help="the most that the process holds, however large the files (default: %(default)s)",
+    )
+    command.add_argument(
+        "--threads", metavar="N", type=int, default=1, help="default: 1, usually the fastest"
+    )
+
+    command = commands.add_parser("info", help="show versions, compiler, processor, limits")
+    command.set_defaults(run=lambda _: tilecore.show_config())
+
+    command = commands.add_parser("demo", help="tile small arrays, show errors, time real shapes")
+    command.set_defaults(run=lambda _: demo())
+    return top
+
+
+def integers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, text.split(","))) if text else ()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
+
+
+def size(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as reason:
+        raise argparse.ArgumentTypeError(str(reason)) from None
+
+
+# ---------------------------------------------------------------- tile
+
+
+def tile(arguments: argparse.Namespace) -> None:
+    with ended_by_signals():
+        tile_file(
+            arguments.input,
+            arguments.output,
+            legal_repeats(arguments),
+            progress_bar,
+            arguments.memory,
+            arguments.threads,
+        )
+
+
+def legal_repeats(arguments: argparse.Namespace) -> Callable[[Any], tuple[str, tuple[int, ...]]]:
+    """The dialect's rule, with what it is told of versions."""
+    dialect, repeats = arguments.dialect, arguments.repeats
+    opset, feature_level = arguments.opset, arguments.feature_level
+    if opset is not None and dialect != "onnx":
+        raise ValueError(f"--opset is for --dialect onnx, not {dialect}")
+    if feature_level is not None and dialect != "directml":
+        raise ValueError(f"--feature-level is for --dialect directml, not {dialect}")
+    if dialect == "onnx":
+        return partial(onnx.legal_repeats, repeats=repeats, opset=13 if opset is None else opset)
+    if dialect == "openvino":
+        return partial(openvino.legal_repeats, repeats=repeats)
+    if dialect == "directml":
+        level = "4_1" if feature_level is None else feature_level
+        return partial(directml.legal_repeats, repeats=repeats, feature_level=level)
+    return lambda array: ("tile", repeats)  # all that TilePlan takes
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
+    """On a terminal, and where tqdm is installed."""
+    try:
+        tqdm = import_module("tqdm").tqdm
+    except ImportError:
+        yield lambda nbytes: None
+        return
+    # `disable=None`: none where stderr is no terminal.
+    with tqdm(total=total, unit="B", unit_scale=True, disable=None) as bar:
+        yield bar.update
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """What would end the process at once ends it by an exception, which takes temporary files away."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has one of them
+            number = getattr(signal, name)
+            if signal.getsignal(number) is signal.SIG_DFL:  # else ignored, by nohup say
+                before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -101,21 +101,12 @@ def tile(
         level = _LEVELS[feature_level]
     except (KeyError, TypeError):  # a level newer than the table, or none at all
         level = _level_of(feature_level)
-    name, ranks, _, classes = level
-    tensor = input if type(input) is ndarray else as_tensor(name, input)
-    if tensor.dtype.type not in classes:
-        expected = f"expected {', '.join(_names(level))}; tilecore.tile takes every dtype"
-        what = f"data type {tensor.dtype}, {expected}"
-        raise error(TypeError, name, what, tensor.shape, tensor.dtype, repeats=repeats)
-    counts = as_repeats(name, repeats, tensor, INTEGERS, tensor.ndim)
-    # Negative repeats whose product is positive go on: the core refuses them.
-    if tensor.ndim not in ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
-        problem = _problem(level, tensor.shape, counts) or "repeats out of range"
-        raise error(ValueError, name, problem, tensor.shape, tensor.dtype, repeats=repeats)
+    tensor = input if type(input) is ndarray else as_tensor(level.name, input)
+    counts = _counts(level, tensor, repeats)
     try:
         return tile_array(tensor, counts, out, threads=threads)
     except (TypeError, ValueError, MemoryError) as reason:
-        raise renamed(reason, name) from None
+        raise renamed(reason, level.name) from None
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
@@ -179,7 +170,34 @@ def infer_shape(
     return tile_dims(level.name, shape, counts, repeats=repeats)
 
 
-# --- what both share -----------------------------------------------------------------------------
+# --- what they share -----------------------------------------------------------------------------
+
+
+def legal_repeats(
+    input: NDArray[Any], repeats: ArrayLike, feature_level: str = "4_1"
+) -> tuple[str, tuple[int, ...]]:
+    """The level's name, and the repeats that it allows for the input, where another does the tiling.
+
+    >>> import numpy as np
+    >>> legal_repeats(np.ones((2, 3), np.int8), [2, 2], "5_0")
+    ('DirectML Tile, feature level 5_0', (2, 2))
+    """
+    level = _level_of(feature_level)
+    return level.name, _counts(level, input, repeats)
+
+
+def _counts(level: _Level, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+    name, ranks, _, classes = level
+    if tensor.dtype.type not in classes:
+        expected = f"expected {', '.join(_names(level))}; tilecore.tile takes every dtype"
+        what = f"data type {tensor.dtype}, {expected}"
+        raise error(TypeError, name, what, tensor.shape, tensor.dtype, repeats=repeats)
+    counts = as_repeats(name, repeats, tensor, INTEGERS, tensor.ndim)
+    # Negative repeats whose product is positive go on: the core refuses them.
+    if tensor.ndim not in ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
+        problem = _problem(level, tensor.shape, counts) or "repeats out of range"
+        raise error(ValueError, name, problem, tensor.shape, tensor.dtype, repeats=repeats)
+    return counts
 
 
 def _level_of(feature_level: str) -> _Level:

@@ -245,10 +245,7 @@ def infer_shape(
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
-    version = _for_opset(opset)[0]
-    if version is _TILE_1:
-        what = f"opset {opset} means Tile-1, which takes tiles and axis: expected opset 6 or more"
-        raise ValueError(f"ONNX Tile: {what}, or infer_shape_1")
+    version = _with_repeats(opset)
     shape = as_shape(version.name, input_shape)
     length, entries = as_repeats_dims(version.name, shape, repeats, repeats_shape, classes=INT64)
     if shape is None:
@@ -328,6 +325,27 @@ def _for_opset(opset: SupportsIndex) -> tuple[_Version, _Tile]:
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
+def _with_repeats(opset: SupportsIndex) -> _Version:
+    version = _for_opset(opset)[0]
+    if version is _TILE_1:
+        what = f"opset {opset} means Tile-1, which takes tiles and axis: expected opset 6 or more"
+        raise ValueError(f"ONNX Tile: {what}, or tile_1 and infer_shape_1")
+    return version
+
+
+def legal_repeats(
+    input: NDArray[Any], repeats: ArrayLike, opset: SupportsIndex = 13
+) -> tuple[str, tuple[int, ...]]:
+    """The version's name, and the repeats that it allows for the input, where another does the tiling.
+
+    >>> import numpy as np
+    >>> legal_repeats(np.ones((2, 3)), [2, 2], opset=12)
+    ('ONNX Tile-6', (2, 2))
+    """
+    version = _with_repeats(opset)
+    return version.name, _counts(version, input, repeats)
+
+
 def _tile(
     version: _Version,
     input: ArrayLike,
@@ -336,13 +354,17 @@ def _tile(
     threads: int | None,
 ) -> NDArray[Any]:
     tensor = input if type(input) is ndarray else as_tensor(version.name, input)
-    if tensor.dtype.type not in version.classes:
-        _check_rare_type(version, tensor)
-    counts = as_repeats(version.name, repeats, tensor, INT64, tensor.ndim)
+    counts = _counts(version, tensor, repeats)
     try:
         return tile_array(tensor, counts, out, threads=threads)
     except (TypeError, ValueError, MemoryError) as reason:
         raise renamed(reason, version.name) from None
+
+
+def _counts(version: _Version, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+    if tensor.dtype.type not in version.classes:
+        _check_rare_type(version, tensor)
+    return as_repeats(version.name, repeats, tensor, INT64, tensor.ndim)
 
 
 def _check_rare_type(version: _Version, tensor: NDArray[Any]) -> None:

@@ -64,12 +64,7 @@ def tile_1(
     Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
     """
     tensor = data if type(data) is ndarray else as_tensor(_NAME, data, "data")
-    counts = as_repeats(_NAME, repeats, tensor)
-    if counts and min(counts) < 0:
-        if min(counts) < INT64_MIN:
-            what = f"repeats entry {counts.index(min(counts))} overflows int64"
-            raise error(ValueError, _NAME, what, tensor.shape, tensor.dtype, repeats=repeats)
-        counts = tuple(max(count, 0) for count in counts)
+    counts = _counts(tensor, repeats)
     try:
         return tile_array(tensor, counts, out, threads=threads)
     except (TypeError, ValueError, MemoryError) as reason:
@@ -77,6 +72,26 @@ def tile_1(
 
 
 tile = tile_1
+
+
+def legal_repeats(data: NDArray[Any], repeats: ArrayLike) -> tuple[str, tuple[int, ...]]:
+    """The operation's name, and the repeats that it means, where another does the tiling.
+
+    >>> import numpy as np
+    >>> legal_repeats(np.ones((2, 3)), [-1])
+    ('OpenVINO Tile-1', (0,))
+    """
+    return _NAME, _counts(data, repeats)
+
+
+def _counts(tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+    counts = as_repeats(_NAME, repeats, tensor)
+    if counts and min(counts) < 0:
+        if min(counts) < INT64_MIN:
+            what = f"repeats entry {counts.index(min(counts))} overflows int64"
+            raise error(ValueError, _NAME, what, tensor.shape, tensor.dtype, repeats=repeats)
+        counts = tuple(max(count, 0) for count in counts)
+    return counts
 
 
 def infer_shape(
