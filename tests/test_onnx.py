@@ -168,7 +168,9 @@ def test_input_is_a_plain_tensor(tmp_path):
         assert result.shape == (4, 3)
     with pytest.raises(TypeError, match="^ONNX Tile-13: input is a masked array.*tilecore.tile"):
         onnx.tile(np.ma.array([1, 2]), [2])
-    with pytest.raises(ValueError, match="^ONNX Tile-13: input of type list cannot be read as an array"):
+    with pytest.raises(
+        ValueError, match="^ONNX Tile-13: input of type list cannot be read as an array"
+    ):
         onnx.tile([[1], [2, 3]], [2])
     with pytest.raises(TypeError, match="^ONNX Tile-13: "):
         onnx.tile(None, [])

@@ -1,0 +1,154 @@
+"""What may stand in an array's place: buffers, `__array__`, DLPack; and what may not."""
+
+import array
+import ctypes
+
+import numpy as np
+import pytest
+
+import tilecore
+from tilecore import directml, onnx, openvino
+from tilecore._inputs import as_array
+
+X = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+class HasArray:
+    def __init__(self, x):
+        self.x = x
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x
+
+
+class HasInterface:
+    def __init__(self, x):
+        self.x = x
+        self.__array_interface__ = x.__array_interface__
+
+
+class HasDLPack:
+    """That alone; in the memory of another device, if told so."""
+
+    def __init__(self, x, device=None):
+        self.x, self.device = x, device
+
+    def __dlpack__(self, **options):
+        if self.device:
+            raise BufferError(f"no capsule for device {self.device}")
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.device or self.x.__dlpack_device__()
+
+
+class SequenceWithDLPack(HasDLPack):
+    """Item by item, NumPy would make Python floats of it, and float64 of them."""
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i].tolist()
+
+
+KINDS = [memoryview, HasArray, HasInterface, HasDLPack, SequenceWithDLPack]
+
+CALLS = {
+    "tile": lambda x: tilecore.tile(x, (2, 2)),
+    "tile_region": lambda x: tilecore.tile_region(x, (2, 2), (0, 0), (4, 6)),
+    "tile_mapped": lambda x: tilecore.tile_mapped(x, (2, 2)),
+    "TilePlan": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4")(x),
+    "TilePlan.region": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").region(x, (0, 0), (4, 6)),
+    "onnx.tile": lambda x: onnx.tile(x, [2, 2]),
+    "onnx.tile_6": lambda x: onnx.tile_6(x, [2, 2]),
+    "onnx.tile_1": lambda x: onnx.tile_1(onnx.tile_1(x, 2, 0), 2, 1),
+    "openvino.tile": lambda x: openvino.tile(x, [2, 2]),
+    "directml.tile": lambda x: directml.tile(x, [2, 2]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_everywhere(kind, call, oracle):
+    result = call(kind(X))
+    assert type(result) is np.ndarray and result.flags.writeable
+    np.testing.assert_array_equal(result, oracle(X, (2, 2)), strict=True)
+    assert not np.shares_memory(result, X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_is_shared_on_the_way(kind):
+    assert np.shares_memory(as_array(kind(X), "tile"), X)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        X.T, X[:, ::-1], X[::2], np.broadcast_to(X, (4, 2, 3)), np.array(5.0), np.zeros((0, 3)),
+        np.arange(3) > 1, np.arange(3) * 1j, np.arange(3, dtype="u8"),
+    ],
+)  # fmt: skip
+def test_dlpack_of_every_layout(x, oracle):
+    np.testing.assert_array_equal(tilecore.tile(HasDLPack(x), 2), oracle(x, 2), strict=True)
+
+
+def test_buffers_of_the_standard_library():
+    for x in (array.array("h", [1, 2]), (ctypes.c_int16 * 2)(1, 2)):
+        result = tilecore.tile(x, 2)
+        assert (result.dtype, result.tolist()) == (np.int16, [1, 2, 1, 2])
+    assert tilecore.tile(bytearray(b"ab"), 2).tolist() == [97, 98, 97, 98]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_another_device(call):
+    with pytest.raises(TypeError, match="(input|data) of type HasDLPack cannot be read") as e:
+        call(HasDLPack(X, device=(2, 0)))  # a CUDA device
+    assert isinstance(e.value.__cause__, (BufferError, RuntimeError))
+
+
+class Fails:
+    def __init__(self, error):
+        self.error = error
+
+    def __array__(self, dtype=None, copy=None):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("no"), TypeError),
+        (TypeError("no"), TypeError),
+        (ValueError("no"), ValueError),
+        (MemoryError("no"), MemoryError),
+        (KeyError("no"), KeyError),  # nobody's way to refuse: a fault that is to be seen as it is
+    ],
+)
+def test_errors_of_other_libraries(error, kind):
+    for name, call in (("tile", CALLS["tile"]), ("ONNX Tile-13", CALLS["onnx.tile"])):
+        with pytest.raises(kind, match="no") as raised:
+            call(Fails(error))
+        if kind is not KeyError:
+            text = f"{name}: input of type Fails cannot be read as an array: no"
+            assert str(raised.value) == text
+
+
+def test_what_has_no_elements_is_one_object():
+    """As for NumPy: anything may be an item of an array of objects."""
+    thing = object()
+    assert tilecore.tile(thing, 2).tolist() == [thing, thing]
+
+
+def test_repeats_by_dlpack():
+    repeats = HasDLPack(np.array([2, 2]))
+    for call in (onnx.tile, openvino.tile, directml.tile):
+        assert call(X, repeats).shape == (4, 6)
+
+
+def test_arrow(oracle):
+    pa = pytest.importorskip("pyarrow")
+    tensor = pa.Tensor.from_numpy(X)
+    np.testing.assert_array_equal(tilecore.tile(tensor, (2, 2)), oracle(X, (2, 2)), strict=True)
+    assert np.shares_memory(as_array(tensor, "tile"), X)
+    assert tilecore.tile(pa.array([1, 2, 3]), 2).tolist() == [1, 2, 3, 1, 2, 3]

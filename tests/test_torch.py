@@ -1,0 +1,169 @@
+"""PyTorch: tensors in, tensors out, a DataLoader; nothing is copied that need not be."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilecore
+from tilecore import onnx
+from tilecore._inputs import as_array
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+README = Path(__file__).parent.parent / "README.md"
+X = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    """bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64
+    complex128""".split(),
+)
+def test_every_type_that_numpy_has(name, oracle):
+    tensor = torch.arange(6).reshape(2, 3).to(getattr(torch, name))
+    np.testing.assert_array_equal(
+        tilecore.tile(tensor, (2, 2)), oracle(tensor.numpy(), (2, 2)), strict=True
+    )
+
+
+def test_layouts(oracle):
+    tensor = torch.from_numpy(X)
+    for view in (tensor.T, tensor[:, ::2], tensor[:1].expand(4, 3), tensor[0, 0], tensor[:0]):
+        assert np.shares_memory(as_array(view, "tile"), X) or not view.numel()
+        np.testing.assert_array_equal(
+            tilecore.tile(view, (2, 2)), oracle(view.numpy(), (2, 2)), strict=True
+        )
+
+
+def test_repeats_of_a_tensor():
+    assert tilecore.tile(X, torch.tensor([2, 2])).shape == (4, 6)
+    assert onnx.tile(X, torch.tensor([2, 2])).shape == (4, 6)
+
+
+def test_results_become_tensors_without_a_copy():
+    result = tilecore.tile(X, (2, 2))
+    tensor = torch.from_numpy(result)
+    assert tensor.data_ptr() == result.ctypes.data
+    tensor[0, 0] = 7
+    assert result[0, 0] == 7
+    assert torch.equal(torch.from_numpy(X).tile((2, 2))[1:], tensor[1:])
+
+
+def test_a_tensor_keeps_its_memory():
+    """Though the array is gone, and the next result of that size is being written."""
+    zeros, ones = np.zeros(1 << 20, "u1"), np.ones(1 << 20, "u1")
+    tensor = torch.from_numpy(tilecore.tile(zeros, 32))
+    for _ in range(3):
+        tilecore.tile(ones, 32)
+    assert not tensor.any()
+
+
+def test_into_a_tensor():
+    tensor = torch.empty(4, 6)
+    tilecore.tile(X, (2, 2), out=tensor.numpy())
+    assert torch.equal(tensor, torch.from_numpy(X).tile((2, 2)))
+    with pytest.raises(TypeError, match="^tile: out must be a NumPy array, got Tensor"):
+        tilecore.tile(X, (2, 2), out=tensor)
+
+
+def test_bfloat16_by_its_bits():
+    tensor = torch.tensor([1.5, -2.0]).bfloat16()
+    result = torch.from_numpy(tilecore.tile(tensor.view(torch.int16), 2)).view(torch.bfloat16)
+    assert torch.equal(result, tensor.tile(2))
+
+
+COMPLEX = torch.tensor([1 + 2j, 3])
+
+
+NOT_PLAIN = {
+    "gradient": (lambda: torch.ones(2, requires_grad=True), "requires grad.*detach"),
+    "parameter": (lambda: torch.nn.Parameter(torch.ones(2)), "requires grad.*detach"),
+    "conjugate": (lambda: COMPLEX.conj(), "conjugate bit.*resolve_conj"),
+    "negative": (lambda: COMPLEX.conj().imag, "negative bit.*resolve_neg"),
+    "bfloat16": (lambda: torch.ones(2).bfloat16(), "BFloat16"),
+    "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), "Float8_e4m3fn"),
+    "sparse": (lambda: torch.ones(2).to_sparse(), "Sparse.*to_dense"),
+    "sparse rows": (lambda: torch.ones(2, 2).to_sparse_csr(), "SparseCsr.*to_dense"),
+    "elsewhere": (lambda: torch.ones(2, device="meta"), "meta device.*cpu"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize(("make", "text"), NOT_PLAIN.values(), ids=NOT_PLAIN)
+def test_what_is_not_in_plain_memory(make, text):
+    tensor = make()
+    for name, call in {
+        "tile": lambda: tilecore.tile(tensor, 2),
+        "tile_region": lambda: tilecore.tile_region(tensor, 2, (0,), (1,)),
+        "TilePlan": lambda: tilecore.TilePlan((2,), 2, "f4")(tensor),
+        "ONNX Tile-13": lambda: onnx.tile(tensor, [2]),
+    }.items():
+        wanted = f"^{name}: input of type (Tensor|Parameter) cannot be read as an array: .*{text}"
+        with pytest.raises(TypeError, match=wanted):
+            call()
+
+
+# ---------------------------------------------------------------- the README's data loader
+
+
+class Images(torch.utils.data.Dataset):
+    def __init__(self, as_image):
+        self.as_image = as_image
+
+    def __len__(self):
+        return 150
+
+    def __getitem__(self, i):
+        return self.as_image(np.full((28, 28, 1), i, np.uint8))
+
+
+@pytest.fixture
+def readme():
+    """The names that the README's example defines, with a dataset that is ours."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    (code,) = (block for block in blocks if "DataLoader" in block)
+    names = {"dataset": Images(np.asarray)}
+    exec(code, names)
+    return names
+
+
+def values(batch):
+    """Each image's one value, after a look at all the others."""
+    assert batch.shape[1:] == (28, 28, 3) and batch.dtype == torch.uint8
+    assert (batch == batch[:, :1, :1, :1]).all()
+    return batch[:, 0, 0, 0].tolist()
+
+
+def test_data_loader(readme):
+    seen, places = [], set()
+    for batch in readme["loader"]:
+        seen += values(batch)
+        places.add(batch.data_ptr())
+    assert seen == list(range(150))
+    assert places == {readme["buffer"].data_ptr()}
+
+
+def test_data_loader_of_tensors(readme):
+    tensors = torch.utils.data.DataLoader(
+        Images(torch.from_numpy), batch_size=64, collate_fn=readme["tiled"]
+    )
+    assert [value for batch in tensors for value in values(batch)] == list(range(150))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a spawned worker imports PyTorch for seconds")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_data_loader_with_workers(readme):
+    """All batches are kept, as prefetching keeps some: no worker may write into them."""
+    batches = list(
+        torch.utils.data.DataLoader(
+            readme["dataset"],
+            batch_size=64,
+            collate_fn=readme["tiled"],
+            num_workers=1,
+            multiprocessing_context="fork",
+        )
+    )
+    assert [value for batch in batches for value in values(batch)] == list(range(150))
