@@ -145,6 +145,11 @@ print(open("/proc/self/status").read())
             tilecore.set_max_bytes(before)
 
 
+def header(descr="'<i8'", shape="(2,)"):
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(1000)
+
+
 class TestRefused:
     @pytest.fixture
     def source(self, tmp_path):
@@ -158,6 +163,10 @@ class TestRefused:
             (b"PK\3\4 and so on", "magic"),
             (b"\x93NUMPY\x09\0  ", "format version"),
             (b"\x93NUMPY\1\0\x05\0[1,2(", "EOF in"),
+            (header(shape=f"({10**20},)"), "too large"),
+            (header(shape="(True,)"), "integer"),
+            (header(shape="(-1,)"), "negative"),
+            (header(descr="'|O'"), "Python objects"),
         ],
     )
     def test_what_is_no_npy_file(self, content, text, tmp_path):

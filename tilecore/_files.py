@@ -154,7 +154,7 @@ def map_npy(path: Path) -> Mapped:
         with open(path, "rb") as file:
             version = npy.read_magic(file)
         array = npy.open_memmap(path, "r")
-    except (ValueError, SyntaxError, TokenError) as reason:
+    except (ValueError, TypeError, OverflowError, SyntaxError, TokenError) as reason:
         raise ValueError(f"{path}: {reason}") from None
     mapping = array.base
     assert isinstance(mapping, mmap.mmap)
