@@ -83,15 +83,10 @@ def write_slabs(
     if input.fortran_order:
         array = array[(None,) * (len(plan.reps) - array.ndim)].T
         plan = TilePlan(array.shape, plan.reps[::-1], dtype)
-    shape = plan.output_shape
-    limit = max(SLAB if threads == 1 else THREADED_SLAB, dtype.itemsize)
-    limit = min(limit, (memory - PROGRAM) // 2)
-    if dtype.itemsize > limit:
-        least = -(-(PROGRAM + 2 * dtype.itemsize) // _MIB)
-        raise ValueError(f"items of {dtype.itemsize} bytes need a memory of {least}M or more")
+    limit = slab_limit(dtype.itemsize, memory, threads)
     buffer = np.empty(min(limit, plan.nbytes), np.uint8)
-    resident = 0
-    for start, stop in slabs(shape, dtype.itemsize, limit):
+    resident = 0  # bytes of the input, at most
+    for start, stop in slabs(plan.output_shape, dtype.itemsize, limit):
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
         nbytes = prod(extents) * dtype.itemsize
         if resident + nbytes > memory - PROGRAM - limit:
@@ -102,6 +97,16 @@ def write_slabs(
         file.write(buffer.data[:nbytes])
         resident += nbytes
         advance(nbytes)
+
+
+def slab_limit(itemsize: int, memory: int, threads: int) -> int:
+    """Bytes of the buffer. No more than half of what is left for it and the mapped input."""
+    limit = max(SLAB if threads == 1 else THREADED_SLAB, itemsize)
+    limit = min(limit, (memory - PROGRAM) // 2)
+    if limit < itemsize:
+        least = -(-(PROGRAM + 2 * itemsize) // _MIB)
+        raise ValueError(f"items of {itemsize} bytes need a memory of {least}M or more")
+    return limit
 
 
 def slabs(
