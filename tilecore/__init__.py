@@ -5,6 +5,17 @@
 array([[0, 1, 2, 0, 1, 2],
        [0, 1, 2, 0, 1, 2]])
 
+Which to take for large results (`help` on each tells what it costs):
+
+==================  ==================================================================
+`tile`              an array of your own; memory of dropped results is used again
+`tile` with `out`   where you say
+`TilePlan`          the same shape again and again: planned once
+`tile_region`       a part, without ever making the rest
+`tile_mapped`       to read it or change little of it: milliseconds, one block of memory
+`tile_view`         to read it, where every repeated axis has one element: nothing at all
+==================  ==================================================================
+
 `tile` is `numpy.tile`; the modules `tilecore.onnx`, `tilecore.openvino` and `tilecore.directml`
 hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """

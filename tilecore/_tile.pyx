@@ -240,6 +240,10 @@ def tile(a, reps, out=None, *, threads=None):
 
     Notes
     -----
+    The memory of a large result is kept when it dies, and used for a later one: see
+    `recycled_bytes`. To read a large tiling, or to change little of it, `tile_mapped` is quicker
+    by far; `tile_region` makes a part alone.
+
     Where it differs from `numpy.tile`, always towards safety: a negative repeat is an error also
     on empty input; ``1.0`` is not taken for 1; narrow NumPy integers never wrap
     (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are an error; the result is
