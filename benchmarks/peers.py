@@ -38,6 +38,13 @@ def tilecore_1(x, reps):
     return partial(tile, x, reps, threads=1)
 
 
+def tilecore_mapped(x, reps):
+    """Not like the others: what repeats is not copied before somebody writes to it."""
+    from tilecore import tile_mapped
+
+    return partial(tile_mapped, x, reps)
+
+
 def tilecore_out(x, reps, threads=None):
     from tilecore import tile
 

@@ -2,7 +2,7 @@
 
 import pytest
 from machine import usable_cpus
-from peers import BOUNDS, PEERS, TILECORE, memset_by_threads
+from peers import BOUNDS, PEERS, TILECORE, memset_by_threads, tilecore_mapped
 from timing import prepare, time_fresh
 from workloads import Workload
 
@@ -15,6 +15,7 @@ KEPT, DROPPED = time_fresh, lambda benchmark, call, nbytes: benchmark(call)
 LINES = {
     "tilecore recycled": (TILECORE["tilecore"], DROPPED),
     "tilecore fresh": (TILECORE["tilecore"], KEPT),
+    "tilecore mapped": (tilecore_mapped, DROPPED),
     "tilecore out": (TILECORE["tilecore out"], DROPPED),
     "numpy": (PEERS["numpy"], DROPPED),
     "memset": (BOUNDS["memset"], DROPPED),
