@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 import warnings
 
 import numpy as np
@@ -134,6 +135,17 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
     )
     assert done.stdout.strip() == "[1, 1, 1, 1]", done.stderr
     assert not done.stderr
+
+
+def test_while_another_thread_imports_multiprocessing(monkeypatch):
+    """Its modules are there before what they define."""
+    module = types.ModuleType("multiprocessing.process")
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", module)
+    assert not _limits.in_multiprocessing_child()
+    exec("def parent_process(): return _parent_process", module.__dict__)
+    assert not _limits.in_multiprocessing_child()
+    module._parent_process = object()
+    assert _limits.in_multiprocessing_child()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

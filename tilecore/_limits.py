@@ -60,7 +60,10 @@ def in_multiprocessing_child() -> bool:
     """Whether this process is one of several that share the machine's processors and memory."""
     # Asked at each use: while a spawned child imports the main module it does not know yet.
     multiprocessing = sys.modules.get("multiprocessing.process")
-    return multiprocessing is not None and multiprocessing.parent_process() is not None
+    try:
+        return multiprocessing is not None and multiprocessing.parent_process() is not None
+    except (AttributeError, NameError):  # another thread is importing it
+        return False
 
 
 def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]]:
