@@ -16,6 +16,11 @@
 #include <pthread.h>
 #include <signal.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #define TILECORE_MAX_THREADS 256
 
@@ -62,6 +67,7 @@ typedef void (*tilecore_task)(void *job);
 typedef struct tilecore_worker {
     tilecore_task task;
     void *job;
+    long number; /* of the thread, where the system has one */
 } tilecore_worker;
 
 #if defined(_WIN32)
@@ -74,37 +80,57 @@ static unsigned __stdcall tilecore_run_worker(void *argument)
 #else
 static void *tilecore_run_worker(void *argument)
 {
-    const tilecore_worker *worker = (const tilecore_worker *)argument;
+    tilecore_worker *worker = (tilecore_worker *)argument;
+#if defined(__linux__)
+    worker->number = syscall(SYS_gettid);
+#endif
     worker->task(worker->job);
     return NULL;
 }
 #endif
+
+/* Waits for a thread's very end. pthread_join returns a moment before the system ceases to count the thread,
+ * and Python (3.12 and later) warns at a fork() of a process that has several. Not for long: its number
+ * might by then be another's. */
+TILECORE_UNUSED static void tilecore_await_end(const tilecore_worker *worker)
+{
+#if defined(__linux__)
+    int patience = 1000;
+    while (patience-- && !syscall(SYS_tgkill, getpid(), worker->number, 0)) sched_yield();
+#else
+    (void)worker;
+#endif
+}
 
 /* Runs task(job) in the calling thread and in up to `count` - 1 others, and returns when all are done.
  * The calling thread begins at once: another may take a fifth of a millisecond to start. Where a thread
  * cannot be created, the rest do its share. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *job, int count)
 {
-    tilecore_worker worker;
+    tilecore_worker worker[TILECORE_MAX_THREADS];
     int i, created = 0;
 #if defined(_WIN32)
     HANDLE thread[TILECORE_MAX_THREADS];
 #else
     pthread_t thread[TILECORE_MAX_THREADS];
-    sigset_t all, old;
-    /* Signals stay with the threads of the program: the workers start with all of them blocked. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t most, old;
+    /* Signals stay with the threads of the program: the workers start with all of them blocked, but for
+     * those that a thread's own access to memory causes (an input that is a file, and has been cut
+     * short, say): blocked, they would end the program without its handler. */
+    sigfillset(&most);
+    sigdelset(&most, SIGBUS);
+    sigdelset(&most, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &most, &old);
 #endif
-    worker.task = task;
-    worker.job = job;
     if (count > TILECORE_MAX_THREADS) count = TILECORE_MAX_THREADS;
     while (created < count - 1) {
+        worker[created].task = task;
+        worker[created].job = job;
 #if defined(_WIN32)
-        thread[created] = (HANDLE)_beginthreadex(NULL, 0, tilecore_run_worker, &worker, 0, NULL);
+        thread[created] = (HANDLE)_beginthreadex(NULL, 0, tilecore_run_worker, &worker[created], 0, NULL);
         if (!thread[created]) break;
 #else
-        if (pthread_create(&thread[created], NULL, tilecore_run_worker, &worker)) break;
+        if (pthread_create(&thread[created], NULL, tilecore_run_worker, &worker[created])) break;
 #endif
         created++;
     }
@@ -118,6 +144,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *job, int
         CloseHandle(thread[i]);
 #else
         pthread_join(thread[i], NULL);
+        tilecore_await_end(&worker[i]);
 #endif
     }
 }
