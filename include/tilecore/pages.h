@@ -46,11 +46,13 @@ TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void)
 #endif
 }
 
-/* Gives pages back: of a block, or of a range with all that is mapped there. */
+/* Gives pages back: of a block, or of a range with all that is mapped there. To cut them out of what the
+ * system has joined with its neighbours may take one mapping more than the process may have: then the
+ * memory goes all the same, and the addresses stay. */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 {
 #if defined(__linux__)
-    munmap(at, (size_t)bytes);
+    if (munmap(at, (size_t)bytes)) madvise(at, (size_t)bytes, MADV_DONTNEED);
 #else
     (void)at, (void)bytes;
 #endif
@@ -154,13 +156,16 @@ TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 }
 
 /* `bytes` of addresses with nothing there yet; NULL where there are none, or where new mappings are
- * locked into memory (mlockall), which would copy every page at once. */
+ * locked into memory (mlockall), which would copy every page at once. Where the system counts
+ * addresses as memory (vm.overcommit_memory = 2), they are counted here: counted when something is
+ * mapped there, a refusal could leave a hole (Linux before 6.12), into which another thread might map. */
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
 {
 #if defined(__linux__)
     void *at = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return NULL;
-    if (msync(at, 1, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY) { /* how locked pages show */
+    if ((msync(at, 1, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY) /* how locked pages show */
+        || mprotect(at, (size_t)bytes, PROT_READ | PROT_WRITE)) {
         munmap(at, (size_t)bytes);
         return NULL;
     }
