@@ -201,6 +201,20 @@ def test_resize_in_place():
     assert (y == 5).all()
 
 
+def test_what_resizing_cuts_off_goes_back():
+    y = result(64, 5)
+    y.resize(33 * MIB, refcheck=False)
+    assert (y == 5).all()
+    del y
+    assert tilecore.recycled_bytes() == 34 * MIB
+    y = result(64, 5)
+    y.resize(3 * MIB, refcheck=False)
+    assert (y == 5).all()
+    del y  # smaller than any result that could be written there
+    assert tilecore.recycled_bytes() == 34 * MIB
+    assert (result(33, 6) == 6).all()
+
+
 def resident(field):
     """Bytes of a field of /proc/self/smaps_rollup."""
     with open("/proc/self/smaps_rollup") as file:

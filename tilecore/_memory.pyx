@@ -103,7 +103,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     cdef PyObject *result
     warm[0] = False
     if nbytes >= TILECORE_RECYCLE_BYTES and recycles(nbytes, dtype):
-        array = recycled_array(ndim, shape, dtype, warm)
+        array = recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array
     Py_INCREF(dtype)  # PyArray_NewFromDescr steals it

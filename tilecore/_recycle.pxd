@@ -8,4 +8,4 @@ cdef extern from "tilecore/config.h" nogil:
 
 
 cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1
-cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, bint *warm)
+cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm)

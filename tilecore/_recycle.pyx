@@ -13,7 +13,9 @@ once), and a later result of a similar size is written into it.
 The array owns its memory as every NumPy array does, through a memory handler of NumPy's (NEP 49):
 NumPy calls `give_back` when the array dies, which it does not while a view, a buffer, or a DLPack
 capsule holds it. Nothing else ever learns of a block, so nothing can see it when it is written
-again. No Python is needed for giving back: a result may die in any thread, or at exit.
+again. No Python is needed for giving back: a result may die in any thread, or at exit. The array is
+told of the handler itself, and the context's handler is never changed: to set that back may fail for
+want of memory, and then every array of the program would come from here.
 
 Shared by threads: the list of idle blocks, under a lock that is held for a walk along a few blocks
 and never during a system call. Limit and generation are aligned words: a reader sees the old or the
@@ -25,6 +27,8 @@ would cost a copy: the child starts with no idle block, and gives back what it i
 
 import operator
 import os
+
+from numpy.lib import tracemalloc_domain
 
 from tilecore._limits import bytes_from_environment, in_multiprocessing_child, physical_memory
 
@@ -40,6 +44,7 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
+    int PyTraceMalloc_Track(unsigned int domain, size_t at, size_t bytes)
 
 
 cdef extern from "tilecore/config.h" nogil:
@@ -50,6 +55,7 @@ cdef extern from "tilecore/pages.h" nogil:
     Py_ssize_t TILECORE_HUGE_BYTES
     Py_ssize_t tilecore_page_bytes()
     char *tilecore_block_new(Py_ssize_t bytes)
+    void tilecore_pages_free(void *at, Py_ssize_t bytes)
     void tilecore_block_free(char *block, Py_ssize_t bytes)
     int tilecore_block_idle(char *block, Py_ssize_t bytes)
 
@@ -76,6 +82,9 @@ cdef extern from "numpy/arrayobject.h":
         pass
     PyTypeObject PyArray_Type
     bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
+    ctypedef struct PyArrayObject_fields:
+        PyObject *mem_handler
+    enum: NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA
     PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
                                    const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
     ctypedef struct PyDataMemAllocator:
@@ -87,7 +96,7 @@ cdef extern from "numpy/arrayobject.h":
         char *name
         unsigned char version
         PyDataMemAllocator allocator
-    object PyDataMem_SetHandler(object handler)
+    object PyDataMem_GetHandler()
     PyObject *PyDataMem_DefaultHandler
 
 
@@ -107,6 +116,7 @@ cdef Py_ssize_t generation              # counts the forks that led to this proc
 cdef Py_ssize_t chosen_in = -1          # the generation in which the limit was chosen
 cdef bint chosen_by_environment
 cdef Py_ssize_t page = tilecore_page_bytes()
+cdef unsigned int trace_domain = tracemalloc_domain
 
 
 cdef Block *block_of(void *data) noexcept nogil:
@@ -161,6 +171,10 @@ cdef char *take_idle(Py_ssize_t bytes) noexcept nogil:
     return data_of(block) if block != NULL else NULL
 
 
+cdef Py_ssize_t whole_huge_pages(Py_ssize_t bytes) noexcept nogil:
+    return (bytes + TILECORE_HUGE_BYTES - 1) & ~(TILECORE_HUGE_BYTES - 1)
+
+
 cdef char *take(size_t bytes) noexcept nogil:
     """A block of at least `bytes`, idle or new; NULL where there is no memory."""
     cdef Py_ssize_t whole
@@ -168,7 +182,7 @@ cdef char *take(size_t bytes) noexcept nogil:
     cdef Block *block
     if bytes > <size_t>(PY_SSIZE_T_MAX - TILECORE_HUGE_BYTES):
         return NULL
-    whole = (<Py_ssize_t>bytes + TILECORE_HUGE_BYTES - 1) & ~(TILECORE_HUGE_BYTES - 1)
+    whole = whole_huge_pages(bytes)
     data = take_idle(whole)
     if data != NULL:
         return data
@@ -206,7 +220,7 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
     if data == NULL:
         return
     block = block_of(data)
-    if (block.bytes > limit or block.generation != generation
+    if (block.bytes > limit or block.bytes < TILECORE_RECYCLE_BYTES or block.generation != generation
             or tilecore_block_idle(<char *>data, block.bytes) < 0):
         tilecore_block_free(<char *>data, block.bytes)
         return
@@ -224,8 +238,13 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
 cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
     """For `ndarray.resize`, the method."""
     cdef Block *block = block_of(data)
+    cdef Py_ssize_t whole
     cdef char *other
     if bytes <= <size_t>block.bytes:
+        whole = whole_huge_pages(bytes)
+        if whole < block.bytes:
+            tilecore_pages_free(<char *>data + whole, block.bytes - whole)
+            block.bytes = whole
         return data
     other = take(bytes)
     if other != NULL:
@@ -251,21 +270,30 @@ cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
     return chosen_by_environment or chosen_in == generation or not in_multiprocessing_child()
 
 
-cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, bint *warm):
+cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
     """A new array in memory of ours, or None."""
-    cdef PyObject *result = NULL
-    before = PyDataMem_SetHandler(capsule)
-    if <PyObject *>before == PyDataMem_DefaultHandler:  # else memory is to come from elsewhere
-        Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-        result = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
-        if result == NULL:
-            PyErr_Clear()
-    PyDataMem_SetHandler(before)
-    if result == NULL:
+    cdef PyObject *result
+    cdef char *data
+    chosen = PyDataMem_GetHandler()
+    if <PyObject *>chosen != PyDataMem_DefaultHandler:
+        return None  # memory is to come from elsewhere
+    data = take(nbytes)
+    if data == NULL:
         return None
+    warm[0] = block_of(data).written
+    Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
+    result = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, NPY_ARRAY_CARRAY, NULL)
+    if result == NULL:
+        give_back(NULL, data, nbytes)
+        PyErr_Clear()
+        return None
+    # As NumPy does with memory that it has asked a handler for.
+    Py_INCREF(capsule)
+    (<PyArrayObject_fields *>result).mem_handler = <PyObject *>capsule
+    PyTraceMalloc_Track(trace_domain, <size_t>data, nbytes)
     array = <cnp.ndarray>result
     Py_DECREF(array)
-    warm[0] = block_of(cnp.PyArray_DATA(array)).written
+    cnp.PyArray_ENABLEFLAGS(array, NPY_ARRAY_OWNDATA)
     return array
 
 
