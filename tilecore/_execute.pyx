@@ -320,9 +320,10 @@ cdef struct Region:
     const Py_ssize_t *start
     const Py_ssize_t *stop
     Mode mode
+    Py_ssize_t unpolled         # bytes written since the last look for a KeyboardInterrupt
 
 
-cdef int region_axis(const Region *region, int axis, Nest *nest, char *dst, const char *src,
+cdef int region_axis(Region *region, int axis, Nest *nest, char *dst, const char *src,
                      Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t nbytes) noexcept nogil:
     """Put the loops of `axis` and of those outside it round `nest`, and write.
 
@@ -334,7 +335,13 @@ cdef int region_axis(const Region *region, int axis, Nest *nest, char *dst, cons
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
     if axis < 0:
-        return execute(nest, dst, src, nbytes, region.mode)
+        if execute(nest, dst, src, nbytes, region.mode) < 0:
+            return -1
+        region.unpolled += nbytes  # the pieces may be many, and each too small for execute to look
+        if not region.mode.poll or region.unpolled < TILECORE_INTERRUPT_BYTES:
+            return 0
+        region.unpolled = 0
+        return check_signals()
     extent = region.plan.shape[axis]
     begin, end = region.start[axis], region.stop[axis]
     if region.strides != NULL and extent != 1:
@@ -367,7 +374,7 @@ cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, c
 
     The cost depends on the region alone. Returns as `execute`.
     """
-    cdef Region region = Region(plan, ndim, strides, start, stop, mode)
+    cdef Region region = Region(plan, ndim, strides, start, stop, mode, 0)
     cdef Nest nest
     nest_begin(&nest, plan.itemsize)
     return region_axis(&region, plan.ndim - 1, &nest, dst, src, plan.itemsize, plan.itemsize, plan.itemsize)

@@ -73,8 +73,12 @@ cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes
     check_size(nbytes, name, array, reps)
     result = new_array(ndim, <Py_ssize_t *>shape, array.descr, nbytes, warm)
     if result is None:
-        raise refuse(MemoryError, name, f"no memory for a result of {nbytes} bytes", array, reps)
+        raise no_memory(nbytes, array, name, reps)
     return result
+
+
+cdef no_memory(Py_ssize_t nbytes, cnp.ndarray array, str name, reps):
+    return refuse(MemoryError, name, f"no memory for a result of {nbytes} bytes", array, reps)
 
 
 cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps):
@@ -97,10 +101,13 @@ cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps
         if out is not None:
             # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
             result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
-        write_references(plan, array, result)
-        if out is not None:
-            numpy.copyto(out, result)
-            return out
+        try:
+            write_references(plan, array, result)
+            if out is not None:
+                numpy.copyto(out, result)
+                return out
+        except MemoryError:  # NumPy's: a string, a temporary
+            raise no_memory(plan.nbytes, array, name, reps) from None
         return result
     src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
     plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
@@ -159,7 +166,10 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
     if nbytes == 0:
         return result
     if PyDataType_REFCHK(array.descr):
-        write_references_region(plan, array, result, first, last)
+        try:
+            write_references_region(plan, array, result, first, last)
+        except MemoryError:
+            raise no_memory(nbytes, array, name, reps) from None
         return result
     mode = choose_mode(nbytes, threads, warm)
     src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
