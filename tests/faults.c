@@ -1,0 +1,142 @@
+/* A library to be loaded before all others (LD_PRELOAD), in which the system says no: the n-th call of one
+ * function, or every call from the n-th on, fails as it does where there is nothing left.
+ *
+ *     faults_arm(FAULT_MMAP, 3, 1 << 20, 0);      // the third mmap() of at least 1 MiB
+ *     ...
+ *     met = faults_disarm();                      // how many calls were made to fail
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { MALLOC, MMAP, MPROTECT, MUNMAP, MADVISE, MEMFD, FALLOCATE, PWRITE, PTHREAD_CREATE, FUNCTIONS };
+
+static int armed = -1, every;
+static long countdown, met;
+static size_t smallest;
+static sigset_t workers_mask; /* that the last thread was created with */
+
+void faults_arm(int function, long n, size_t least, int all_later);
+long faults_disarm(void);
+int faults_worker_blocks(int number);
+
+void faults_arm(int function, long n, size_t least, int all_later)
+{
+    countdown = n, met = 0, smallest = least, every = all_later;
+    __atomic_store_n(&armed, function, __ATOMIC_SEQ_CST);
+}
+
+long faults_disarm(void)
+{
+    __atomic_store_n(&armed, -1, __ATOMIC_SEQ_CST);
+    return met;
+}
+
+int faults_worker_blocks(int number) { return sigismember(&workers_mask, number); }
+
+static int fails(int function, size_t bytes)
+{
+    long left;
+    if (__atomic_load_n(&armed, __ATOMIC_SEQ_CST) != function || bytes < smallest) return 0;
+    left = __atomic_sub_fetch(&countdown, 1, __ATOMIC_SEQ_CST);
+    if (left > 0 || (left < 0 && !every)) return 0;
+    __atomic_add_fetch(&met, 1, __ATOMIC_SEQ_CST);
+    return 1;
+}
+
+/* The function that this one stands in front of. */
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* glibc's own names: dlsym() itself allocates. */
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+
+#define REFUSE(answer)  \
+    do {                \
+        errno = ENOMEM; \
+        return answer;  \
+    } while (0)
+
+void *malloc(size_t bytes)
+{
+    if (fails(MALLOC, bytes)) REFUSE(NULL);
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    if (fails(MALLOC, count * bytes)) REFUSE(NULL);
+    return __libc_calloc(count, bytes);
+}
+
+void *realloc(void *data, size_t bytes)
+{
+    if (fails(MALLOC, bytes)) REFUSE(NULL);
+    return __libc_realloc(data, bytes);
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    if (fails(MMAP, bytes)) REFUSE(MAP_FAILED);
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+
+int mprotect(void *at, size_t bytes, int protection)
+{
+    if (fails(MPROTECT, bytes)) REFUSE(-1);
+    return (int)syscall(SYS_mprotect, at, bytes, protection);
+}
+
+int munmap(void *at, size_t bytes)
+{
+    if (fails(MUNMAP, bytes)) REFUSE(-1);
+    return (int)syscall(SYS_munmap, at, bytes);
+}
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (advice != MADV_DONTNEED && fails(MADVISE, bytes)) REFUSE(-1);
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+int fallocate(int file, int mode, off_t offset, off_t bytes)
+{
+    if (fails(FALLOCATE, (size_t)bytes)) REFUSE(-1);
+    return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
+}
+
+ssize_t pwrite(int file, const void *src, size_t bytes, off_t offset)
+{
+    if (fails(PWRITE, bytes)) REFUSE(-1);
+    return syscall(SYS_pwrite64, file, src, bytes, offset);
+}
+
+void *mmap64(void *, size_t, int, int, int, off64_t) __attribute__((alias("mmap")));
+int fallocate64(int, int, off64_t, off64_t) __attribute__((alias("fallocate")));
+ssize_t pwrite64(int, const void *, size_t, off64_t) __attribute__((alias("pwrite")));
+
+long syscall(long number, ...)
+{
+    long a[6];
+    int i;
+    va_list arguments;
+    va_start(arguments, number);
+    for (i = 0; i < 6; i++) a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (number == SYS_memfd_create && fails(MEMFD, 0)) REFUSE(-1);
+    return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, &workers_mask);
+    if (fails(PTHREAD_CREATE, 0)) return EAGAIN;
+    return NEXT(pthread_create)(thread, attributes, start, argument);
+}

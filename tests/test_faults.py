@@ -1,0 +1,263 @@
+"""Where the system says no: a MemoryError that tells what was asked for, or a slower right answer.
+
+Programs of their own, with a library in front of the C library's functions (faults.c) that makes the n-th
+call of one of them fail; n goes up until no call is left to fail.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
+    reason="faults.c stands in front of glibc's functions",
+)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("faults") / "faults.so"
+    compiler = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([*compiler, *flags, str(HERE / "faults.c"), "-o", path, "-ldl"], check=True)
+    return path
+
+
+def run(code, library, tmp_path, **env):
+    path = tmp_path / "program.py"
+    path.write_text(DRIVER + code)
+    env = {**os.environ, "LD_PRELOAD": str(library), "TILECORE_NUM_THREADS": "4", **env}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "faulthandler", str(path)],
+        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+DRIVER = """
+import ctypes, gc, os, signal, sys
+import numpy as np
+import tilecore
+
+MIB = 2**20
+faults = ctypes.CDLL(None)
+faults.faults_arm.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
+faults.faults_disarm.restype = ctypes.c_long
+FUNCTIONS = "malloc mmap mprotect munmap madvise memfd_create fallocate pwrite pthread_create".split()
+handler_name = np._core.multiarray.get_handler_name
+
+def numbered(n, dtype="f4"):
+    return (np.arange(n) % 32749).astype(dtype)
+
+def oracle(x, reps):
+    shape = (1,) * (len(reps) - x.ndim) + x.shape
+    index = [np.arange(n * r) % n for n, r in zip(shape, reps, strict=True)]
+    return x.reshape(shape)[np.ix_(*index)]
+
+def state():
+    gc.collect()
+    mapped = tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
+    return len(os.listdir("/proc/self/fd")), mapped, handler_name()
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+def mapped(y):
+    return type(y.base).__name__ == "Mapping"
+"""
+
+CALLS = """
+x = numbered(2**18)                     # 1 MiB
+small = np.arange(6).reshape(2, 3)
+strided = numbered(2**18).reshape(512, 512).T
+objects = np.array([None, [], "x"] * 100, "O")
+strings = np.array(["a", "a longer string than fits an item"] * 50, "T")
+record = np.array([(1, "x"), (2, [])] * 60, [("n", "i4"), ("o", "O")])
+rows = numbered(4000).reshape(4, 1000)  # each repeated, so written in place
+masked = np.ma.array(x, mask=x > 5)
+plan = tilecore.TilePlan(x.shape, (17, 1), "f4")
+out = np.empty((17, 2**18), "f4")       # large enough for threads
+
+def into_out(call, *arguments):
+    out[...] = -1
+    assert call(*arguments, out=out) is out
+    return out
+
+CALLS = {
+    "small": (lambda: tilecore.tile(small, (2, 2)), oracle(small, (2, 2))),
+    "1 MiB": (lambda: tilecore.tile(x[:2**16], 4), oracle(x[:2**16], (4,))),
+    "recycled": (lambda: tilecore.tile(x, (40, 1)), oracle(x, (40, 1))),
+    "strided": (lambda: tilecore.tile(strided, (6, 6)), oracle(strided, (6, 6))),
+    "out": (lambda: into_out(tilecore.tile, x, (17, 1)), oracle(x, (17, 1))),
+    "region": (lambda: tilecore.tile_region(x, (99, 1), (7, 1), (47, 2**18)), oracle(x, (40, 1))[:, 1:]),
+    "plan": (lambda: tilecore.TilePlan((2, 3), (2, 2), "i8")(small), oracle(small, (2, 2))),
+    "plan, out": (lambda: into_out(plan, x), oracle(x, (17, 1))),
+    "objects": (lambda: tilecore.tile(objects, (300, 2)), oracle(objects, (300, 2))),
+    "strings": (lambda: tilecore.tile(strings, (300, 2)), oracle(strings, (300, 2))),
+    "structures": (lambda: tilecore.tile(record, (300, 2)), oracle(record, (300, 2))),
+    "view": (lambda: tilecore.tile_view(small[:, :1], (1, 4)), oracle(small[:, :1], (1, 4))),
+    "mapped": (lambda: tilecore.tile_mapped(x, (40, 1)), oracle(x, (40, 1))),
+    "mapped, in place": (lambda: tilecore.tile_mapped(rows, (1, 6400)), oracle(rows, (1, 6400))),
+    "masked": (lambda: tilecore.tile(masked, 4).data, oracle(x, (4,))),
+    "onnx": (lambda: tilecore.onnx.tile(x.reshape(1, -1), [40, 1]), oracle(x, (40, 1))),
+}
+for call, want in CALLS.values():       # and whatever is set up at the first call
+    assert np.array_equal(call(), want)
+"""
+
+
+def test_every_call_that_can_fail(library, tmp_path):
+    """Each function, each call of it, once or from then on, with and without idle memory."""
+    out = run(
+        CALLS
+        + """
+before = state()
+met = dict.fromkeys(FUNCTIONS, 0)
+refused = right = 0
+
+def fail(name, function, n, every, idle):
+    # Whether there was an n-th call of the function to fail.
+    global refused, right
+    call, want = CALLS[name]
+    what = FUNCTIONS[function]
+    tilecore.release_memory()
+    if idle:
+        tilecore.tile(x, (40, 1))
+    y = error = None
+    # The interpreter's own allocations are smaller; a failure of theirs is its own.
+    faults.faults_arm(function, n, {"malloc": 2**16, "mmap": 2**19, "munmap": 2**19}.get(what, 0), every)
+    try:
+        y = call()
+    except MemoryError as e:
+        error = e
+    failures = faults.faults_disarm()
+    where = f"{name}: {what} number {n}, {'all later, ' if every else ''}idle {idle}"
+    if error is None:
+        assert np.array_equal(y, want), where
+        right += failures > 0
+    else:
+        assert failures, where
+        assert "no memory for a result of" in str(error), (where, error)
+        assert "input shape (" in str(error), (where, error)
+        refused += 1
+    met[what] += failures > 0
+    y = None
+    assert state() == before, where
+    return failures > 0
+
+for name in CALLS:
+    for idle in (False, True)[:1 + (name in ("recycled", "strided", "objects", "mapped"))]:
+        for function in range(len(FUNCTIONS)):
+            n = 1
+            while fail(name, function, n, False, idle):
+                fail(name, function, n, True, idle)
+                n += 1
+                assert n < 200, (name, function)
+print(refused, right, met)
+assert refused and right and all(met.values()), met
+""",
+        library,
+        tmp_path,
+    )
+    assert out
+
+
+def test_memory_that_cannot_be_unmapped_is_given_back_all_the_same(library, tmp_path):
+    run(
+        """
+x = np.ones(MIB, "u1")
+before = resident()
+faults.faults_arm(FUNCTIONS.index("munmap"), 1, 16 * MIB, True)
+for _ in range(10):
+    tilecore.tile(x, 40)
+    tilecore.release_memory()
+assert faults.faults_disarm() == 10
+assert resident() < before + 60 * MIB
+""",
+        library,
+        tmp_path,
+    )
+
+
+def test_workers_take_the_signals_of_their_own_faults_alone(library, tmp_path):
+    """With SIGBUS blocked, a worker that reads a file cut short ends the program without a word."""
+    run(
+        """
+tilecore.tile(np.ones(MIB, "u1"), 16, threads=2)
+for number in signal.valid_signals():
+    name = signal.Signals(number).name if number in set(signal.Signals) else ""
+    if number not in (32, 33):          # glibc's own
+        blocks = name not in ("SIGBUS", "SIGSEGV", "SIGKILL", "SIGSTOP")
+        assert faults.faults_worker_blocks(int(number)) == blocks, number
+""",
+        library,
+        tmp_path,
+    )
+
+
+def test_resizing_that_fails_changes_nothing(library, tmp_path):
+    run(
+        """
+y = tilecore.tile(numbered(2**18), (40, 1))
+want = y.copy()
+for what in ("mmap", "malloc"):
+    faults.faults_arm(FUNCTIONS.index(what), 1, 16 * MIB, True)
+    try:
+        y.resize((80, 2**18), refcheck=False)
+    except MemoryError:
+        assert what == "mmap"
+    faults.faults_disarm()
+    assert np.array_equal(y[:40], want)
+assert y.shape == (80, 2**18) and not y[40:].any()
+""",
+        library,
+        tmp_path,
+    )
+
+
+def test_the_interpreters_own_allocations(library, tmp_path):
+    """Each of the first allocations of a call in turn: a MemoryError or the right answer, and nothing
+    is left behind: no memory handler of ours that NumPy goes on to use, no reference, no mapping."""
+    pytest.importorskip("_testcapi")
+    run(
+        CALLS
+        + """
+import _testcapi
+assert handler_name() == "default_allocator"
+refused = right = 0
+for name, (call, want) in CALLS.items():
+    if name in ("masked", "strings"):   # numpy.ma's Python code; NumPy 2.4 follows a NULL here
+        continue
+    before = state()
+    counts = [sys.getrefcount(a) for a in (x, x.dtype, small, small.dtype, objects, record, record.dtype, out, plan)]
+    for n in range(60):
+        y = error = None
+        _testcapi.set_nomemory(n, n + 1)
+        try:
+            y = call()
+        except MemoryError as e:
+            error = e
+        _testcapi.remove_mem_hooks()
+        assert handler_name() == "default_allocator", (name, n)
+        if error is None:
+            right += 1
+            assert np.array_equal(y, want), (name, n)
+        refused += error is not None
+    y = error = None
+    assert state() == before, name
+    after = [sys.getrefcount(a) for a in (x, x.dtype, small, small.dtype, objects, record, record.dtype, out, plan)]
+    assert after == counts, (name, counts, after)
+assert refused > 50 and right > 50, (refused, right)
+""",
+        library,
+        tmp_path,
+    )
