@@ -28,7 +28,7 @@ would cost a copy: the child starts with no idle block, and gives back what it i
 import operator
 import os
 
-from numpy.lib import tracemalloc_domain
+from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
 from tilecore._limits import bytes_from_environment, in_multiprocessing_child, physical_memory
 
@@ -116,7 +116,7 @@ cdef Py_ssize_t generation              # counts the forks that led to this proc
 cdef Py_ssize_t chosen_in = -1          # the generation in which the limit was chosen
 cdef bint chosen_by_environment
 cdef Py_ssize_t page = tilecore_page_bytes()
-cdef unsigned int trace_domain = tracemalloc_domain
+cdef unsigned int trace_domain = _tracemalloc_domain
 
 
 cdef Block *block_of(void *data) noexcept nogil:
