@@ -5,11 +5,11 @@ The order is the same everywhere: types, ranks, signs, overflow, then `out` or t
 """
 
 import operator
-import reprlib
 import sys
 
 import numpy
 
+from tilecore._counts import brief
 from tilecore._inputs import as_array
 
 cimport numpy as cnp
@@ -30,21 +30,15 @@ cdef extern from "Python.h":
 
 
 cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyTypeObject:
+        pass
+    PyTypeObject PyArray_Type
+    bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept
+    cnp.ndarray PyArray_View(object a, PyObject *dtype, PyTypeObject *type)
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
     bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
     bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
-
-
-# Shows what was given, but no more than a line of it, whatever it holds.
-class Brief(reprlib.Repr):
-    def repr_int(self, x, level):
-        return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
-
-
-brief = Brief()
-brief.maxlist = brief.maxtuple = 16
-brief.maxother = 80
 
 
 cdef refuse(kind, name, what, source, reps):
@@ -57,7 +51,7 @@ cdef refuse(kind, name, what, source, reps):
         asked = f"input shape {source.shape}, dtype {source.dtype}, "
     elif source is not None:
         asked = f"input shape {source}, "
-    return kind(f"{name}: {what}; {asked}repeats {brief.repr(reps)}")
+    return kind(f"{name}: {what}; {asked}repeats {brief(reps)}")
 
 
 cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
@@ -67,6 +61,7 @@ cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
     """
     cdef Py_ssize_t i, n = 1
     cdef PyObject *item
+    cdef long long value = 0
     cdef int overflow = 0
     cdef bint usual
     if type(reps) is tuple:
@@ -77,14 +72,16 @@ cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
             item = PyTuple_GET_ITEM(reps, i)
             usual = PyLong_CheckExact(<object>item)
             if usual:
-                repeats[i] = PyLong_AsLongLongAndOverflow(<object>item, &overflow)
-                usual = not overflow and repeats[i] >= 0
+                value = PyLong_AsLongLongAndOverflow(<object>item, &overflow)
+                usual = not overflow and 0 <= value <= PY_SSIZE_T_MAX
+                repeats[i] = <Py_ssize_t>value
             i += 1
     else:
         usual = PyLong_CheckExact(reps)
         if usual:
-            repeats[0] = PyLong_AsLongLongAndOverflow(reps, &overflow)
-            usual = not overflow and repeats[0] >= 0
+            value = PyLong_AsLongLongAndOverflow(reps, &overflow)
+            usual = not overflow and 0 <= value <= PY_SSIZE_T_MAX
+            repeats[0] = <Py_ssize_t>value
     if usual:
         return <int>n
     return read_integers(reps, repeats, "repeats", name, source, reps)
@@ -119,11 +116,11 @@ cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, re
         rank = max(rank, len(source.shape if isinstance(source, numpy.ndarray) else source))
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            why = f"{what} must not be negative, got {brief.repr(value)} for axis {k}"
+            why = f"{what} must not be negative, got {brief(value)} for axis {k}"
             raise refuse(ValueError, name, why, source, reps)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
-            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {brief.repr(value)} is "
+            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
                          f"more than {PY_SSIZE_T_MAX}", source, reps)
         values[k] = value
     return <int>len(integers)
@@ -137,9 +134,9 @@ cdef int read_threads(threads, str name) except -1:
         count = operator.index(threads)
     except TypeError:
         raise TypeError(f"{name}: threads must be an integer of at least 1 or None, got "
-                        f"{threads!r:.80} of type {type(threads).__name__}") from None
+                        f"{brief(threads)} of type {type(threads).__name__}") from None
     if count < 1:
-        raise ValueError(f"{name}: threads must be at least 1, got {count}")
+        raise ValueError(f"{name}: threads must be at least 1, got {brief(count)}")
     return <int>min(count, 1 << 20)
 
 
@@ -147,7 +144,7 @@ cdef cnp.ndarray as_plain_array(a, str name):
     """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
     if type(a) is list or type(a) is tuple:
         return as_array(a, name)
-    if isinstance(a, numpy.memmap):
+    if issubclass(type(a), numpy.memmap):
         return numpy.asarray(a)
     if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
         return None
@@ -184,29 +181,36 @@ cdef bint shares_bytes(cnp.ndarray a, cnp.ndarray b) except -1:
         return True
 
 
-cdef int check_out(given, const Py_ssize_t *shape, int ndim, cnp.ndarray array, str name, reps) except -1:
-    """Refuse a `given` out that is not exactly the result's place."""
+cdef cnp.ndarray check_out(given, const Py_ssize_t *shape, int ndim, cnp.ndarray array, str name, reps):
+    """`given` as a plain array, if it is exactly the result's place.
+
+    It comes after the plan, so nothing here may run code of the caller's, which could change `array`:
+    no isinstance, which asks for `__class__`, and no NumPy function with `__array_function__`.
+    """
     cdef int k
     cdef bint fits
     cdef cnp.ndarray out
-    if not PyArray_CheckExact(given) and (not isinstance(given, numpy.ndarray) or is_masked(given)):
+    if PyArray_CheckExact(given):
+        out = given
+    elif PyArray_Check(given) and not is_masked(given):
+        out = PyArray_View(given, NULL, &PyArray_Type)
+    else:
         raise refuse(TypeError, name, f"out must be a NumPy array, got {type(given).__name__}", array, reps)
-    out = given
     fits = cnp.PyArray_NDIM(out) == ndim
     for k in range(ndim):
         fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
     if not fits:
-        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {given.shape}", array, reps)
+        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}", array, reps)
     if out.descr is not array.descr and not PyArray_EquivTypes(out.descr, array.descr):
         raise refuse(TypeError, name, f"out must have dtype {array.dtype}, got {out.dtype}", array, reps)
     if not PyArray_IS_C_CONTIGUOUS(out):
-        raise refuse(ValueError, name, f"out must be C-contiguous, got strides {given.strides} for shape "
-                     f"{given.shape}", array, reps)
+        raise refuse(ValueError, name, f"out must be C-contiguous, got strides {(<object>out).strides} for "
+                     f"shape {(<object>out).shape}", array, reps)
     if not PyArray_ISWRITEABLE(out):
         raise refuse(ValueError, name, "out must be writeable, got a read-only array", array, reps)
     if shares_bytes(array, out):
         raise refuse(ValueError, name, "out must not share memory with the input", array, reps)
-    return 0
+    return out
 
 
 cdef int check_size(Py_ssize_t nbytes, str name, source, reps) except -1:
@@ -223,4 +227,4 @@ cdef tuple as_tuple(const Py_ssize_t *values, int n):
 cdef bint is_masked(a):
     """Whether `a` is a masked array; without importing numpy.ma, where nobody else has."""
     ma = sys.modules.get("numpy.ma")
-    return ma is not None and isinstance(a, ma.MaskedArray)
+    return ma is not None and issubclass(type(a), ma.MaskedArray)

@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy
 
+from tilecore._counts import brief
 from tilecore._execute import build, instruction_sets
 from tilecore._mapped import mapping_limits
 from tilecore._memory import get_max_bytes
@@ -52,8 +53,8 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     ValueError
         For another mode.
     """
-    if mode not in ("stdout", "dicts"):
-        raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {mode!r}")
+    if not isinstance(mode, str) or mode not in ("stdout", "dicts"):  # an array compares by item
+        raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {brief(mode)}")
     config: dict[str, dict[str, Any]] = {
         "Versions": {
             "tilecore": __version__,

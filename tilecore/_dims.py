@@ -133,6 +133,8 @@ def _read(
         try:
             dims.append(as_dim(item, intervals, low))
         except (TypeError, ValueError) as reason:
+            if type(reason) not in (TypeError, ValueError):  # the item's own
+                raise
             raise refuse(kind_of(reason), f"axis {axis}: {reason}") from None
     return tuple(dims)
 
@@ -147,10 +149,14 @@ def as_shape(
 
     if value is None:
         return None
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        items = iter(value)  # type: ignore[call-overload]
+    except TypeError:  # a 0-d array has the method, and cannot
         what = f"a {type(value).__name__}, expected a tuple of dimensions, or None if unknown"
-        raise refuse(TypeError, what)
-    return _read(value, refuse, intervals)
+        raise refuse(TypeError, what) from None
+    return _read(items, refuse, intervals)
 
 
 def as_repeats_dims(

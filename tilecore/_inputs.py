@@ -28,6 +28,11 @@ def as_array(value: Any, name: str, what: str = "input") -> NDArray[Any]:
             return np.from_dlpack(value)
         return np.asarray(value)
     except (TypeError, ValueError, MemoryError, RuntimeError, BufferError) as reason:
+        if isinstance(reason, (TypeError, ValueError)) and type(reason) not in (
+            TypeError,
+            ValueError,
+        ):
+            raise  # the object's own
         given = type(value).__name__
         text = f"{name}: {what} of type {given} cannot be read as an array: {reason}"
         raise kind_of(reason)(text) from reason

@@ -1,8 +1,7 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """Where outputs live, and how large they may be."""
 
-import operator
-
+from tilecore._counts import brief, read_count
 from tilecore._limits import bytes_from_environment, physical_memory
 from tilecore._recycle import release_memory
 
@@ -85,9 +84,9 @@ def set_max_bytes(n, /):
         Where `n` is negative or more than fits 64 bits.
     """
     global max_bytes
-    n = operator.index(n)
+    n = read_count("set_max_bytes", n)
     if not 0 <= n <= PY_SSIZE_T_MAX:
-        raise ValueError(f"set_max_bytes: expected 0 to {PY_SSIZE_T_MAX} bytes, got {n}")
+        raise ValueError(f"set_max_bytes: expected 0 to {PY_SSIZE_T_MAX} bytes, got {brief(n)}")
     max_bytes = n
 
 

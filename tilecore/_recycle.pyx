@@ -25,11 +25,11 @@ A forked child shares its parent's pages until one of the two writes, so writing
 would cost a copy: the child starts with no idle block, and gives back what it inherits.
 """
 
-import operator
 import os
 
 from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
+from tilecore._counts import brief, read_count
 from tilecore._limits import bytes_from_environment, in_multiprocessing_child, physical_memory
 
 cimport numpy as cnp
@@ -392,9 +392,9 @@ def set_recycle_limit(n, /):
     recycled_bytes, release_memory
     """
     global limit, chosen_in
-    n = operator.index(n)
+    n = read_count("set_recycle_limit", n)
     if not 0 <= n <= PY_SSIZE_T_MAX:
-        raise ValueError(f"set_recycle_limit: expected 0 to {PY_SSIZE_T_MAX} bytes, got {n}")
+        raise ValueError(f"set_recycle_limit: expected 0 to {PY_SSIZE_T_MAX} bytes, got {brief(n)}")
     limit = n
     chosen_in = generation
     trim(limit)

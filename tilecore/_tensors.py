@@ -62,7 +62,8 @@ def as_tensor(dialect: str, value: ArrayLike, name: str = "input") -> NDArray[An
     """`value` as a plain `numpy.ndarray`, without a copy where it is an array."""
     if type(value) is np.ndarray:
         return value
-    if isinstance(value, np.ma.MaskedArray):
+    # isinstance alone believes what `__class__` says.
+    if isinstance(value, np.ma.MaskedArray) and issubclass(type(value), np.ndarray):
         raise TypeError(
             f"{dialect}: {name} is a masked array, and a tensor has no mask: expected a plain "
             f"array (tilecore.tile keeps masks); {name} shape {value.shape}, dtype {value.dtype}"
@@ -123,6 +124,8 @@ def read_repeats(
             try:
                 integers.append(as_integer(item))
             except (TypeError, ValueError) as reason:
+                if type(reason) not in (TypeError, ValueError):  # the item's own
+                    raise
                 what = f"repeats, axis {position}: {reason}"
                 raise refuse(kind_of(reason), what) from None
         return tuple(integers)

@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from operator import index
 from typing import SupportsIndex
 
+from tilecore._counts import brief, read_count
 from tilecore._limits import available_cpus, in_multiprocessing_child
 
 MOST_BY_DEFAULT = 8  # memory bandwidth is used up before that
+MOST_OF_ALL = 2**31 - 1  # what a C int holds; "as many as there are" need not know that
 
 # Chosen for the process; None until somebody has. One reference, so a reader in another thread
 # sees the old choice or the new one.
@@ -97,15 +98,10 @@ def num_threads(n: SupportsIndex) -> Iterator[None]:
 
 
 def checked(name: str, n: SupportsIndex) -> int:
-    try:
-        count = index(n)
-    except TypeError:
-        raise TypeError(
-            f"{name}: expected an integer, got {n!r:.80} of type {type(n).__name__}"
-        ) from None
+    count = read_count(name, n)
     if count < 1:
-        raise ValueError(f"{name}: expected at least 1 thread, got {count}")
-    return count
+        raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
+    return min(count, MOST_OF_ALL)
 
 
 def _forget() -> None:

@@ -10,6 +10,7 @@ import sys
 
 import numpy
 
+from tilecore._counts import brief
 from tilecore._threads import get_num_threads
 
 cimport cython
@@ -37,6 +38,7 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyTypeObject:
         pass
     PyTypeObject PyArray_Type
+    bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
     bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
@@ -93,18 +95,18 @@ cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps
     if out is None:
         result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
     else:
-        check_out(out, plan.output, plan.ndim, array, name, reps)
-        result = out
+        result = check_out(out, plan.output, plan.ndim, array, name, reps)
     if plan.nbytes == 0:
-        return result
+        return result if out is None else out
     if PyDataType_REFCHK(array.descr):
+        place = result
         if out is not None:
             # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
             result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
         try:
             write_references(plan, array, result)
             if out is not None:
-                numpy.copyto(out, result)
+                numpy.copyto(place, result)
                 return out
         except MemoryError:  # NumPy's: a string, a temporary
             raise no_memory(plan.nbytes, array, name, reps) from None
@@ -113,13 +115,13 @@ cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps
     plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
     if plan.nbytes < TILECORE_NOGIL_BYTES:
         execute(&nest, dst, src, plan.nbytes, Mode(1, False, False))
-        return result
+        return result if out is None else out
     mode = choose_mode(plan.nbytes, threads, warm)
     with nogil:
         status = execute(&nest, dst, src, plan.nbytes, mode)
     if status < 0:
         raise_pending()
-    return result
+    return result if out is None else out
 
 
 cdef struct Bounds:
@@ -161,16 +163,15 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
     if out is None:
         result = new_result(plan.ndim, shape, nbytes, &warm, array, name, reps)
     else:
-        check_out(out, shape, plan.ndim, array, name, reps)
-        result = out
+        result = check_out(out, shape, plan.ndim, array, name, reps)
     if nbytes == 0:
-        return result
+        return result if out is None else out
     if PyDataType_REFCHK(array.descr):
         try:
             write_references_region(plan, array, result, first, last)
         except MemoryError:
             raise no_memory(nbytes, array, name, reps) from None
-        return result
+        return result if out is None else out
     mode = choose_mode(nbytes, threads, warm)
     src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
     ndim, strides = cnp.PyArray_NDIM(array), strides_of(array)
@@ -178,7 +179,7 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
         status = execute_region(plan, ndim, strides, dst, src, first, last, mode)
     if status < 0:
         raise_pending()
-    return result
+    return result if out is None else out
 
 
 cdef const Py_ssize_t *strides_of(cnp.ndarray array) noexcept:
@@ -280,7 +281,7 @@ cdef tile_other(a, reps, out, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef bint is_array = isinstance(a, numpy.ndarray)
+    cdef bint is_array = PyArray_Check(a)
     source = a if is_array else None
     if out is not None:
         raise refuse(TypeError, "tile", f"out is for plain arrays, the input is a {type(a).__name__}",
@@ -561,7 +562,12 @@ cdef class TilePlan:
         cdef Py_ssize_t repeats[MAX_RANK + 1]
         cdef Nest nest
         cdef int nreps, status
-        self.dtype = numpy.dtype(dtype)
+        try:
+            self.dtype = numpy.dtype(dtype)
+        except (TypeError, ValueError) as reason:
+            if type(reason) is not TypeError and type(reason) is not ValueError:
+                raise  # the object's own
+            raise refuse(TypeError, "TilePlan", f"expected a dtype, got {brief(dtype)}", None, reps) from reason
         self.ndim = read_integers(shape, sizes, "extents", "TilePlan", None, reps)
         self.input_shape = as_tuple(sizes, self.ndim)
         nreps = read_integers(reps, repeats, "repeats", "TilePlan", self.input_shape, reps)
@@ -602,10 +608,9 @@ cdef class TilePlan:
         if out is None:
             result = new_result(self.plan.ndim, self.plan.output, self.plan.nbytes, &warm, array, "TilePlan", self.reps)
         else:
-            check_out(out, self.plan.output, self.plan.ndim, array, "TilePlan", self.reps)
-            result = out
+            result = check_out(out, self.plan.output, self.plan.ndim, array, "TilePlan", self.reps)
         write_one_block(self.block, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array))
-        return result
+        return result if out is None else out
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""

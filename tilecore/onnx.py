@@ -5,7 +5,6 @@ int64 tensor with one entry for each axis of the input, and nothing is broadcast
 the one axis that it is told.
 """
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from tilecore._dims import Dim, Shape, as_repeats_dims, as_shape, tile_dims
 from tilecore._tensors import (
     INT64,
+    as_integer,
     as_repeats,
     as_tensor,
     element_type,
@@ -318,9 +318,13 @@ _SINCE: dict[int, tuple[_Version, _Tile]] = {
 
 
 def _for_opset(opset: SupportsIndex) -> tuple[_Version, _Tile]:
-    if isinstance(opset, bool) or not hasattr(opset, "__index__"):
-        raise TypeError(f"ONNX Tile: opset is a {type(opset).__name__}, expected an int")
-    if (number := operator.index(opset)) < 1:
+    try:
+        number = as_integer(opset)
+    except (TypeError, ValueError) as reason:
+        if type(reason) not in (TypeError, ValueError):  # the object's own
+            raise
+        raise TypeError(f"ONNX Tile: opset is {reason}") from None
+    if number < 1:
         raise ValueError(f"ONNX Tile: opset {shown(number)}, expected 1 or more")
     return _SINCE[max(since for since in _SINCE if since <= number)]
 

@@ -1,0 +1,34 @@
+"""Counts that callers set, of threads or bytes; and what callers typed, as every error shows it."""
+
+import reprlib
+from operator import index
+from typing import SupportsIndex
+
+
+class Brief(reprlib.Repr):
+    """Shows what was given, but no more than a line of it, whatever it holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = 16
+        self.maxother = 80
+
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        return repr(x) if len(x) <= 40 else f"<{len(x)} bytes>"
+
+    repr_bytearray = repr_bytes
+
+
+brief = Brief().repr
+
+
+def read_count(name: str, n: SupportsIndex) -> int:
+    """`n` as an int of any size; a TypeError of the function `name` where it is none."""
+    try:
+        return index(n)
+    except TypeError:
+        what = f"expected an integer, got {brief(n)} of type {type(n).__name__}"
+        raise TypeError(f"{name}: {what}") from None
