@@ -1,0 +1,153 @@
+"""Signals during a long call: a KeyboardInterrupt ends it, and a handler may call tilecore itself.
+
+No clock decides anything here: `interrupt_main` leaves a signal pending, for which Python looks before its
+next instruction. But both it and the call behind it are called from C (`operator.call`), and what little
+Python there is on the way is left out, so the first to look is tilecore, in the midst of its work.
+"""
+
+import collections
+import gc
+import operator
+import os
+import signal
+import sys
+import threading
+from _thread import interrupt_main
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilecore
+
+MIB = 2**20
+ROWS = 600  # of 1 MiB each; tilecore looks every 256 MiB
+
+
+def interrupted(call, *arguments, **keywords):
+    """The result of a call, of a function in C, during which a signal arrives."""
+    calls = [interrupt_main, partial(call, *arguments, **keywords)]
+    return collections.deque(map(operator.call, calls), maxlen=1).pop()
+
+
+@pytest.fixture(autouse=True)
+def no_python(monkeypatch):
+    monkeypatch.setattr(tilecore._tile, "get_num_threads", partial(int, 1))
+    tilecore.set_recycle_limit(tilecore.get_recycle_limit())  # chosen: nobody asks multiprocessing
+
+
+@pytest.fixture
+def x():
+    return np.ones(MIB, "u1")
+
+
+@pytest.fixture(scope="module")
+def out():
+    return np.empty((ROWS, MIB), "u1")
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+
+
+CALLS = {
+    "tile": lambda x: (tilecore.tile, x, (ROWS, 1)),
+    "tile, threads": lambda x: (partial(tilecore.tile, threads=3), x, (ROWS, 1)),
+    "strided": lambda x: (tilecore.tile, np.repeat(x, 2)[::2], (ROWS, 1)),
+    "region": lambda x: (tilecore.tile_region, x, (9999, 1), (9, 0), (9 + ROWS, MIB)),
+    # 150, 250 and 200 MiB.
+    "region of several pieces": lambda x: (
+        tilecore.tile_region, np.broadcast_to(x, (250, MIB)), (9, 1), (100, 0), (100 + ROWS, MIB),
+    ),
+    "plan": lambda x: (tilecore.TilePlan(x.shape, (ROWS, 1), x.dtype), x),
+    "plan.region": lambda x: (
+        tilecore.TilePlan(x.shape, (9999, 1), x.dtype).region, x, (9, 0), (9 + ROWS, MIB),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_interrupt_ends_the_call(name, x, out):
+    call, *arguments = CALLS[name](x)
+    out[0], out[-1] = 7, 7
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(call, *arguments, out=out)
+    assert out[0, 0] == 1 and out[-1, -1] == 7  # begun, and not ended
+
+
+MAPPED = {  # the block that repeats is as large
+    "mapped": lambda out: (tilecore.tile_mapped, out, (20, 1)),
+    "mapped, in place": lambda out: (
+        tilecore.tile_mapped, out.reshape(-1, 2, 4096)[:, ::-1], (20, 1, 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*CALLS, *MAPPED])
+def test_an_interrupt_leaves_nothing_behind(name, x, out):
+    call, *arguments = CALLS[name](x) if name in CALLS else MAPPED[name](out)
+    gc.collect()
+    tilecore.release_memory()
+
+    def state():
+        memory = tilecore.show_config("dicts")["Memory"]
+        return descriptors(), memory, *map(sys.getrefcount, (x, out, x.dtype))
+
+    before, results = state(), []
+    with pytest.raises(KeyboardInterrupt):
+        results.extend(map(operator.call, [interrupt_main, partial(call, *arguments)]))
+    assert results == [None]  # interrupt_main's
+    tilecore.release_memory()
+    assert state() == before
+
+
+def test_a_handler_may_tile(x, out):
+    """The handler's call, in the midst of another: results of its own, recycled and mapped ones too."""
+    seen = []
+
+    def handler(signum, frame):
+        own = tilecore.tile(np.full(MIB, 3, "u1"), (40, 1), threads=2)
+        shared = tilecore.tile_mapped(np.full(MIB, 4, "u1"), (40, 1))
+        del own
+        again = tilecore.tile(np.full(MIB, 5, "u1"), (40, 1))
+        tilecore.release_memory()
+        seen.append((out[-1, -1], (again == 5).all(), (shared == 4).all()))
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        out[-1] = 7
+        assert interrupted(tilecore.tile, x, (ROWS, 1), out) is out
+        assert seen == [(7, True, True)]
+        assert (out == 1).all()
+        y = interrupted(tilecore.tile_mapped, out, (20, 1))
+        assert len(seen) == 2 and (y[:: ROWS + 1, ::4096] == 1).all()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_handler_that_raises_something_else(x, out):
+    class Stop(Exception):
+        pass
+
+    def handler(signum, frame):
+        raise Stop
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(Stop):
+            interrupted(tilecore.tile, x, (ROWS, 1), out)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_signals_are_the_main_threads(x, out):
+    """A call in another thread runs to its end, and the interrupt is raised where it belongs."""
+    done = []
+    thread = threading.Thread(target=lambda: done.append(tilecore.tile(x, (ROWS, 1), out)))
+    out[-1] = 7
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        interrupt_main()
+        thread.join()
+    thread.join()
+    assert done and (out == 1).all()
