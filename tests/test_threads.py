@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import types
-import warnings
 
 import numpy as np
 import pytest
@@ -146,30 +145,3 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch):
     assert not _limits.in_multiprocessing_child()
     module._parent_process = object()
     assert _limits.in_multiprocessing_child()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_fork_while_others_tile():
-    x = np.arange(800_000)
-    want = np.concatenate([x] * 3)
-    stop = threading.Event()
-
-    def work():
-        while not stop.is_set():
-            tilecore.tile(x, 3, threads=2)
-
-    workers = [threading.Thread(target=work) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    try:
-        for _ in range(10):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of the threads of this test
-                child = os.fork()
-            if child == 0:
-                os._exit(0 if (tilecore.tile(x, 3, threads=2) == want).all() else 1)
-            assert os.waitpid(child, 0)[1] == 0
-    finally:
-        stop.set()
-        for worker in workers:
-            worker.join()

@@ -1,0 +1,186 @@
+"""Processes: fork while others tile, pools of every start method, PyTorch's workers. No hang, no warning.
+
+Python 3.12 and later warn at a fork() of a process that has several threads; none of them may be ours.
+"""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+def run(code, tmp_path, *options):
+    """Run a program of its own; a warning is a failure, and so is a hang."""
+    path = tmp_path / "program.py"
+    path.write_text(START + code)
+    # OpenBLAS has threads as well.
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    for name in ("TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES"):
+        env.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *options, str(path)],
+        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+START = """
+import multiprocessing, os, sys, threading
+import numpy as np
+import tilecore
+
+x = np.arange(2**20, dtype="u1")        # 1 MiB
+
+def all_kinds(value):
+    y = tilecore.tile(x + np.uint8(value), (40, 1), threads=3)      # recycled
+    z = tilecore.tile_mapped(x + np.uint8(value), (40, 1))
+    assert (y[::13] == x + np.uint8(value)).all() and (z[::13] == y[::13]).all()
+    z[7] = 0
+    out = np.empty_like(y)
+    tilecore.tile(z[:20], (2, 1), out, threads=2)
+    assert not out[7].any() and not out[27].any() and (out[19] == y[19]).all()
+
+def child(work):
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+"""
+
+
+def test_fork_while_others_tile(tmp_path):
+    """Whatever the other threads were at, the child can tile, keep memory and let it go."""
+    run(
+        """
+stop = threading.Event()
+wrong = []
+
+def work(value):
+    while not stop.is_set():
+        try:
+            all_kinds(value)
+            if value == 0: tilecore.release_memory()
+            if value == 1: tilecore.set_recycle_limit(2**26 if tilecore.get_recycle_limit() > 2**26 else 2**28)
+        except BaseException as error:
+            wrong.append(error)
+            raise
+
+threads = [threading.Thread(target=work, args=(value,)) for value in range(3)]
+for thread in threads: thread.start()
+for number in range(12):
+    children = [child(lambda: all_kinds(99)) for _ in range(2)]
+    grandchild = child(lambda: os.waitpid(child(lambda: all_kinds(98)), 0)[1] and sys.exit(1))
+    for pid in (*children, grandchild):
+        assert os.waitpid(pid, 0)[1] == 0
+stop.set()
+for thread in threads: thread.join()
+assert not wrong
+all_kinds(5)
+""",
+        tmp_path,
+        # The program has threads of its own, and Python says so.
+        "-W", "ignore:This process:DeprecationWarning",
+    )  # fmt: skip
+
+
+def test_threads_have_ended_when_the_call_returns(tmp_path):
+    """Ended for the system too, which counts them; so a fork at once is one of a single thread."""
+    run(
+        """
+assert len(os.listdir("/proc/self/task")) == 1 if os.path.exists("/proc/self/task") else True
+out = np.empty((16, 2**20), "u1")
+pids = []
+for _ in range(100):
+    tilecore.tile(x, (16, 1), out, threads=4)
+    pids.append(child(lambda: None))
+for pid in pids:
+    assert os.waitpid(pid, 0)[1] == 0
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_pools(method, tmp_path):
+    run(
+        f"""
+def work(value):
+    all_kinds(value)
+    return tilecore.tile(np.full(2**20, value, "u1"), (33, 1))
+
+if __name__ == "__main__":
+    all_kinds(0)
+    kept = tilecore.tile(x, (40, 1))
+    with multiprocessing.get_context("{method}").Pool(2) as pool:
+        for value, y in enumerate(pool.imap(work, range(4))):
+            assert y.shape == (33, 2**20) and (y == value).all()
+        pool.close()
+        pool.join()
+    assert (kept == x).all()
+    all_kinds(0)
+""",
+        tmp_path,
+    )
+
+
+def test_the_workers_of_a_data_loader(tmp_path):
+    pytest.importorskip("torch")
+    run(
+        """
+import warnings
+warnings.simplefilter("default")        # torch's own are not ours
+import torch
+warnings.simplefilter("error")
+
+class Tiles(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, k):
+        all_kinds(k)
+        return torch.from_numpy(tilecore.tile(np.full((1, 2**18), k, "f4"), (33, 1)))
+
+if __name__ == "__main__":
+    all_kinds(0)
+    torch.set_num_threads(1)
+    loader = torch.utils.data.DataLoader(
+        Tiles(), batch_size=2, num_workers=2, multiprocessing_context="fork", persistent_workers=True)
+    for epoch in range(2):
+        for k, batch in enumerate(loader):
+            assert batch.shape == (2, 33, 2**18)
+            assert (batch[0] == 2 * k).all() and (batch[1] == 2 * k + 1).all()
+        all_kinds(1)
+""",
+        tmp_path,
+    )
+
+
+def test_other_programs_are_started_while_others_tile(tmp_path):
+    """By fork or vfork and exec: they inherit no descriptor."""
+    run(
+        """
+import subprocess
+stop = threading.Event()
+def work():
+    while not stop.is_set(): all_kinds(3)
+thread = threading.Thread(target=work)
+thread.start()
+list_files = [sys.executable, "-I", "-S", "-c", "import os; print(*[os.readlink(f'/proc/self/fd/{n}') for n in "
+              "os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')])"]
+for _ in range(6):
+    if not os.path.exists("/proc/self/fd"): break
+    assert "tilecore" not in subprocess.run(list_files, close_fds=False, capture_output=True, text=True, check=True).stdout
+stop.set()
+thread.join()
+""",
+        tmp_path,
+    )
