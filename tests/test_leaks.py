@@ -1,0 +1,138 @@
+"""Nothing grows over many calls of all kinds, refused ones included: references, memory, descriptors, mappings."""
+
+import gc
+import itertools
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import tilecore
+
+LINUX = sys.platform == "linux"
+
+x = np.arange(6, dtype="f8").reshape(2, 3)
+large = np.arange(2**18, dtype="f4")  # 1 MiB
+thing = object()
+objects = np.array([thing, None, thing], "O")
+record = np.array([(1, thing)], [("n", "i4"), ("o", "O")])
+strings = np.array(["short", "longer than fits an item of StringDType"], "T")
+masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+out = np.empty((4, 6))
+plan = tilecore.TilePlan((2, 3), (2, 2), "f8")
+reps = (2, 2)
+watched = [x, x.dtype, large, thing, objects, record, record.dtype, strings, out, plan, reps, None]
+
+
+class Raising:
+    def __index__(self):
+        raise ZeroDivisionError
+
+    def __iter__(self):
+        raise ZeroDivisionError
+
+
+class NotTilecores(np.ndarray):
+    pass
+
+
+subclass = x.view(NotTilecores)
+
+OFTEN = [
+    lambda: tilecore.tile(x, reps),
+    # With its dtype: without, NumPy 2.4 leaks a reference to float64.
+    lambda: tilecore.tile(x, 2, out=np.empty((2, 6), x.dtype), threads=2),
+    lambda: tilecore.tile(x.T[::-1], reps),
+    lambda: tilecore.tile([[1, 2]], reps),
+    lambda: tilecore.tile(subclass, reps),
+    lambda: tilecore.tile(masked, 3),
+    lambda: tilecore.tile(objects, (3, 5)),
+    lambda: tilecore.tile(record, 7),
+    lambda: tilecore.tile(strings, 4),
+    lambda: tilecore.tile_region(x, reps, (1, 1), (3, 5)),
+    lambda: tilecore.tile_region(objects, 9, (4,), (20,)),
+    lambda: tilecore.tile_view(x[:, :1], (1, 5)),
+    lambda: tilecore.tile_mapped(x, reps),
+    lambda: plan(x),
+    lambda: plan(x, out),
+    lambda: plan.region(x, (0, 0), (3, 3)),
+    lambda: tilecore.TilePlan((2, 3), reps, x.dtype)(x),
+    lambda: hash(plan) + (plan == tilecore.TilePlan((2, 3), reps, "f8")),
+    lambda: tilecore.output_shape((2, 3), reps),
+    lambda: tilecore.onnx.tile(x, [2, 2]),
+    lambda: tilecore.openvino.tile(x, [2, 2]),
+    lambda: tilecore.directml.tile(large.reshape(1, 1, 512, 512)[:, :, :2], [1, 1, 2, 2]),
+]
+REFUSED = [
+    lambda: tilecore.tile(x, -1),
+    lambda: tilecore.tile(x, 1.5),
+    lambda: tilecore.tile(x, Raising()),
+    lambda: tilecore.tile(x, (1,) * 65),
+    lambda: tilecore.tile(x, 2**62),
+    lambda: tilecore.tile(x, 2**45),
+    lambda: tilecore.tile(x, 2, threads=0),
+    lambda: tilecore.tile(x, reps, out=x),
+    lambda: tilecore.tile(x, reps, out=out.T),
+    lambda: tilecore.tile(subclass, reps, out=out),
+    lambda: tilecore.tile(objects, 2**45),
+    lambda: tilecore.tile_region(x, reps, (0,), (1, 1)),
+    lambda: tilecore.tile_region(x, reps, (0, 0), (9, 9)),
+    lambda: tilecore.tile_view(x, reps),
+    lambda: tilecore.tile_mapped(x, 2**45),
+    lambda: plan(large),
+    lambda: plan(x.astype("i8")),
+    lambda: plan.region(x, (2, 0), (1, 1)),
+    lambda: tilecore.TilePlan((2**40, 2**40), 1, "f8"),
+    lambda: tilecore.output_shape((2, -3), 1),
+    lambda: tilecore.onnx.tile(x, [2]),
+    lambda: tilecore.set_max_bytes(-1),
+]
+SELDOM = [
+    lambda: tilecore.tile(large, (4, 1)),
+    lambda: tilecore.tile(large, (33, 1), threads=2),
+    lambda: tilecore.tile(large, (40, 1))[3:5],
+    lambda: tilecore.tile_mapped(large, (32, 1)),
+    lambda: tilecore.tile_mapped(large[:750], 9_000),
+    lambda: tilecore.tile_mapped(large.reshape(-1, 2)[:, ::-1], (32, 1)),
+    lambda: tilecore.release_memory(),
+]
+
+
+def many_calls(count):
+    calls = zip(itertools.cycle(OFTEN), itertools.cycle(REFUSED), strict=False)
+    for n, (often, refused) in enumerate(calls):
+        often()
+        with pytest.raises((TypeError, ValueError, MemoryError, ZeroDivisionError)):
+            refused()
+        if n % 25 == 0:
+            SELDOM[n // 25 % len(SELDOM)]()
+        if 2 * n >= count:
+            return
+
+
+def state():
+    """What must be the same, and what may differ by a little: blocks, mappings, resident bytes."""
+    gc.collect()
+    tilecore.release_memory()
+    same = [sys.getrefcount(watch) for watch in watched[:-1]]
+    grows = [sys.getallocatedblocks(), sys.getrefcount(None)]
+    if LINUX:
+        same += [
+            len(os.listdir("/proc/self/fd")),
+            tilecore.show_config("dicts")["Memory"]["mapped"],
+        ]
+        with open("/proc/self/maps") as maps, open("/proc/self/statm") as statm:
+            grows.append(sum(1 for _ in maps))
+            grows.append(int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE"))
+    return same, grows
+
+
+def test_nothing_grows():
+    many_calls(1000)
+    before, grown_before = state()
+    many_calls(4000)
+    after, grown = state()
+    assert after == before
+    for now, then, most in zip(grown, grown_before, (400, 400, 20, 8 << 20), strict=False):
+        assert now - then < most, (grown_before, grown)
