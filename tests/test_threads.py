@@ -145,3 +145,87 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch):
     assert not _limits.in_multiprocessing_child()
     module._parent_process = object()
     assert _limits.in_multiprocessing_child()
+
+
+def test_sixteen_threads_and_every_setting():
+    """Shared inputs, one plan, slices of one `out`, while others change what the process has chosen."""
+    x = np.arange(3000, dtype="u2").reshape(60, 50)
+    mebibyte = np.arange(2**17)
+    plan = tilecore.TilePlan(x.shape, (3, 5), x.dtype)
+    want, long = np.tile(x, (3, 5)), np.tile(mebibyte, (17, 1))
+    out = np.zeros((16, *want.shape), x.dtype)
+    limits = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
+    start, stop, wrong = threading.Barrier(18), threading.Event(), []
+
+    def tiles(number):
+        start.wait()
+        for step in range(60):
+            results = [
+                tilecore.tile(x, (3, 5)) == want,
+                plan(x, out=out[number]) == want,
+                plan.region(x, (10 + number, 20), (150, 240)) == want[10 + number : 150, 20:240],
+                out[number] == want,
+            ]
+            if step % 20 == number:
+                results.append(tilecore.tile(mebibyte, (17, 1), threads=2) == long)
+                results.append(tilecore.tile(mebibyte, (34, 1))[17:] == long)
+                results.append(tilecore.tile_mapped(mebibyte, (34, 1))[:17] == long)
+            with tilecore.num_threads(number + 1):
+                results.append(np.array(tilecore.get_num_threads() == number + 1))
+            if not all(result.all() for result in results):
+                wrong.append((number, step))
+
+    def changes(number):
+        start.wait()
+        while not stop.is_set():
+            tilecore.set_num_threads(1 + number)
+            tilecore.set_max_bytes(2**40 + number)
+            tilecore.set_recycle_limit((50 + 50 * number) * 2**20)
+            tilecore.release_memory()
+            if not (
+                tilecore.get_num_threads() in (1, 2)
+                and tilecore.get_max_bytes() in (2**40, 2**40 + 1)
+                and tilecore.get_recycle_limit() in (50 * 2**20, 100 * 2**20)
+                and tilecore.recycled_bytes() >= 0
+            ):
+                wrong.append("settings")
+
+    workers = [threading.Thread(target=tiles, args=(number,)) for number in range(16)]
+    others = [threading.Thread(target=changes, args=(number,)) for number in range(2)]
+    for thread in workers + others:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    stop.set()
+    for thread in others:
+        thread.join()
+    assert tilecore.recycled_bytes() <= tilecore.get_recycle_limit()
+    tilecore.set_max_bytes(limits[0])
+    tilecore.set_recycle_limit(limits[1])
+    assert not wrong
+    assert (out == want).all()
+
+
+def test_on_a_small_stack(tmp_path):
+    """A thread's least is 32 KiB, of which a block of scratch would be all."""
+    code = """
+import threading, numpy as np, tilecore
+threading.stack_size(2**17)
+x = np.arange(2**20, dtype="u1")
+deep = np.ones((1,) * 44 + (2,) * 20, "u1")
+def work():
+    tilecore.tile(x, (40, 1), threads=3)
+    y = tilecore.tile(deep, (1,) * 60 + (2,) * 4)
+    assert y.all()
+    tilecore.tile(deep.transpose(range(63, -1, -1)), (2,) * 5 + (1,) * 59)
+    tilecore.tile_region(deep, (3,) * 4 + (1,) * 60, (0,) * 64, (2,) + y.shape[1:60] + (1,) * 4)
+    tilecore.tile_mapped(x, (40, 1))
+    done.append(True)
+done = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert done
+"""
+    done = run(code, tmp_path)
+    assert done.returncode == 0, done.stderr
