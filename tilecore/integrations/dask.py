@@ -1,0 +1,222 @@
+"""Tilings as Dask arrays: lazy, larger than memory, one task for each chunk of the result.
+
+`dask.array.tile` joins copies of the input, a chunk or more for each: 10 000 for a pattern that is
+repeated 100 times along two axes. Here each chunk of the result is a region of the tiling, made by
+`tilecore.tile_region` from that part of the input which it shows:
+
+- An input of at most ``array.chunk-size`` bytes is gathered into one block, and every chunk is a
+  region of that block's tiling, whatever chunks are asked for.
+- Of a larger input no task sees more than a chunk's worth. Along an axis on which it is longer
+  than the chunks of the result, its blocks are joined or cut to pieces of their size, and each
+  repeat of each piece is one chunk. Along its other axes it stays whole and is tiled as above.
+  Where exact sizes were asked for, Dask cuts and joins these chunks to them.
+"""
+
+# mypy: allow-untyped-calls
+from collections.abc import Iterable
+from math import isnan, prod
+from numbers import Number
+from typing import Any, SupportsIndex, TypeAlias
+
+import dask.array as da
+import numpy as np
+from dask import config
+from dask.array.core import normalize_chunks
+from dask.layers import ArraySliceDep  # a chunk's place; what `dask.array.from_array` builds upon
+from dask.utils import parse_bytes
+from numpy.typing import ArrayLike, NDArray
+
+import tilecore
+
+__all__ = ["tile"]
+
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+def tile(
+    x: ArrayLike | da.Array, reps: SupportsIndex | Iterable[SupportsIndex], chunks: Any = "auto"
+) -> da.Array:
+    """The tiling of a NumPy or Dask array, as a Dask array.
+
+    >>> import numpy
+    >>> from tilecore.integrations import dask
+    >>> pattern = numpy.arange(6).reshape(2, 3)              # shape (2, 3)
+    >>> wall = dask.tile(pattern, (10**6, 10**5))            # 4.8 TB, in chunks of 128 MiB
+    >>> wall.shape
+    (2000000, 300000)
+    >>> wall[10**6 : 10**6 + 2, -4:].compute()
+    array([[2, 0, 1, 2],
+           [5, 3, 4, 5]])
+
+    Parameters
+    ----------
+    x : array_like or dask.array.Array
+        Of any shape and dtype. A Dask array stays lazy; its chunk sizes must be known.
+    reps : int or iterable of int
+        As in `tilecore.tile`.
+    chunks : optional
+        Of the result: all that `dask.array.core.normalize_chunks` takes. "auto" gives chunks of
+        about ``array.chunk-size`` bytes, which follow the blocks of a large input.
+
+    Returns
+    -------
+    dask.array.Array
+        ``shape[k] * reps[k]`` long on axis ``k``; dtype as `x`. Equal calls give equal keys.
+
+    Raises
+    ------
+    TypeError
+        An `x` of arrays that are not NumPy's own (masked arrays, say); and as `tilecore.tile`.
+    ValueError
+        Unknown chunk sizes, chunks that do not add up to the result; and as `tilecore.tile`.
+    MemoryError
+        When it is computed: a chunk, not the result, larger than `tilecore.get_max_bytes()`.
+
+    Notes
+    -----
+    A task writes with one thread: Dask has one for each processor, and runs as many tasks at once.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+    array = checked(x)
+    try:
+        plan = tilecore.TilePlan(array.shape, reps, array.dtype)
+    except (TypeError, ValueError) as reason:
+        raise type(reason)(f"dask.tile: {str(reason).removeprefix('TilePlan: ')}") from None
+    ndim = len(plan.output_shape)
+    asked = per_axis(chunks, ndim)
+    automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
+    if 0 in plan.output_shape:
+        # Here "auto" would make Dask divide by zero.
+        asked = [-1 if a else c for a, c in zip(automatic, asked, strict=True)]
+        empty: da.Array = da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(asked))
+        return empty
+
+    if ndim > array.ndim:
+        array = array[(None,) * (ndim - array.ndim)]
+    blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
+    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask cannot tell
+    small = nbytes <= parse_bytes(config.get("array.chunk-size"))
+    wanted = wanted_chunks(asked, plan, None if small else blocks)
+    pieces = tuple(
+        (sum(b),) if small or sum(b) <= max(w) else joined_or_cut(b, max(w))
+        for b, w in zip(blocks, wanted, strict=True)
+    )
+    result = tiled(array, pieces, wanted, plan)
+    exact = tuple(
+        made if a else w for made, a, w in zip(result.chunks, automatic, wanted, strict=True)
+    )
+    return result if result.chunks == exact else result.rechunk(exact)
+
+
+def checked(x: Any) -> Any:
+    """`x` as a Dask array of known chunks, or as a NumPy array."""
+    if isinstance(x, da.Array):
+        if any(isnan(n) for n in x.shape):
+            raise ValueError(
+                f"dask.tile: the input has unknown chunk sizes, shape {x.shape}; "
+                "x.compute_chunk_sizes() finds them"
+            )
+        kind = type(x._meta)
+    else:
+        if not hasattr(type(x), "__array_function__"):
+            x = np.asarray(x)
+        kind = type(x)
+    if kind not in (np.ndarray, np.memmap):
+        raise TypeError(
+            "dask.tile: the input must be a NumPy array or a Dask array of such, "
+            f"got {kind.__name__}"
+        )
+    return x
+
+
+def per_axis(chunks: Any, ndim: int) -> list[Any]:
+    """What `chunks` says for each axis, in any of the ways that Dask knows."""
+    if isinstance(chunks, dict):
+        return [chunks.get(axis) for axis in range(ndim)]
+    if isinstance(chunks, (Number, str)):
+        return [chunks] * ndim
+    if not isinstance(chunks, Iterable):
+        raise TypeError(
+            "dask.tile: chunks must be 'auto' or sizes for each axis, "
+            f"got {chunks!r:.80} of type {type(chunks).__name__}"
+        )
+    sizes = chunks.tolist() if isinstance(chunks, np.ndarray) else list(chunks)
+    if ndim == 1 and len(sizes) > 1:
+        return [tuple(sizes)]  # (2, 3) is ((2, 3),) there
+    return sizes if ndim else []
+
+
+def wanted_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
+    """The chunks `asked` for, in numbers; "auto" goes by the `blocks` of the input, if given."""
+    like = None
+    if blocks is not None and max(map(len, blocks)) > 1:
+        like = tuple(
+            max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True)
+        )
+    # Dask will not count the bytes of objects. What is tiled are references, plain items too.
+    plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
+    wanted: Chunks = normalize_chunks(asked, plan.output_shape, dtype=plain, previous_chunks=like)
+    if any(isnan(c) for axis in wanted for c in axis):
+        raise ValueError(f"dask.tile: chunks must be known sizes, got {asked}")
+    return wanted
+
+
+def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
+    """The blocks along an axis, neighbours joined and long ones cut, none longer than `limit`.
+
+    >>> joined_or_cut((2, 2, 2, 2, 9, 2), 5)
+    (4, 4, 4, 5, 2)
+    """
+    pieces = [0]
+    for block in blocks:
+        if pieces[-1] + block <= limit:
+            pieces[-1] += block
+        else:
+            count = -(-block // limit)
+            pieces += [(block + i) // count for i in range(count)]
+    return tuple(piece for piece in pieces if piece)
+
+
+def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -> da.Array:
+    """The tiling of `array`: its `pieces` along an axis of several, else chunks as `wanted`."""
+    if isinstance(array, da.Array):
+        source = array.rechunk(pieces, method="tasks")  # neighbours alone: nothing to shuffle
+    else:
+        source = da.from_array(array, chunks=pieces)
+    split = [len(axis) > 1 for axis in pieces]
+    for axis, (is_split, repeats) in enumerate(zip(split, plan.reps, strict=True)):
+        if is_split and repeats > 1:
+            source = da.concatenate([source] * repeats, axis=axis)
+
+    ndim = source.ndim
+    chunks = tuple(p if s else w for p, s, w in zip(source.chunks, split, wanted, strict=True))
+    result: da.Array = da.blockwise(
+        tile_chunk,
+        range(ndim),
+        ArraySliceDep(chunks),
+        range(ndim),
+        source,
+        # Along an axis that is not split, the source has an index of its own: every chunk gets all
+        # of it. That Dask takes for a reduction, and so never repeats what makes the source in
+        # each task that reads it, as it does with blocks that are broadcast.
+        [axis if is_split else ndim + axis for axis, is_split in enumerate(split)],
+        tuple(None if s else r for s, r in zip(split, plan.reps, strict=True)),
+        None,
+        align_arrays=False,
+        dtype=plan.dtype,
+        meta=np.empty((0,) * ndim, plan.dtype),
+    )
+    return result
+
+
+def tile_chunk(where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...]) -> NDArray[Any]:
+    """One task: the region `where` of a block's tiling. With reps of None, an axis as it is."""
+    while isinstance(block, list):  # nested, once for each axis with an index of its own
+        (block,) = block
+    start = [0 if r is None else place.start for r, place in zip(reps, where, strict=True)]
+    stop = [
+        n if r is None else place.stop for r, place, n in zip(reps, where, block.shape, strict=True)
+    ]
+    counts = [1 if r is None else r for r in reps]
+    return tilecore.tile_region(block, counts, start, stop, threads=1)
