@@ -203,6 +203,8 @@ def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -
         [axis if is_split else ndim + axis for axis, is_split in enumerate(split)],
         tuple(None if s else r for s, r in zip(split, plan.reps, strict=True)),
         None,
+        plan.dtype,
+        None,
         align_arrays=False,
         dtype=plan.dtype,
         meta=np.empty((0,) * ndim, plan.dtype),
@@ -210,10 +212,14 @@ def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -
     return result
 
 
-def tile_chunk(where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...]) -> NDArray[Any]:
+def tile_chunk(
+    where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...], dtype: np.dtype[Any]
+) -> NDArray[Any]:
     """One task: the region `where` of a block's tiling. With reps of None, an axis as it is."""
     while isinstance(block, list):  # nested, once for each axis with an index of its own
         (block,) = block
+    # Where Dask has joined blocks, the bytes are in the machine's order and structures packed.
+    block = block.astype(dtype, casting="same_kind", copy=False)
     start = [0 if r is None else place.start for r, place in zip(reps, where, strict=True)]
     stop = [
         n if r is None else place.stop for r, place, n in zip(reps, where, block.shape, strict=True)

@@ -1,0 +1,301 @@
+"""Lazy tilings: their values, their chunks, and which task reads what."""
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+
+import tilecore
+
+da = pytest.importorskip("dask.array")
+import dask  # noqa: E402
+from dask.array.core import normalize_chunks  # noqa: E402
+
+from tilecore.integrations.dask import tile  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def synchronous():
+    """One task after the other, unless a test says otherwise."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def chunk_size(nbytes):
+    return dask.config.set({"array.chunk-size": nbytes})
+
+
+def tasks(array):
+    """How many tasks compute it."""
+    (optimized,) = dask.optimize(array)
+    return len(dict(optimized.__dask_graph__()))
+
+
+def bytes_of_chunks(array):
+    return {prod(shape) * array.dtype.itemsize for shape in product(*array.chunks)}
+
+
+def recorded(shape, chunks):
+    """A Dask array of ones, and the list of its blocks that were computed so far."""
+    seen = []
+
+    def block(one, block_id=None):
+        seen.append(block_id)
+        return one
+
+    ones = da.ones(shape, chunks=chunks)
+    return da.map_blocks(block, ones, dtype=float, meta=np.empty((0,) * len(shape))), seen
+
+
+# ---------------------------------------------------------------- values
+
+CHUNKS = ["auto", "100B", 3, -1]
+
+
+def test_values(oracle):
+    """Random requests: small and large for the chunk size, in one block and in several."""
+    rng = np.random.default_rng(0)
+    for i in range(120):
+        shape = rng.integers(i % 9 > 0, 8, rng.integers(0, 4))
+        reps = tuple(rng.integers(i % 7 > 0, 5, rng.integers(0, 5)))
+        x = rng.integers(0, 100, shape)
+        chunks = CHUNKS[i % 4]
+        with chunk_size(int(rng.choice([32, 200, 2**20]))):
+            for source in (x, da.from_array(x, chunks=int(rng.integers(1, 5)))):
+                result = tile(source, reps, chunks)
+                case = (x.shape, reps, chunks, type(source))
+                expected = oracle(x, reps)
+                assert (result.shape, result.dtype) == (expected.shape, expected.dtype), case
+                np.testing.assert_array_equal(
+                    result.compute(), expected, strict=True, err_msg=str(case)
+                )
+
+
+DTYPES = ["?", "f2", ">f4", "c16", "g", "M8[s]", "S3", "U2", "V5", "O", "i4,O", "T"]
+PADDED = np.dtype({"names": ["a", "b"], "formats": ["u1", "f4"], "offsets": [0, 8], "itemsize": 16})
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, PADDED], ids=str)
+@pytest.mark.parametrize("limit", [2**20, 16])
+def test_dtypes(dtype, limit, oracle):
+    x = np.zeros((4, 6), dtype)
+    if dtype != "V5":
+        x[:] = np.arange(24).reshape(4, 6)
+    with chunk_size(limit):
+        for source in (x, da.from_array(x, chunks=(2, 3))):
+            result = tile(source, (2, 1, 3))
+            assert result.dtype == x.dtype
+            assert result._meta.dtype == x.dtype
+            assert (type(result._meta), result._meta.ndim) == (np.ndarray, 3)
+            np.testing.assert_array_equal(result.compute(), oracle(x, (2, 1, 3)), strict=True)
+
+
+def test_objects_are_the_same_objects():
+    x = np.array([object(), object()])
+    assert list(tile(x, 3).compute()) == [*x, *x, *x]
+
+
+def test_what_tile_takes(oracle):
+    np.testing.assert_array_equal(tile([1, 2], 2), [1, 2, 1, 2])
+    np.testing.assert_array_equal(tile(5, (2, 2)), [[5, 5], [5, 5]])
+    x = np.arange(12).reshape(3, 4)
+    for strided in (x.T, x[::-1, ::2], np.broadcast_to(x[0], (5, 4))):
+        np.testing.assert_array_equal(tile(strided, (2, 2)), oracle(strided, (2, 2)))
+    np.testing.assert_array_equal(tile(x, iter([2, 1])), oracle(x, (2, 1)))
+    np.testing.assert_array_equal(tile(x, np.uint8(2)), oracle(x, 2))
+
+
+def test_a_memory_mapped_file(tmp_path, oracle):
+    x = np.memmap(tmp_path / "x", "i4", "w+", shape=(6, 4))
+    x[:] = np.arange(24).reshape(6, 4)
+    for source in (x, da.from_array(x, chunks=3)):
+        result = tile(source, (2, 2)).compute()
+        np.testing.assert_array_equal(result, oracle(x, (2, 2)), strict=True)
+
+
+def test_later_changes_of_the_input_do_not_show():
+    x = np.arange(3)
+    result = tile(x, 2)
+    x[:] = 7
+    assert result.compute().tolist() == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize("chunks", ["auto", "1kB", 2, (1, 2), {0: 2}, (-1, "auto")], ids=str)
+def test_empty_results(chunks):
+    for x, reps in [(np.ones((2, 3)), (0, 2)), (np.ones((0, 3)), (2, 2)), (np.ones(3), (2, 0))]:
+        for source in (x, da.from_array(x, chunks=2)):
+            result = tile(source, reps, chunks)
+            assert result.shape == tilecore.output_shape(x.shape, reps)
+            np.testing.assert_array_equal(result.compute(), tilecore.tile(x, reps), strict=True)
+
+
+# ---------------------------------------------------------------- chunks and tasks
+
+
+def test_one_task_for_each_chunk():
+    pattern = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+    result = tile(pattern, (100, 100), chunks=1000)
+    assert result.numblocks == (7, 7)
+    assert tasks(result) == 7 * 7 + 1  # and the pattern
+    assert tasks(tile(pattern, (100, 100))) < 10
+    assert tasks(da.tile(da.from_array(pattern, chunks=-1), (100, 100))) > 10_000
+    assert tasks(tile(da.from_array(pattern, chunks=32), (100, 100), 1000)) == 7 * 7 + 4 + 1
+
+
+def test_equal_calls_share_keys():
+    x = np.arange(6)
+    assert tile(x, 2).name == tile(x.copy(), (2,)).name
+    source = da.from_array(x, chunks=2)
+    assert tile(source, 2).name == tile(source, 2).name
+    assert len({tile(*call).name for call in [(x, 2), (x, 3), (x + 1, 2), (x, 2, 5)]}) == 4
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    ["auto", "64B", 3, -1, (4, "auto"), ("40B", -1), {1: 5}, ((5, 7), (9, 0, 3)), [2, [6, 6]]],
+    ids=str,
+)
+def test_chunks_are_read_as_dask_reads_them(chunks, oracle):
+    x = np.arange(24).reshape(4, 6)
+    expected = normalize_chunks(chunks, (12, 12), dtype=x.dtype)
+    assert tile(x, (3, 2), chunks).chunks == expected
+    assert tile(da.from_array(x, chunks=2), (3, 2), chunks).chunks == expected
+
+
+@pytest.mark.parametrize("chunks", [3, 5, -1, ((5, 7), (9, 0, 3)), (4, "auto")], ids=str)
+def test_exact_chunks_of_a_large_input(chunks, oracle):
+    x = np.arange(24).reshape(4, 6)
+    with chunk_size(64):
+        result = tile(da.from_array(x, chunks=2), (3, 2), chunks)
+        expected = normalize_chunks(chunks, (12, 12), dtype=x.dtype)
+        assert result.chunks[0] == expected[0]
+        assert chunks == (4, "auto") or result.chunks[1] == expected[1]
+        np.testing.assert_array_equal(result, oracle(x, (3, 2)))
+
+
+def test_chunks_of_one_axis():
+    for chunks in ((2, 4), [2, 4], [(2, 4)], np.array([2, 4])):
+        assert tile(np.arange(3), 2, chunks).chunks == ((2, 4),)
+    assert tile(np.float64(1), ()).chunks == ()
+    assert tile(np.zeros(3, "V0"), 2).chunks == ((6,),)
+
+
+@pytest.mark.parametrize("limit", [500, 2000, 10_000])
+@pytest.mark.parametrize(
+    "blocks", [-1, 10, 37, (1, 100), (100, 1), ((60, 1, 39), (50, 50))], ids=str
+)
+@pytest.mark.parametrize("reps", [(1, 1), (3, 2), (1, 7), (2, 1, 1)], ids=str)
+def test_chunks_keep_to_the_chunk_size(limit, blocks, reps):
+    with chunk_size(limit):
+        result = tile(da.ones((100, 100), chunks=blocks), reps)
+        # Dask's own tolerance, on top of the size that was asked for.
+        assert max(bytes_of_chunks(result)) <= 1.25 * limit
+
+
+# ---------------------------------------------------------------- which task reads what
+
+
+@pytest.mark.parametrize("blocks", [-1, 5], ids=str)
+@pytest.mark.parametrize("limit", [2000, 300, 80])
+@pytest.mark.parametrize("reps", [(6, 6), (7, 2, 2), (3, 1, 1), (1, 8), (1, 1)], ids=str)
+def test_the_input_is_computed_once(blocks, limit, reps):
+    with chunk_size(limit):
+        source, seen = recorded((10, 10), blocks)
+        result = tile(source, reps)
+        # Dask merges what follows into the same task, but nothing that many tasks read.
+        assert (result + 1).sum().compute() == 2 * result.size
+        assert sorted(seen) == sorted(np.ndindex(source.numblocks))
+
+
+def test_a_point_in_many_dimensions_is_computed_once():
+    source, seen = recorded((), -1)
+    assert tile(source, (40, 40), 10).sum().compute() == 1600
+    assert seen == [()]
+
+
+def test_a_chunk_reads_the_blocks_that_it_shows():
+    """Of a large input: those it overlaps, modulo the period."""
+    with chunk_size(10 * 10 * 8):
+        source, seen = recorded((40, 30), (10, 10))
+        result = tile(source, (3, 2))
+        assert result.chunks == ((10,) * 12, (10,) * 6)
+        for i, j in np.ndindex(result.numblocks):
+            seen.clear()
+            result.blocks[i, j].compute()
+            assert seen == [(i % 4, j % 3)]
+
+
+def test_an_axis_in_one_piece_is_tiled_by_the_tasks():
+    with chunk_size(10 * 10 * 8):
+        source, seen = recorded((40, 5), (10, 5))
+        result = tile(source, (2, 100))
+        rows, columns = result.numblocks
+        assert rows * columns > 100
+        assert tasks(result) <= rows * columns + 3 * rows  # and what cuts and repeats the blocks
+        seen.clear()
+        result.blocks[rows // 2].compute()  # the first rows of the second repeat
+        assert seen == [(0, 0)]
+
+
+def test_joined_blocks():
+    """Small blocks are joined, so that there are no more tasks than chunks need."""
+    with chunk_size(2**13):
+        result = tile(da.ones(2**16, chunks=16), 3)
+        assert set(result.chunks[0]) == {2**10}
+        assert result.npartitions == 3 * 2**6
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    "source", [np.ones((2, 3)), da.ones((2, 3), chunks=1)], ids=["numpy", "dask"]
+)
+@pytest.mark.parametrize(
+    "reps", [-1, (2, -1), 1.0, "a", [[1, 2]], 2**62, (2**40, 2**40), [1] * 65, None], ids=str
+)
+def test_errors_are_those_of_tile(source, reps):
+    with pytest.raises((TypeError, ValueError)) as expected:
+        tilecore.tile(np.ones((2, 3)), reps)
+    with pytest.raises(expected.type, match="^dask.tile: .*input shape") as caught:
+        tile(source, reps)
+    said = [str(info.value).partition(": ")[2].partition(";")[0] for info in (expected, caught)]
+    assert said[0] == said[1]
+
+
+def test_more_than_memory_is_no_error_and_a_chunk_of_that_is():
+    assert tile(np.ones((64, 64)), (10**6, 10**6)).nbytes == 64 * 64 * 8 * 10**12
+    tiled = tile(np.ones(4), 10**5, chunks=-1)
+    before = tilecore.get_max_bytes()
+    tilecore.set_max_bytes(1000)
+    try:
+        with pytest.raises(MemoryError, match="3200000 bytes, more than the limit of 1000 bytes"):
+            tiled.compute()
+    finally:
+        tilecore.set_max_bytes(before)
+
+
+def test_unknown_chunk_sizes():
+    x = da.from_array(np.arange(10), chunks=5)
+    unknown = x[x > 3]
+    with pytest.raises(ValueError, match=r"^dask.tile: .*unknown chunk sizes.*compute_chunk_sizes"):
+        tile(unknown, 2)
+    assert tile(unknown.compute_chunk_sizes(), 2).compute().tolist() == [4, 5, 6, 7, 8, 9] * 2
+    with pytest.raises(ValueError, match="^dask.tile: chunks must be known"):
+        tile(x, 2, ((np.nan, np.nan),))
+
+
+@pytest.mark.parametrize("chunks", [None, 2.5j, (1, 2, 3), ((1, 2), (3,)), "large"], ids=str)
+def test_chunks_that_do_not_fit(chunks):
+    with pytest.raises((TypeError, ValueError)):
+        tile(np.ones((2, 3)), (2, 2), chunks)
+
+
+def test_arrays_of_other_kinds():
+    masked = np.ma.masked_array([1, 2], [True, False])
+    for x in (masked, da.from_array(masked), np.rec.array([1])):
+        with pytest.raises(
+            TypeError, match="^dask.tile: the input must be a NumPy array.*, got (Masked|rec)"
+        ):
+            tile(x, 2)
