@@ -1,5 +1,7 @@
 """Lazy tilings: their values, their chunks, and which task reads what."""
 
+import os
+import sys
 from itertools import product
 from math import prod
 
@@ -56,7 +58,7 @@ CHUNKS = ["auto", "100B", 3, -1]
 def test_values(oracle):
     """Random requests: small and large for the chunk size, in one block and in several."""
     rng = np.random.default_rng(0)
-    for i in range(120):
+    for i in range(80):
         shape = rng.integers(i % 9 > 0, 8, rng.integers(0, 4))
         reps = tuple(rng.integers(i % 7 > 0, 5, rng.integers(0, 5)))
         x = rng.integers(0, 100, shape)
@@ -299,3 +301,127 @@ def test_arrays_of_other_kinds():
             TypeError, match="^dask.tile: the input must be a NumPy array.*, got (Masked|rec)"
         ):
             tile(x, 2)
+
+
+# ---------------------------------------------------------------- where it runs
+
+
+def test_importing_tilecore_does_not_import_dask(run, tmp_path):
+    code = "import sys, tilecore; print('dask' in sys.modules)"
+    assert run(sys.executable, "-c", code, cwd=tmp_path) == "False\n"
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_schedulers(scheduler, oracle):
+    x = np.arange(35).reshape(5, 7)
+    with chunk_size(100):
+        for source in (x, da.from_array(x, chunks=2)):
+            result = tile(source, (3, 2)).compute(scheduler=scheduler, num_workers=2)
+            np.testing.assert_array_equal(result, oracle(x, (3, 2)), strict=True)
+
+
+BOTH_WAYS = """
+import dask, dask.array as da, numpy as np, tilecore
+from tilecore.integrations.dask import tile
+
+x = np.arange(35).reshape(5, 7)
+for limit in (100, 10**6):
+    with dask.config.set({"array.chunk-size": limit, "scheduler": "synchronous"}):
+        for source in (x, da.from_array(x, chunks=2), da.from_array(x, chunks=-1) + 0):
+            for reps in ((3, 2), (4, 1, 2), (0, 1)):
+                for chunks in ("auto", 4):
+                    result = tile(source, reps, chunks)
+                    assert result.name == tile(source, reps, chunks).name
+                    expected = tilecore.tile(x, reps)
+                    np.testing.assert_array_equal(result.compute(), expected, strict=True)
+                    assert (result + 1).sum().compute() == (expected + 1).sum()
+print(da.Array.__module__)
+"""
+
+
+@pytest.mark.parametrize("planning", [False, True])
+def test_query_planning(planning, run, tmp_path):
+    """In a process of its own: Dask reads the setting once, when it is imported."""
+    environment = {**os.environ, "DASK_ARRAY__QUERY_PLANNING": str(planning)}
+    printed = run(sys.executable, "-W", "error", "-c", BOTH_WAYS, cwd=tmp_path, env=environment)
+    assert ("expr" in printed) == planning
+
+
+def test_much_larger_than_memory():
+    """1.3 TB, of which only what is asked for is made."""
+    pattern = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+    wall = tile(pattern, (9000, 9000))
+    assert wall.nbytes > 10**12
+    rows = wall[64 * 5000 : 64 * 5001, : 64 * 100]
+    assert rows.mean().compute() == pattern.mean()
+    assert (
+        wall[-1, ::100_000].compute().tolist()
+        == pattern[-1][np.arange(0, 64 * 9000, 100_000) % 64].tolist()
+    )
+
+
+STORE = """
+import resource, sys
+import dask, numpy as np
+from tilecore.integrations.dask import tile
+
+class Sink:
+    nbytes = 0
+    def __setitem__(self, where, chunk):
+        assert (chunk[:, :64] == pattern[np.arange(where[0].start, where[0].stop) % 64]).all()
+        Sink.nbytes += chunk.nbytes
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+pattern = np.arange(64 * 64.0).reshape(64, 64)
+with dask.config.set({"array.chunk-size": "8MiB"}):
+    before = peak()
+    tile(pattern, (128, 256), ("auto", -1)).store(Sink(), scheduler="threads", num_workers=2)
+print(Sink.nbytes, peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no module resource")
+def test_memory_is_bounded(run, tmp_path):
+    """1 GiB made, checked and let go in chunks of 8 MiB, by two threads."""
+    nbytes, grown = map(int, run(sys.executable, "-c", STORE, cwd=tmp_path).split())
+    assert nbytes == 2**30
+    assert grown < 2**27
+
+
+@pytest.mark.parametrize("blocks", [None, (3, 4)], ids=["numpy", "dask"])
+def test_zarr(blocks, tmp_path, oracle):
+    zarr = pytest.importorskip("zarr")
+    x = np.arange(7 * 9, dtype="i4").reshape(7, 9)
+    with chunk_size(200):
+        result = tile(x if blocks is None else da.from_array(x, chunks=blocks), (5, 4), chunks=10)
+        result.to_zarr(tmp_path / "whole.zarr")
+        part = zarr.create_array(
+            tmp_path / "part.zarr", shape=(20, 36), chunks=(10, 10), dtype="i4"
+        )
+        da.store(result[10:30], part)
+    expected = oracle(x, (5, 4))
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "whole.zarr")[:], expected)
+    np.testing.assert_array_equal(part[:], expected[10:30])
+
+
+def test_a_cluster_of_processes(tmp_path, oracle):
+    """Two processes compute the chunks, and store them in one Zarr."""
+    distributed = pytest.importorskip("distributed")
+    zarr = pytest.importorskip("zarr")
+    x = np.arange(40 * 30.0).reshape(40, 30)
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster),
+        chunk_size(2000),
+    ):
+        for source in (x, da.from_array(x, chunks=10)):
+            result = tile(source, (3, 4), chunks=30)
+            processes = result.map_blocks(lambda _: np.full((1, 1), os.getpid()), chunks=(1, 1))
+            assert os.getpid() not in processes.compute()
+            np.testing.assert_array_equal(result.compute(), oracle(x, (3, 4)), strict=True)
+            path = tmp_path / f"{result.name}.zarr"
+            result.to_zarr(path)
+            stored = zarr.open_array(path)
+            np.testing.assert_array_equal(stored[:], oracle(x, (3, 4)))

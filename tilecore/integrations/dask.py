@@ -166,7 +166,7 @@ def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
     """The blocks along an axis, neighbours joined and long ones cut, none longer than `limit`.
 
     >>> joined_or_cut((2, 2, 2, 2, 9, 2), 5)
-    (4, 4, 4, 5, 2)
+    (4, 4, 5, 4, 2)
     """
     pieces = [0]
     for block in blocks:
@@ -174,7 +174,8 @@ def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
             pieces[-1] += block
         else:
             count = -(-block // limit)
-            pieces += [(block + i) // count for i in range(count)]
+            size = -(-block // count)
+            pieces += [size] * (count - 1) + [block - size * (count - 1)]
     return tuple(piece for piece in pieces if piece)
 
 
