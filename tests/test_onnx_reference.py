@@ -1,0 +1,214 @@
+"""Tile of every opset in the reference evaluator: graphs, subgraphs, functions, published cases."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+helper = pytest.importorskip("onnx.helper")
+numpy_helper = pytest.importorskip("onnx.numpy_helper")
+parse_model = pytest.importorskip("onnx.parser").parse_model
+ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
+integration = pytest.importorskip("tilecore.integrations.onnx_reference")
+OPS, TileEvaluator = integration.OPS, integration.TileEvaluator
+
+NEWEST = onnx.defs.onnx_opset_version()
+TYPES = {  # the specification's name of an element type, and NumPy's
+    onnx.TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))).lower(): dtype
+    for dtype in [*"?bhilBHILefdFD"]
+}
+
+
+def model(opset, body, signature, functions=""):
+    header = f'<ir_version: 8, opset_import: ["": {opset}, "mine": 1]>'
+    return parse_model(f"{header} example {signature} {{ {body} }} {functions}")
+
+
+def run(model, *inputs, evaluator=ReferenceEvaluator, **options):
+    options = options or {"new_ops": OPS}
+    names = [value.name for value in model.graph.input]
+    (output,) = evaluator(model, **options).run(None, dict(zip(names, inputs, strict=True)))
+    return output
+
+
+TILE = "y = Tile(x, n)", "(float[A, B] x, int64[C] n) => (float[D, E] y)"
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+# --- versions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opset", range(1, 6))
+@pytest.mark.parametrize("dtype", ["float32", "int64"])  # of tiles and axis: models have both
+def test_tile_1(oracle, opset, dtype):
+    one = np.array([1], dtype)
+    signature = "(float[A, B] x, float[1] tiles, float[1] axis) => (float[A, D] y)"
+    old = model(opset, "y = Tile(x, tiles, axis)", signature)
+    np.testing.assert_array_equal(run(old, X, 3 * one, one), oracle(X, (1, 3)), strict=True)
+    with pytest.raises(ValueError, match=r"Tile-1: axis 2, expected -2 to 1"):
+        run(old, X, 3 * one, 2 * one)
+
+
+@pytest.mark.parametrize("opset", range(6, NEWEST + 1))
+def test_later_versions(oracle, opset):
+    new = model(opset, *TILE)
+    for repeats in ([2, 3], [1, 1], [0, 2]):
+        result = run(new, X, np.array(repeats))
+        np.testing.assert_array_equal(result, oracle(X, repeats), strict=True)
+    name = "Tile-6" if opset < 13 else "Tile-13"
+    with pytest.raises(ValueError, match=f"{name}: repeats has length 1, expected"):
+        run(new, X, np.array([2]))  # numpy.tile would put a 1 in front
+    with pytest.raises(TypeError, match="Tile") as caught:
+        run(new, X, np.array([2, 2], np.int32))
+    assert f"{name}: repeats has dtype int32, expected int64" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("opset", [1, 6, 13])
+def test_number_of_inputs(opset):
+    # The wrong one of the two signatures: a third input must not become `out`.
+    node = "y = Tile(x, n)" if opset == 1 else "y = Tile(x, n, n)"
+    with pytest.raises(ValueError, match=f"Tile of opset {opset}: . inputs, .*; expected input, "):
+        ReferenceEvaluator(model(opset, node, TILE[1]), new_ops=OPS)
+
+
+# --- element types -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_numbers(oracle, name):
+    body, signature = TILE
+    x = np.arange(6).reshape(2, 3).astype(TYPES[name])
+    tiled = run(model(13, body, signature.replace("float", name)), x, np.array([2, 2]))
+    np.testing.assert_array_equal(tiled, oracle(x, (2, 2)), strict=True)
+
+
+@pytest.mark.parametrize("kind", ["string", "bfloat16"])
+def test_tensors_as_the_evaluator_holds_them(oracle, kind):
+    """From a tensor in the model: object arrays of str, and ml_dtypes' bfloat16 or its bits."""
+    values = ["a", "", "é\0"] if kind == "string" else [1.5, -2.0, float("nan")]
+    tensor = helper.make_tensor("x", getattr(onnx.TensorProto, kind.upper()), [1, 3], values)
+    body, signature = TILE
+    proto = model(13, body, signature.replace("float", kind).replace(f"{kind}[A, B] x, ", ""))
+    proto.graph.initializer.append(tensor)
+    tiled = run(proto, np.array([2, 2]))
+    expected = oracle(numpy_helper.to_array(tensor), (2, 2))
+    assert (tiled.dtype, tiled.shape) == (expected.dtype, (2, 6))
+    if kind == "string":
+        assert tiled.tolist() == expected.tolist()
+    else:
+        assert tiled.tobytes() == expected.tobytes()
+
+
+def test_bfloat16_before_tile_13():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(TypeError) as caught:
+        run(model(12, *TILE), X.astype(ml_dtypes.bfloat16), np.array([2, 2]))
+    assert "Tile-6: element type bfloat16" in str(caught.value.__cause__)
+
+
+# --- where a node may stand ----------------------------------------------------------------------
+
+FUNCTION = '<domain: "mine", opset_import: ["": %d]> Again (x, %s) => (y) { y = Tile(x, %s) }'
+
+
+@pytest.mark.parametrize("opset", [1, 5, 6, 12, 13, NEWEST])
+@pytest.mark.parametrize("outer", [5, 6, NEWEST])
+def test_functions_have_opsets_of_their_own(oracle, opset, outer):
+    names, signature = ("n", TILE[1])
+    inputs = [X, np.array([1, 2])]
+    if opset < 6:
+        names, signature = "n, k", TILE[1].replace("int64[C] n", "float[1] n, float[1] k")
+        inputs = [X, np.array([2], "f"), np.array([1], "f")]
+    function = FUNCTION % (opset, names, names)
+    proto = model(outer, f"y = mine.Again(x, {names})", signature, function)
+    tiled = run(proto, *inputs, evaluator=TileEvaluator, verbose=0)
+    np.testing.assert_array_equal(tiled, oracle(X, (1, 2)), strict=True)
+    if opset >= 6:
+        with pytest.raises(ValueError, match=f"Tile-{6 if opset < 13 else 13}: repeats has length"):
+            run(proto, X, np.array([2]), evaluator=TileEvaluator, verbose=0)
+
+
+BRANCHES = """y = If(yes) <then_branch = then () => (float[D, E] a) { a = Tile(x, n) },
+                           else_branch = other () => (float[D, E] b) { b = Identity(x) }>"""
+
+
+@pytest.mark.parametrize("evaluator", [ReferenceEvaluator, TileEvaluator])
+@pytest.mark.parametrize("opset", [12, 13, NEWEST])
+def test_branches(oracle, opset, evaluator):
+    proto = model(opset, BRANCHES, TILE[1].replace("(float", "(bool yes, float", 1))
+    for repeats in ([2, 3], [2, 1]):
+        tiled = run(proto, np.array(True), X, np.array(repeats), evaluator=evaluator)
+        np.testing.assert_array_equal(tiled, oracle(X, repeats), strict=True)
+    assert run(proto, np.array(False), X, np.array([2, 3]), evaluator=evaluator).shape == (2, 3)
+    with pytest.raises(ValueError, match=f"Tile-{6 if opset < 13 else 13}: repeats has length 1"):
+        run(proto, np.array(True), X, np.array([2]), evaluator=evaluator)
+
+
+def test_branch_in_a_function():
+    function = f'<domain: "mine", opset_import: ["": 12]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
+    signature = TILE[1].replace("(float", "(bool yes, float", 1)
+    proto = model(NEWEST, "y = mine.Maybe(yes, x, n)", signature, function)
+    inputs = np.array(True), X, np.array([2, 2])
+    assert run(proto, *inputs, evaluator=TileEvaluator).shape == (4, 6)
+    with pytest.raises(ValueError, match="Tile-6: repeats has length 1"):
+        run(proto, *inputs[:2], np.array([2]), evaluator=TileEvaluator)
+
+
+def test_loop(oracle):
+    body = """m = Constant <value: tensor = int64 {2}> ()
+              yes = Constant <value: tensor = bool {1}> ()
+              y = Loop(m, yes, x) <body = each (int64 i, bool go, float[D, E] a)
+                  => (bool on, float[D, E] b) { on = Identity(go) b = Tile(a, n) }>"""
+    tiled = run(model(NEWEST, body, TILE[1]), X, np.array([2, 1]))
+    np.testing.assert_array_equal(tiled, oracle(X, (4, 1)), strict=True)
+
+
+# --- published cases -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opset", [6, 13, NEWEST])
+def test_node_cases(monkeypatch, opset):
+    """Those of onnx itself, which hands them to `expect`."""
+    cases = pytest.importorskip("onnx.backend.test.case.node.tile")
+    given = []
+    monkeypatch.setattr(cases, "expect", lambda node, **case: given.append((node, case)))
+    for export in [name for name in dir(cases.Tile) if name.startswith("export")]:
+        getattr(cases.Tile, export)()
+    assert len(given) >= 2
+    for node, case in given:
+        evaluator = ReferenceEvaluator(
+            helper.make_model(
+                helper.make_graph(
+                    [node],
+                    case["name"],
+                    [helper.make_tensor_value_info(name, 1, None) for name in node.input],
+                    [helper.make_tensor_value_info(name, 1, None) for name in node.output],
+                ),
+                opset_imports=[helper.make_opsetid("", opset)],
+            ),
+            new_ops=OPS,
+        )
+        outputs = evaluator.run(None, dict(zip(node.input, case["inputs"], strict=True)))
+        np.testing.assert_array_equal(outputs[0], case["outputs"][0], strict=True)
+
+
+def models_with_tile():
+    """The models that onnx comes with, and that hold a Tile."""
+    for path in sorted(Path(onnx.__file__).parent.glob("backend/test/data/*/*/model.onnx")):
+        if b"Tile" in path.read_bytes():
+            yield pytest.param(path, id=path.parent.name)
+
+
+@pytest.mark.parametrize("path", list(models_with_tile()))
+def test_model_cases(path):
+    def read(kind, name):
+        return numpy_helper.to_array(
+            onnx.load_tensor(path.parent / "test_data_set_0" / f"{kind}_{name}.pb")
+        )
+
+    proto = onnx.load(path)
+    evaluator = ReferenceEvaluator(proto, new_ops=OPS)
+    inputs = {value.name: read("input", i) for i, value in enumerate(proto.graph.input)}
+    (output,) = evaluator.run(None, inputs)
+    np.testing.assert_array_equal(output, read("output", 0), strict=True)

@@ -1,0 +1,108 @@
+# mypy: ignore-missing-imports, allow-subclassing-any, allow-untyped-calls
+"""ONNX Tile, in every version, for onnx's own reference evaluator.
+
+>>> import numpy as np
+>>> from onnx.parser import parse_model
+>>> model = parse_model('''<ir_version: 8, opset_import: ["": 5]>
+... example (float[N, M] x, float[1] tiles, float[1] axis) => (float[N, K] y) {
+...     y = Tile(x, tiles, axis)
+... }''')
+>>> one, two = np.array([1], "float32"), np.array([2], "float32")
+>>> evaluator = ReferenceEvaluator(model, new_ops=OPS)
+>>> evaluator.run(None, {"x": np.ones((2, 3), "float32"), "tiles": two, "axis": one})[0].shape
+(2, 6)
+
+The evaluator has one Tile, `numpy.tile`. It cannot run Tile-1, and takes what the standard refuses:
+repeats of another length than the input's rank, or of another type than int64.
+
+It uses `new_ops` in the model's graph and in the subgraphs of If, Loop and Scan. The model's
+functions, each with opsets of its own, do without; `TileEvaluator` is for models that have some.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+from onnx import NodeProto
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from tilecore.onnx import for_opset, tile_1
+
+__all__ = ["OPS", "Tile", "TileEvaluator"]
+
+
+class Tile(OpRun):
+    """The Tile that a node means, by the opset of the model or of the function that it stands in.
+
+    >>> import numpy as np
+    >>> Tile.eval(np.array([[1, 2, 3]]), np.array([2, 1]))      # by itself: of the newest opset
+    array([[1, 2, 3],
+           [1, 2, 3]])
+
+    Raises
+    ------
+    TypeError
+        As the functions of `tilecore.onnx`. The evaluator raises its own, of which ours is the
+        `__cause__`.
+    ValueError, MemoryError
+        As the functions of `tilecore.onnx`. ValueError too, before anything runs, where the node
+        has not as many inputs as its version.
+
+    Source: ONNX Tile-1, Tile-6 and Tile-13.
+    """
+
+    # The evaluator looks for a class of the operator's name, so there is one for all versions.
+    op_domain = ""
+
+    def __init__(
+        self, onnx_node: NodeProto, run_params: dict[str, Any], schema: Any = None
+    ) -> None:
+        super().__init__(onnx_node, run_params, schema)
+        opset = run_params["opsets"][self.op_domain]
+        self._tile = for_opset(opset)
+        names = ("input", "tiles", "axis") if self._tile is tile_1 else ("input", "repeats")
+        if len(onnx_node.input) != len(names):  # a third one would be taken for `out`
+            given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
+            raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
+
+    def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
+        return (self._tile(*inputs),)
+
+
+OPS: list[type[OpRun]] = [Tile]
+
+
+class TileEvaluator(ReferenceEvaluator):
+    """The reference evaluator with `OPS` everywhere: in the functions of the model too.
+
+    >>> import numpy as np
+    >>> from onnx.parser import parse_model
+    >>> model = parse_model('''<ir_version: 8, opset_import: ["": 21, "mine": 1]>
+    ... example (float[N] x, int64[1] n) => (float[M] y) { y = mine.Again (x, n) }
+    ... <domain: "mine", opset_import: ["": 6]>
+    ... Again (x, n) => (y) { y = Tile(x, n) }''')
+    >>> x, repeats = np.ones(3, "float32"), np.array([2])
+    >>> TileEvaluator(model).run(None, {"x": x, "n": repeats})[0].shape
+    (6,)
+
+    Parameters
+    ----------
+    As those of `onnx.reference.ReferenceEvaluator`; `new_ops` come before `OPS`, of two classes for
+    one operator the first counts.
+
+    Source: ONNX, FunctionProto: the opsets of a function's nodes are the function's.
+    """
+
+    def __init__(
+        self,
+        proto: Any,
+        opsets: dict[str, int] | None = None,
+        functions: Sequence[Any] | None = None,
+        verbose: int = 0,
+        new_ops: Sequence[type[OpRun]] | None = None,
+        **options: Any,
+    ) -> None:
+        # The evaluator makes those of functions and subgraphs itself, of its own class.
+        ops = [*(new_ops or ()), *OPS]
+        super().__init__(proto, opsets, functions, verbose, ops, **options)
