@@ -17,7 +17,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { MALLOC, MMAP, MPROTECT, MUNMAP, MADVISE, MEMFD, FALLOCATE, PWRITE, PTHREAD_CREATE, FUNCTIONS };
+enum { MALLOC,
+       MMAP,
+       MPROTECT,
+       MUNMAP,
+       MADVISE,
+       MEMFD,
+       FALLOCATE,
+       PWRITE,
+       PTHREAD_CREATE,
+       FUNCTIONS };
 
 static int armed = -1, every;
 static long countdown, met;
@@ -58,10 +67,10 @@ static int fails(int function, size_t bytes)
 /* glibc's own names: dlsym() itself allocates. */
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-#define REFUSE(answer)  \
-    do {                \
+#define REFUSE(answer) \
+    do { \
         errno = ENOMEM; \
-        return answer;  \
+        return answer; \
     } while (0)
 
 void *malloc(size_t bytes)

@@ -200,7 +200,8 @@ cdef cnp.ndarray check_out(given, const Py_ssize_t *shape, int ndim, cnp.ndarray
     for k in range(ndim):
         fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
     if not fits:
-        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}", array, reps)
+        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}",
+                     array, reps)
     if out.descr is not array.descr and not PyArray_EquivTypes(out.descr, array.descr):
         raise refuse(TypeError, name, f"out must have dtype {array.dtype}, got {out.dtype}", array, reps)
     if not PyArray_IS_C_CONTIGUOUS(out):
