@@ -226,6 +226,9 @@ cdef tuple as_tuple(const Py_ssize_t *values, int n):
 
 
 cdef bint is_masked(a):
-    """Whether `a` is a masked array; without importing numpy.ma, where nobody else has."""
+    """Whether `a` is a masked array; without importing numpy.ma, where nobody else has.
+
+    By its type alone: isinstance would ask `a.__class__` too, which may run code that changes the input.
+    """
     ma = sys.modules.get("numpy.ma")
     return ma is not None and issubclass(type(a), ma.MaskedArray)

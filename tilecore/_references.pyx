@@ -3,6 +3,10 @@
 
 Objects and structures of objects are copied as bytes all the same, and their references counted;
 StringDType, whose items only it can copy, goes through one NumPy assignment.
+
+Counting and copying are two passes, which the GIL alone keeps together: without it, another thread that
+writes to the source in between would break the counts. So no module says that it is
+`freethreading_compatible`, and a Python without the GIL takes it again when tilecore is imported.
 """
 
 import math
