@@ -25,8 +25,7 @@ enum { MALLOC,
        MEMFD,
        FALLOCATE,
        PWRITE,
-       PTHREAD_CREATE,
-       FUNCTIONS };
+       PTHREAD_CREATE };
 
 static int armed = -1, every;
 static long countdown, met;

@@ -78,7 +78,7 @@ def work(value):
 
 threads = [threading.Thread(target=work, args=(value,)) for value in range(3)]
 for thread in threads: thread.start()
-for number in range(12):
+for number in range(8):
     children = [child(lambda: all_kinds(99)) for _ in range(2)]
     grandchild = child(lambda: os.waitpid(child(lambda: all_kinds(98)), 0)[1] and sys.exit(1))
     for pid in (*children, grandchild):
@@ -144,7 +144,7 @@ import torch
 warnings.simplefilter("error")
 
 class Tiles(torch.utils.data.Dataset):
-    def __len__(self): return 8
+    def __len__(self): return 6
     def __getitem__(self, k):
         all_kinds(k)
         return torch.from_numpy(tilecore.tile(np.full((1, 2**18), k, "f4"), (33, 1)))

@@ -159,7 +159,7 @@ def test_sixteen_threads_and_every_setting():
 
     def tiles(number):
         start.wait()
-        for step in range(60):
+        for step in range(40):
             results = [
                 tilecore.tile(x, (3, 5)) == want,
                 plan(x, out=out[number]) == want,
