@@ -1,7 +1,7 @@
 /* A library to be loaded before all others (LD_PRELOAD), in which the system says no: the n-th call of one
  * function, or every call from the n-th on, fails as it does where there is nothing left.
  *
- *     faults_arm(FAULT_MMAP, 3, 1 << 20, 0);      // the third mmap() of at least 1 MiB
+ *     faults_arm(MMAP, 3, 1 << 20, 0);      // the third mmap() of at least 1 MiB
  *     ...
  *     met = faults_disarm();                      // how many calls were made to fail
  */
