@@ -1,0 +1,282 @@
+"""Tile as an operation of OpenVINO: in models, beside the built-in one, in files, on hard inputs."""
+
+import numpy as np
+import pytest
+
+ov = pytest.importorskip("openvino")
+opset1 = pytest.importorskip("openvino.opset1")
+opset3 = pytest.importorskip("openvino.opset3")
+Tile = pytest.importorskip("tilecore.integrations.openvino_op").Tile
+
+CORE = ov.Core()
+
+
+def constant(values, dtype=np.int64):
+    return ov.op.Constant(np.array(values, dtype))  # opset1.constant makes none that is empty
+
+
+def model(shape, repeats, dtype=np.float32, *, length_type=np.int64):
+    """Of one input where repeats are values, of two where they are a number of values."""
+    data = opset1.parameter(shape, dtype)
+    if isinstance(repeats, int):
+        values = opset1.parameter([repeats], np.dtype(length_type))
+        return ov.Model([Tile(data, values)], [data, values])
+    return ov.Model([Tile(data, constant(repeats, length_type))], [data])
+
+
+def run(model, *inputs):
+    return CORE.compile_model(model, "CPU")(inputs)[0]
+
+
+def evaluated(model, *inputs):
+    """By OpenVINO itself with no plugin, which would convert element types."""
+    kind = model.output(0).get_element_type()
+    output = ov.Tensor(kind, ov.Shape([0]))
+    assert model.evaluate([output], [ov.Tensor(np.ascontiguousarray(x)) for x in inputs])
+    return output.data
+
+
+def partial(*dims):
+    return ov.PartialShape(
+        [ov.Dimension(*dim) if isinstance(dim, tuple) else ov.Dimension(dim) for dim in dims]
+    )
+
+
+# --- shapes before there is data -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "repeats", "expected"),
+    [
+        (partial(4, 2, 3), [2, 2], partial(4, 4, 6)),
+        (partial((1, 5), (2, -1), -1), [3, 2, 0], partial((3, 15), (4, -1), 0)),
+        (partial(3), [2, -1], partial(2, 0)),
+        (partial((2, 4), 3), 2, partial(-1, -1)),
+        (partial(2, 3), 4, partial(-1, -1, -1, -1)),
+        (partial(2, 3), 0, partial(2, 3)),
+        (partial(), [2, 2], partial(2, 2)),
+        (ov.PartialShape.dynamic(), [2, 2], ov.PartialShape.dynamic()),
+        (partial(2, 3), [], partial(2, 3)),
+    ],
+)
+def test_shapes(shape, repeats, expected):
+    assert model(shape, repeats).output(0).get_partial_shape() == expected
+
+
+@pytest.mark.parametrize("repeats_shape", [partial(-1), ov.PartialShape.dynamic()])
+def test_repeats_of_unknown_length(repeats_shape):
+    node = Tile(opset1.parameter([2, 3]), opset1.parameter(repeats_shape, np.int64))
+    assert node.output(0).get_partial_shape().rank.is_dynamic
+
+
+@pytest.mark.parametrize("kind", ["i64", "i32"])
+def test_repeats_computed_from_shapes(kind):
+    data = opset1.parameter(partial((1, 5), 2), np.float32)
+    repeats = opset3.shape_of(data, kind)
+    assert Tile(data, repeats).output(0).get_partial_shape() == partial((1, 25), 4)
+    # The built-in operation refuses repeats that may turn out negative.
+    less = opset1.subtract(repeats, constant([3, 3], kind.replace("i", "int")))
+    assert Tile(data, less).output(0).get_partial_shape() == partial(-1, -1)
+    x = np.ones((3, 2), np.float32)
+    assert run(ov.Model([Tile(data, repeats)], [data]), x).shape == (9, 4)
+    assert run(ov.Model([Tile(data, less)], [data]), x).shape == (0, 0)
+
+
+def test_symbols_survive_a_repeat_of_1():
+    dims = [ov.Dimension(1, 5), ov.Dimension(2, 4)]
+    for dim in dims:
+        dim.set_symbol(ov.Symbol())
+    output = model(ov.PartialShape(dims), [3, 1, 2]).output(0).get_partial_shape()
+    assert output == partial(3, (1, 5), (4, 8))
+    assert output[1].get_symbol() == dims[0].get_symbol() and not output[2].has_symbol()
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "inputs"),
+    [
+        (ValueError, "1 inputs, expected data and repeats", [(partial(2), "f32")]),
+        (TypeError, "repeats of element type f32", [(partial(2), "f32"), (partial(2), "f32")]),
+        (
+            TypeError,
+            "repeats of element type boolean",
+            [(partial(2), "f32"), (partial(1), "boolean")],
+        ),
+        (TypeError, "data of element type i4, expected", [(partial(2), "i4"), (partial(1), "i64")]),
+        (ValueError, "repeats, rank 2, expected 1", [(partial(2), "f32"), (partial(1, 1), "i64")]),
+    ],
+)
+def test_errors(kind, message, inputs):
+    with pytest.raises(kind, match=f"OpenVINO Tile-1: {message}"):
+        Tile(*(opset1.parameter(shape, getattr(ov.Type, name)) for shape, name in inputs))
+
+
+def test_overflow():
+    with pytest.raises(ValueError, match=r"axis 0: 1099511627776 \* 1099511627776 overflows int64"):
+        model([2**40], [2**40])
+    with pytest.raises(ValueError, match="overflows int64"):  # not read as negative
+        model([2], [2**64 - 1], length_type=np.uint64)
+    with pytest.raises(ValueError, match="OpenVINO Tile-1: axis 0 overflows"):
+        evaluated(model([-1], 1, length_type=np.uint64), X, np.array([2**64 - 1], np.uint64))
+
+
+X = np.arange(6, dtype=np.float32)
+
+
+# --- compiled ------------------------------------------------------------------------------------
+
+NUMBERS = "?bhilBHILefd"
+
+
+def built_in_is_right(shape, repeats):
+    """It crashes on empty data and on empty repeats. Its CPU plugin gives wrong values where three
+    or more axes are repeated, as in (2, 2, 2, 2) by [2, 2, 2].
+    """
+    return 0 not in shape and len(repeats) > 0 and np.count_nonzero(repeats > 1) < 3
+
+
+def requests(seed, count, *, wanted=built_in_is_right):
+    rng = np.random.default_rng(seed)
+    while count:
+        shape = tuple(map(int, rng.choice([0, 1, 1, 2, 2, 3, 4], rng.integers(0, 6))))
+        repeats = rng.choice([0, 1, 1, 2, 2, 3], rng.integers(0, 6))
+        if wanted(shape, repeats):
+            count -= 1
+            # Values that fit every type: the plugin computes on 32 bits.
+            dtype = NUMBERS[(7 * len(shape) + len(repeats)) % len(NUMBERS)]
+            yield rng.integers(0, 100, shape).astype(dtype), repeats
+
+
+def both(data, repeats):
+    """Our operation and the built-in one, in one compiled model."""
+    inputs = [node for node in (data, repeats) if not isinstance(node, ov.op.Constant)]
+    results = [Tile(data, repeats), opset1.tile(data, repeats)]
+    return CORE.compile_model(ov.Model(results, inputs), "CPU")
+
+
+def assert_same(compiled, inputs, expected):
+    for result in compiled(inputs).values():
+        np.testing.assert_array_equal(result, expected, strict=True)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_random_models_of_constant_repeats(oracle, dynamic):
+    for x, repeats in requests(dynamic, 60):
+        data = opset1.parameter([-1] * x.ndim if dynamic else x.shape, x.dtype)
+        assert_same(both(data, constant(repeats)), [x], oracle(x, repeats))
+
+
+def test_random_inputs_of_dynamic_models(oracle):
+    compiled = {}  # rank of the data, and length of repeats
+    for x, repeats in requests(2, 180):
+        if (key := (x.ndim, len(repeats))) not in compiled:
+            data = opset1.parameter([-1] * x.ndim, x.dtype)
+            compiled[key] = both(data, opset1.parameter([len(repeats)], np.int64))
+        assert_same(compiled[key], [x, repeats], oracle(x, repeats))
+    assert len(compiled) > 20
+
+
+def test_where_the_built_in_operation_is_wrong(oracle):
+    for x, repeats in requests(3, 40, wanted=lambda *request: not built_in_is_right(*request)):
+        dims = x.shape if len(repeats) % 2 else [-1] * x.ndim
+        result = run(model(dims, repeats, x.dtype), x)
+        np.testing.assert_array_equal(result, oracle(x, repeats), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "repeats"),
+    [
+        ((0, 3), (2, 2)),  # the built-in operation crashes on these
+        ((3, 0), (2,)),
+        ((2, 3), ()),
+        ((), ()),
+        ((2, 3), (-1, 2)),  # refuses this one
+        ((), (2, 3)),
+    ],
+)
+def test_hard_inputs(oracle, shape, repeats):
+    x = np.ones(shape, np.float32)
+    expected = oracle(x, np.maximum(repeats, 0).astype(int))
+    for dims in (shape, [-1] * len(shape)):
+        np.testing.assert_array_equal(run(model(dims, repeats), x), expected, strict=True)
+        result = run(model(dims, len(repeats)), x, np.array(repeats, np.int64))
+        np.testing.assert_array_equal(result, expected, strict=True)
+
+
+@pytest.mark.parametrize("dtype", [*NUMBERS])
+def test_bits_without_a_plugin(oracle, dtype):
+    """Random bytes: values beyond 32 bits, NaNs with their payloads."""
+    dtype = np.dtype(dtype)
+    x = np.frombuffer(np.random.default_rng(1).bytes(6 * dtype.itemsize), dtype).reshape(2, 3)
+    x = x.view("u1") % 2 == 1 if dtype.kind == "b" else x
+    for shape, repeats in ((x.shape, [2, 2]), ([-1, -1], [3, 1, 2])):
+        result = evaluated(model(shape, repeats, dtype), x)
+        expected = oracle(x, repeats)
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+        assert result.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f8e4m3", "f8e5m2"])
+def test_element_types_that_numpy_has_not(oracle, kind):
+    data = ov.Tensor(getattr(ov.Type, kind), ov.Shape([2, 2]))
+    data.data[...] = np.arange(4, dtype=data.data.dtype).reshape(2, 2)
+    proto = model([2, 2], [1, 3], getattr(ov.Type, kind))
+    output = ov.Tensor(getattr(ov.Type, kind), ov.Shape([2, 6]))
+    assert proto.evaluate([output], [data])
+    assert output.data.tobytes() == oracle(data.data, (1, 3)).tobytes()
+
+
+def test_strings():
+    x = np.array([["a", "", "longer than sixteen bytes, é"]])
+    result = run(model([-1, -1], [2, 2], ov.Type.string), x)
+    assert result.tolist() == np.tile(x, (2, 2)).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_the_built_in_operation_has_64_bits_too_where_there_is_no_plugin(dtype):
+    """What the plugin converts is lost before any operation sees it: its limit, not ours."""
+    x = np.array([2**40 + 1, 3], dtype)
+    assert evaluated(model([2], [2], dtype), x).tolist() == x.tolist() * 2
+
+
+@pytest.mark.parametrize(
+    "length_type", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"]
+)
+def test_types_of_repeats(oracle, length_type):
+    x = X.reshape(2, 3)
+    repeats = np.array([2, 1], length_type)
+    expected = oracle(x, (2, 1))
+    np.testing.assert_array_equal(run(model([2, 3], repeats, length_type=length_type), x), expected)
+    dynamic = model([-1, -1], 2, length_type=length_type)
+    np.testing.assert_array_equal(run(dynamic, x, repeats), expected)
+
+
+def test_constants_are_folded():
+    node = Tile(opset1.constant(np.array([[1.0, 2.0]])), opset1.constant([2, 1]))
+    assert run(ov.Model([node], [])).tolist() == [[1, 2], [1, 2]]
+
+
+# --- models as files -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("repeats", [[2, 1], 2])
+def test_saved_and_read(tmp_path, oracle, repeats):
+    ov.save_model(model([-1, 3], repeats), tmp_path / "model.xml")
+    with pytest.raises(RuntimeError, match="TilecoreTile"):
+        ov.Core().read_model(tmp_path / "model.xml")
+    core = ov.Core()
+    core.add_extension(Tile)
+    read = core.read_model(tmp_path / "model.xml")
+    assert [type(node) for node in read.get_ordered_ops()].count(Tile) == 1
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for copy in (read, read.clone()):
+        result = run(copy, x, *([] if repeats == [2, 1] else [np.array([2, 1])]))
+        np.testing.assert_array_equal(result, oracle(x, (2, 1)), strict=True)
+
+
+def test_a_model_whose_shapes_change():
+    proto = model([2, 3], [2, 2])
+    proto.reshape([5, (1, 4)])
+    assert proto.output(0).get_partial_shape() == partial(10, (2, 8))

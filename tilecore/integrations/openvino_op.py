@@ -1,0 +1,185 @@
+# mypy: ignore-missing-imports, allow-subclassing-any, allow-untyped-calls
+"""OpenVINO Tile-1 as an operation of one's own, computed by tilecore.
+
+>>> import numpy as np
+>>> import openvino as ov
+>>> from openvino import opset1
+>>> data = opset1.parameter([-1, 3], np.float32)
+>>> repeats = opset1.parameter([2], np.int64)
+>>> model = ov.Model([Tile(data, repeats)], [data, repeats])
+>>> compiled = ov.Core().compile_model(model, "CPU")
+>>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
+(4, 0)
+
+It is right on what the built-in operation crashes on or refuses: empty data, empty repeats, repeats
+that turn out negative. It computes on the element types that it gets. The CPU plugin hands int64
+and uint64 to all operations as int32, and float64 as float32; in `openvino.Model.evaluate` they
+stay what they are.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from openvino import (
+    Dimension,
+    DiscreteTypeInfo,
+    Node,
+    Op,
+    Output,
+    PartialShape,
+    Tensor,
+    Type,
+    opset1,
+)
+from openvino.op import Constant
+
+from tilecore import output_shape, tile
+from tilecore._dims import Dim, Shape, bounds, canonical
+from tilecore._tensors import renamed
+from tilecore.openvino import infer_shape, legal_repeats
+
+__all__ = ["Tile"]
+
+
+class Tile(Op):
+    """A node that tiles `data` by `repeats`, as `tilecore.openvino.tile` does.
+
+    >>> import numpy as np
+    >>> from openvino import Dimension, opset1
+    >>> data = opset1.parameter([Dimension(1, 5), 3], np.float32)
+    >>> Tile(data, opset1.constant([2, 2, 2])).output(0).partial_shape
+    <PartialShape: [2,2..10,6]>
+
+    Parameters
+    ----------
+    data : node or output of any shape
+        Of any element type of whole bytes, strings included.
+    repeats : node or output, shape (n,)
+        Of any integer type. What OpenVINO knows of its values before there is data is used: all of
+        a Constant, the bounds of what is computed from shapes.
+
+    Raises
+    ------
+    TypeError
+        Repeats of another element type; data of less than 8 bits an element.
+    ValueError
+        Repeats that are not 1-D, or too large for int64.
+    Within OpenVINO's own calls these become its RuntimeError, with their text.
+
+    The memory of the result is OpenVINO's: `tilecore.set_max_bytes` does not limit it.
+
+    A file of a model holds it as an operation of another name than the built-in one's. Whoever
+    reads it calls `core.add_extension(Tile)` first.
+
+    Source: OpenVINO Tile-1.
+    """
+
+    # Under the name "Tile" a plugin would take its own.
+    class_type_info = DiscreteTypeInfo("TilecoreTile", "extension")
+
+    def __init__(self, *inputs: Node | Output) -> None:
+        super().__init__(self, inputs)
+
+    @staticmethod
+    def get_type_info() -> DiscreteTypeInfo:
+        return Tile.class_type_info
+
+    def validate_and_infer_types(self) -> None:
+        if self.get_input_size() != 2:
+            raise _refused(ValueError, f"{self.get_input_size()} inputs, expected data and repeats")
+        kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
+        if kind.is_static() and kind.bitwidth % 8:
+            what = f"data of element type {kind.to_string()}, expected one of whole bytes"
+            raise _refused(TypeError, what)
+        if repeats_kind.is_static() and not _is_integer(repeats_kind):
+            what = f"repeats of element type {repeats_kind.to_string()}, expected an integer type"
+            raise _refused(TypeError, what)
+        shape = _inferred_shape(self.get_input_partial_shape(0), self.input_value(1))
+        self.set_output_type(0, kind, shape)
+
+    def clone_with_new_inputs(self, new_inputs: list[Output]) -> "Tile":
+        return Tile(*new_inputs)
+
+    def visit_attributes(self, visitor: Any) -> bool:
+        return True  # there are none
+
+    def has_evaluate(self) -> bool:
+        return True
+
+    def evaluate(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+        (target,), (data, repeats) = outputs, inputs
+        # Strings are no memory that NumPy can see: they are read and written as copies.
+        strings = data.element_type == Type.string
+        source = data.bytes_data if strings else data.data
+        name, counts = legal_repeats(source, repeats.data)
+        try:
+            shape = output_shape(source.shape, counts)
+        except ValueError as reason:
+            raise renamed(reason, name) from None
+        if tuple(target.shape) != shape:
+            target.shape = shape
+        if strings:
+            target.bytes_data = tile(source, counts)
+        else:
+            tile(source, counts, target.data)
+        return True
+
+
+def _is_integer(kind: Type) -> bool:
+    return bool(kind.is_integral_number() and kind.bitwidth % 8 == 0)
+
+
+def _refused(kind: type[Exception], what: str) -> Exception:
+    return kind(f"OpenVINO Tile-1: {what}")
+
+
+# --- shapes --------------------------------------------------------------------------------------
+
+
+def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
+    lengths, node = _dims(repeats.get_partial_shape()), repeats.get_node()
+    if isinstance(node, Constant):
+        entries = node.data
+    else:
+        entries = _known_of(repeats) if lengths and isinstance(lengths[0], int) else None
+    dims = infer_shape(_dims(shape), entries, repeats_shape=lengths)
+    if dims is None:
+        return PartialShape.dynamic()
+    result = [_dimension(dim) for dim in dims]
+    if entries is not None:
+        for axis in range(-min(len(entries), len(shape)), 0):
+            if entries[axis] == 1:
+                result[axis] = shape[axis]  # with its symbol, if it has one
+    return PartialShape(result)
+
+
+def _known_of(repeats: Output) -> Shape:
+    """The bounds that OpenVINO finds for the entries of a tensor that is no Constant.
+
+    Its own operation tells, over a single element: the output's sizes are the repeats. It raises
+    where an entry may be negative, and takes a large uint64 for one.
+    """
+    if repeats.get_element_type() == Type.u64:
+        return None
+    try:
+        one = opset1.constant(np.uint8(0))
+        return _dims(opset1.tile(one, repeats).output(0).get_partial_shape())
+    except RuntimeError:
+        return None
+
+
+def _dims(shape: PartialShape) -> Shape:
+    """
+    >>> _dims(PartialShape([Dimension(2, 5), 3, -1]))
+    ((2, 5), 3, None)
+    """
+    if shape.rank.is_dynamic:
+        return None
+    ranges = ((dim.get_min_length(), dim.get_max_length()) for dim in shape)
+    return tuple(canonical(low, None if high < 0 else high) for low, high in ranges)
+
+
+def _dimension(dim: Dim) -> Dimension:
+    low, high = bounds(dim)
+    return Dimension(low, -1 if high is None else high)
