@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,25 @@ def run_command(*command, cwd, env=None):
 def run():
     """Run a command that must succeed; what it printed."""
     return run_command
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Run Python code in a process of its own; what it printed. A warning or a hang is a failure."""
+
+    def run_program(code, *options, **env):
+        path = tmp_path / "program.py"
+        path.write_text("import ctypes, os, sys, numpy, tilecore\n" + code)
+        chosen = ("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
+        env = {name: value for name, value in os.environ.items() if name not in chosen} | env
+        command = [sys.executable, "-W", "error", *options, path]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0 and not done.stderr, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run_program
 
 
 @pytest.fixture(scope="session")

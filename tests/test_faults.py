@@ -30,18 +30,6 @@ def library(tmp_path_factory):
     return path
 
 
-def run(code, library, tmp_path, **env):
-    path = tmp_path / "program.py"
-    path.write_text(DRIVER + code)
-    env = {**os.environ, "LD_PRELOAD": str(library), "TILECORE_NUM_THREADS": "4", **env}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-X", "faulthandler", str(path)],
-        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 DRIVER = """
 import ctypes, gc, os, signal, sys
 import numpy as np
@@ -115,9 +103,20 @@ for call, want in CALLS.values():       # and whatever is set up at the first ca
 """
 
 
-def test_every_call_that_can_fail(library, tmp_path):
+@pytest.fixture
+def faulty(program, library):
+    """A program that begins with DRIVER, in which calls can be told to fail."""
+
+    def run(code):
+        env = {"LD_PRELOAD": str(library), "TILECORE_NUM_THREADS": "4"}
+        return program(DRIVER + code, "-X", "faulthandler", **env)
+
+    return run
+
+
+def test_every_call_that_can_fail(faulty):
     """Each function, each call of it, once or from then on, with and without idle memory."""
-    out = run(
+    out = faulty(
         CALLS
         + """
 before = state()
@@ -165,14 +164,12 @@ for name in CALLS:
 print(refused, right, met)
 assert refused and right and all(met.values()), met
 """,
-        library,
-        tmp_path,
     )
     assert out
 
 
-def test_memory_that_cannot_be_unmapped_is_given_back_all_the_same(library, tmp_path):
-    run(
+def test_memory_that_cannot_be_unmapped_is_given_back_all_the_same(faulty):
+    faulty(
         """
 x = np.ones(MIB, "u1")
 before = resident()
@@ -183,14 +180,12 @@ for _ in range(10):
 assert faults.faults_disarm() == 10
 assert resident() < before + 60 * MIB
 """,
-        library,
-        tmp_path,
     )
 
 
-def test_workers_take_the_signals_of_their_own_faults_alone(library, tmp_path):
+def test_workers_take_the_signals_of_their_own_faults_alone(faulty):
     """With SIGBUS blocked, a worker that reads a file cut short ends the program without a word."""
-    run(
+    faulty(
         """
 tilecore.tile(np.ones(MIB, "u1"), 16, threads=2)
 for number in signal.valid_signals():
@@ -199,13 +194,11 @@ for number in signal.valid_signals():
         blocks = name not in ("SIGBUS", "SIGSEGV", "SIGKILL", "SIGSTOP")
         assert faults.faults_worker_blocks(int(number)) == blocks, number
 """,
-        library,
-        tmp_path,
     )
 
 
-def test_resizing_that_fails_changes_nothing(library, tmp_path):
-    run(
+def test_resizing_that_fails_changes_nothing(faulty):
+    faulty(
         """
 y = tilecore.tile(numbered(2**18), (40, 1))
 want = y.copy()
@@ -219,16 +212,14 @@ for what in ("mmap", "malloc"):
     assert np.array_equal(y[:40], want)
 assert y.shape == (80, 2**18) and not y[40:].any()
 """,
-        library,
-        tmp_path,
     )
 
 
-def test_the_interpreters_own_allocations(library, tmp_path):
+def test_the_interpreters_own_allocations(faulty):
     """Each of the first allocations of a call in turn: a MemoryError or the right answer, and nothing
     is left behind: no memory handler of ours that NumPy goes on to use, no reference, no mapping."""
     pytest.importorskip("_testcapi")
-    run(
+    faulty(
         CALLS
         + """
 import _testcapi
@@ -264,6 +255,4 @@ for name, (call, want) in CALLS.items():
 print(refused, right)
 assert refused > 50 and right > 50, (refused, right)
 """,
-        library,
-        tmp_path,
     )

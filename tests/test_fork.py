@@ -5,29 +5,10 @@ Python 3.12 and later warn at a fork() of a process that has several threads; no
 
 import multiprocessing
 import os
-import subprocess
-import sys
 
 import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-
-
-def run(code, tmp_path, *options):
-    """Run a program of its own; a warning is a failure, and so is a hang."""
-    path = tmp_path / "program.py"
-    path.write_text(START + code)
-    # OpenBLAS has threads as well.
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    for name in ("TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES"):
-        env.pop(name, None)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *options, str(path)],
-        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert not done.stderr
-    return done.stdout
 
 
 START = """
@@ -59,9 +40,19 @@ def child(work):
 """
 
 
-def test_fork_while_others_tile(tmp_path):
+@pytest.fixture
+def forking(program):
+    """A program that begins with START, and has no threads but its own."""
+
+    def run(code, *options):
+        return program(START + code, *options, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+
+    return run
+
+
+def test_fork_while_others_tile(forking):
     """Whatever the other threads were at, the child can tile, keep memory and let it go."""
-    run(
+    forking(
         """
 stop = threading.Event()
 wrong = []
@@ -88,15 +79,14 @@ for thread in threads: thread.join()
 assert not wrong
 all_kinds(5)
 """,
-        tmp_path,
         # The program has threads of its own, and Python says so.
         "-W", "ignore:This process:DeprecationWarning",
     )  # fmt: skip
 
 
-def test_threads_have_ended_when_the_call_returns(tmp_path):
+def test_threads_have_ended_when_the_call_returns(forking):
     """Ended for the system too, which counts them; so a fork at once is one of a single thread."""
-    run(
+    forking(
         """
 assert len(os.listdir("/proc/self/task")) == 1 if os.path.exists("/proc/self/task") else True
 out = np.empty((16, 2**20), "u1")
@@ -107,13 +97,12 @@ for _ in range(100):
 for pid in pids:
     assert os.waitpid(pid, 0)[1] == 0
 """,
-        tmp_path,
     )
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_pools(method, tmp_path):
-    run(
+def test_pools(method, forking):
+    forking(
         f"""
 def work(value):
     all_kinds(value)
@@ -130,13 +119,12 @@ if __name__ == "__main__":
     assert (kept == x).all()
     all_kinds(0)
 """,
-        tmp_path,
     )
 
 
-def test_the_workers_of_a_data_loader(tmp_path):
+def test_the_workers_of_a_data_loader(forking):
     pytest.importorskip("torch")
-    run(
+    forking(
         """
 import warnings
 warnings.simplefilter("default")        # torch's own are not ours
@@ -160,13 +148,12 @@ if __name__ == "__main__":
             assert (batch[0] == 2 * k).all() and (batch[1] == 2 * k + 1).all()
         all_kinds(1)
 """,
-        tmp_path,
     )
 
 
-def test_other_programs_are_started_while_others_tile(tmp_path):
+def test_other_programs_are_started_while_others_tile(forking):
     """By fork or vfork and exec: they inherit no descriptor."""
-    run(
+    forking(
         """
 import subprocess
 stop = threading.Event()
@@ -182,5 +169,4 @@ for _ in range(6):
 stop.set()
 thread.join()
 """,
-        tmp_path,
     )

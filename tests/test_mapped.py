@@ -2,8 +2,6 @@
 
 import gc
 import os
-import subprocess
-import sys
 import threading
 from math import prod
 from pathlib import Path
@@ -203,16 +201,6 @@ def test_larger_than_memory():
         tilecore.set_max_bytes(limit)
 
 
-def run(code, tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text("import ctypes, os, sys, numpy, tilecore\n" + code)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 MAKE = """
 x = numpy.arange(2**16, dtype="f4")
 def make(): return tilecore.tile_mapped(x, (256, 1))
@@ -222,8 +210,8 @@ def now(): return tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
 
 
 @needs_mapping
-def test_a_forked_childs_writes_are_its_own(tmp_path):
-    run(
+def test_a_forked_childs_writes_are_its_own(program):
+    program(
         MAKE
         + """
 y = make()
@@ -244,14 +232,13 @@ assert os.read(to_parent, 1) == b"!"
 assert os.waitpid(child, 0)[1] == 0
 assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
 """,
-        tmp_path,
     )
 
 
 @needs_mapping
-def test_no_more_mappings_than_its_share(tmp_path):
+def test_no_more_mappings_than_its_share(program):
     """When they are used up the result is tile's, and the size limit counts all of it."""
-    run(
+    program(
         MAKE
         + """
 pattern = numpy.arange(750, dtype="f4")
@@ -274,14 +261,13 @@ del small, live
 assert now() == 0
 assert mapped(make())
 """,
-        tmp_path,
     )
 
 
 @needs_mapping
-def test_where_the_system_says_no(tmp_path):
+def test_where_the_system_says_no(program):
     """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
-    run(
+    program(
         MAKE
         + """
 import resource
@@ -325,7 +311,6 @@ else:
     raise AssertionError
 assert now() == 0 and files() == before
 """,
-        tmp_path,
     )
 
 

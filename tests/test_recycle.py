@@ -5,7 +5,6 @@ import gc
 import os
 import pickle
 import random
-import subprocess
 import sys
 import threading
 import tracemalloc
@@ -233,9 +232,9 @@ def test_the_system_may_take_idle_memory():
     assert (y == 3).all()
 
 
-def test_idle_memory_makes_room_for_other_results(tmp_path):
+def test_idle_memory_makes_room_for_other_results(program):
     """Where the address space is used up, what is idle is returned, and the call succeeds."""
-    run(
+    program(
         """
 import resource
 x = numpy.ones(2**20, "u1")
@@ -256,26 +255,12 @@ else:
     raise AssertionError
 assert tilecore.tile(x, 100).min() == 1
 """,
-        tmp_path,
         TILECORE_RECYCLE_BYTES="1G",
     )
 
 
-def run(code, tmp_path, **env):
-    """Run a program of its own; `-W error`, so that a warning is a failure."""
-    env = {**os.environ, "TILECORE_NUM_THREADS": "1", **env}
-    path = tmp_path / "program.py"
-    path.write_text("import os, sys, numpy, tilecore\n" + code)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_a_forked_child_starts_empty(tmp_path):
-    run(
+def test_a_forked_child_starts_empty(program):
+    program(
         """
 x = numpy.ones(2**20, "u1")
 inherited, idle = tilecore.tile(x, 40), tilecore.tile(x, 40)
@@ -296,14 +281,13 @@ assert os.waitpid(child, 0)[1] == 0
 assert tilecore.recycled_bytes() == 40 * 2**20
 assert (inherited == 1).all() and (tilecore.tile(x, 40) == 1).all()
 """,
-        tmp_path,
     )
 
 
 @pytest.mark.parametrize("variable", [None, "256M"])
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_off_in_multiprocessing_children(method, variable, tmp_path):
-    out = run(
+def test_off_in_multiprocessing_children(method, variable, program):
+    out = program(
         f"""
 import multiprocessing
 def kept(x):
@@ -321,41 +305,34 @@ if __name__ == "__main__":
         pool.close()
         pool.join()
 """,
-        tmp_path,
         **({"TILECORE_RECYCLE_BYTES": variable} if variable else {}),
     )
     asked = 40 * MIB
     assert out.split() == [str(asked if variable else 0), str(asked)]
 
 
-def test_environment(tmp_path):
+def test_environment(program):
     for text, bytes in [("0", 0), ("64M", 64 * MIB), ("999999999999T", sys.maxsize)]:
         code = "print(tilecore.get_recycle_limit())"
-        assert run(code, tmp_path, TILECORE_RECYCLE_BYTES=text) == f"{bytes}\n"
+        assert program(code, TILECORE_RECYCLE_BYTES=text) == f"{bytes}\n"
     code = """
 import subprocess
 env = {**os.environ, "TILECORE_RECYCLE_BYTES": "much"}
 done = subprocess.run([sys.executable, "-c", "import tilecore"], env=env, capture_output=True, text=True)
 assert done.returncode and "TILECORE_RECYCLE_BYTES: expected a number of bytes" in done.stderr
 """
-    run(code, tmp_path)
+    program(code)
 
 
-def test_by_default_a_part_of_the_memory(tmp_path):
-    env = {k: v for k, v in os.environ.items() if k != "TILECORE_RECYCLE_BYTES"}
-    code = (
-        "import tilecore; print(tilecore.get_recycle_limit(), tilecore._limits.physical_memory())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True
-    )
-    limit, memory = map(int, done.stdout.split())
+def test_by_default_a_part_of_the_memory(program):
+    code = "print(tilecore.get_recycle_limit(), tilecore._limits.physical_memory())"
+    limit, memory = map(int, program(code).split())
     assert limit == min(2**30, memory // 16)
 
 
-def test_locked_memory_is_not_kept(tmp_path):
+def test_locked_memory_is_not_kept(program):
     """The system does not take back what is locked, so keeping it would cost somebody else."""
-    run(
+    program(
         """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -374,13 +351,12 @@ y = tilecore.tile(x, 40)
 del y
 assert tilecore.recycled_bytes() == 40 * 2**20
 """,
-        tmp_path,
     )
 
 
-def test_at_exit(tmp_path):
+def test_at_exit(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
-    run(
+    program(
         """
 import threading, atexit
 x = numpy.ones(2**20, "u1")
@@ -394,7 +370,6 @@ class Late:
 late = Late()
 threading.Thread(target=lambda: [tilecore.tile(x, 40) for _ in range(50)], daemon=True).start()
 """,
-        tmp_path,
     )
 
 
