@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # A module imports only from the rows above its own.
 DIALECTS = [{"_tensors"}, {"_dims"}, {"onnx", "openvino", "directml"}]
 LAYERS = [
-    {"_counts", "_inputs", "_limits", "_version"},
+    {"_counts", "_inputs", "_limits", "_numpy", "_version"},
     {"_plan", "_recycle", "_threads"},
     {"_execute", "_memory"},
     {"_mapped", "_arguments"},

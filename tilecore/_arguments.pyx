@@ -17,6 +17,10 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 
 from tilecore._memory cimport memory_limit
+from tilecore._numpy cimport (
+    PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyArray_IS_C_CONTIGUOUS, PyArray_ISWRITEABLE, PyArray_Type,
+    PyArray_View,
+)
 from tilecore._plan cimport MAX_RANK
 
 cnp.import_array()
@@ -27,18 +31,6 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
     PyObject *PyTuple_GET_ITEM(object tuple, Py_ssize_t i) noexcept
     Py_ssize_t PyTuple_GET_SIZE(object tuple) noexcept
-
-
-cdef extern from "numpy/arrayobject.h":
-    ctypedef struct PyTypeObject:
-        pass
-    PyTypeObject PyArray_Type
-    bint PyArray_Check(object a) noexcept
-    bint PyArray_CheckExact(object a) noexcept
-    cnp.ndarray PyArray_View(object a, PyObject *dtype, PyTypeObject *type)
-    bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
-    bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
-    bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
 
 
 cdef refuse(kind, name, what, source, reps):

@@ -25,10 +25,9 @@ from tilecore._limits import read_words
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 
 from tilecore._execute cimport TILECORE_INTERRUPT_BYTES, Mode, check_signals, execute, raise_pending
+from tilecore._numpy cimport NPY_ARRAY_CARRAY, array_upon
 from tilecore._plan cimport PY_SSIZE_T_MAX, Axis, Nest, nest_push
 
 cnp.import_array()
@@ -51,16 +50,6 @@ cdef extern from "tilecore/pages.h" nogil:
     char *tilecore_file_open(int file, Py_ssize_t bytes)
     char *tilecore_range_new(Py_ssize_t bytes)
     int tilecore_file_map(int file, char *at, Py_ssize_t bytes, Py_ssize_t offset)
-
-
-cdef extern from "numpy/arrayobject.h":
-    ctypedef struct PyTypeObject:
-        pass
-    PyTypeObject PyArray_Type
-    enum: NPY_ARRAY_CARRAY
-    cnp.ndarray PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
-                                     const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
-    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
@@ -213,7 +202,6 @@ cdef object mapped_array(Sharing *sharing, const Nest *nest, int ndim, Py_ssize_
     """The array, or None where the system says no, or other results have taken the mappings."""
     cdef Mapping mapping = Mapping.__new__(Mapping)
     cdef int status
-    cdef cnp.ndarray array
     mapping.count = sharing.mappings
     mapping.bytes = whole_pages(nbytes)
     if tilecore_take(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
@@ -224,11 +212,7 @@ cdef object mapped_array(Sharing *sharing, const Nest *nest, int ndim, Py_ssize_
         raise_pending()
     if status > 0:
         return None
-    Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-    array = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, mapping.at, NPY_ARRAY_CARRAY, NULL)
-    Py_INCREF(mapping)  # and PyArray_SetBaseObject this
-    PyArray_SetBaseObject(array, mapping)
-    return array
+    return array_upon(mapping, ndim, shape, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 
 
 def mapping_limits():

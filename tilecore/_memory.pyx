@@ -8,24 +8,14 @@ from tilecore._recycle import release_memory
 cimport numpy as cnp
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF
 
+from tilecore._numpy cimport try_array
 from tilecore._recycle cimport TILECORE_RECYCLE_BYTES, recycled_array, recycles
 
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
-
-
-cdef extern from "numpy/arrayobject.h":
-    ctypedef struct PyTypeObject:
-        pass
-    PyTypeObject PyArray_Type
-    cnp.ndarray PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
-                                     const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
-    # The same, for a caller that looks at the NULL itself.
-    PyObject *try_array "PyArray_NewFromDescr" (PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
-                                                const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
 
 
 cnp.import_array()
@@ -105,24 +95,17 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
         array = recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array
-    Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-    result = try_array(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
-    if result == NULL:
-        return new_array_after_all(ndim, shape, dtype)
+    result = try_array(ndim, shape, dtype, NULL, 0)
+    if result == NULL:  # no memory: the plan has ruled out every other error
+        PyErr_Clear()
+        release_memory()
+        result = try_array(ndim, shape, dtype, NULL, 0)
+        if result == NULL:
+            PyErr_Clear()
+            return None
     array = <object>result
     Py_DECREF(array)
     return array
-
-
-cdef cnp.ndarray new_array_after_all(int ndim, Py_ssize_t *shape, cnp.dtype dtype):
-    """With what the idle blocks held."""
-    PyErr_Clear()
-    release_memory()
-    try:
-        Py_INCREF(dtype)
-        return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL, 0, NULL)
-    except MemoryError:
-        return None
 
 
 def _default_max_bytes():

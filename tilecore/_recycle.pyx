@@ -39,6 +39,11 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memcpy, memset, strcpy
 
+from tilecore._numpy cimport (
+    NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, PyArrayObject_fields, PyDataMem_DefaultHandler, PyDataMem_GetHandler,
+    PyDataMem_Handler, PyDataType_REFCHK, try_array,
+)
+
 cnp.import_array()
 
 
@@ -75,29 +80,6 @@ cdef extern from *:
     static tilecore_lock tilecore_idle_lock = TILECORE_LOCK_INIT;
     """
     tilecore_lock tilecore_idle_lock
-
-
-cdef extern from "numpy/arrayobject.h":
-    ctypedef struct PyTypeObject:
-        pass
-    PyTypeObject PyArray_Type
-    bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
-    ctypedef struct PyArrayObject_fields:
-        PyObject *mem_handler
-    enum: NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA
-    PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
-                                   const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
-    ctypedef struct PyDataMemAllocator:
-        void *(*malloc)(void *context, size_t bytes) noexcept nogil
-        void *(*calloc)(void *context, size_t count, size_t bytes) noexcept nogil
-        void *(*realloc)(void *context, void *data, size_t bytes) noexcept nogil
-        void (*free)(void *context, void *data, size_t bytes) noexcept nogil
-    ctypedef struct PyDataMem_Handler:
-        char *name
-        unsigned char version
-        PyDataMemAllocator allocator
-    object PyDataMem_GetHandler()
-    PyObject *PyDataMem_DefaultHandler
 
 
 # ---------------------------------------------------------------- blocks
@@ -281,8 +263,7 @@ cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py
     if data == NULL:
         return None
     warm[0] = block_of(data).written
-    Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-    result = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, NPY_ARRAY_CARRAY, NULL)
+    result = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)
     if result == NULL:
         give_back(NULL, data, nbytes)
         PyErr_Clear()

@@ -15,13 +15,10 @@ import numpy
 
 cimport numpy as cnp
 from tilecore._execute cimport Mode, execute
+from tilecore._numpy cimport NPY_ARRAY_CARRAY_RO
 from tilecore._plan cimport Nest, Plan, plan_nest
 
 cnp.import_array()
-
-
-cdef extern from "numpy/arrayobject.h":
-    enum: NPY_ARRAY_CARRAY_RO
 
 
 cdef extern from *:

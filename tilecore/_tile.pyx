@@ -16,8 +16,6 @@ from tilecore._threads import get_num_threads
 cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 
 from tilecore._arguments cimport (
     as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
@@ -28,24 +26,13 @@ from tilecore._execute cimport (
 )
 from tilecore._mapped cimport Sharing, choose_sharing, mapped_array
 from tilecore._memory cimport memory_limit, new_array
+from tilecore._numpy cimport (
+    PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, array_upon,
+)
 from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
 from tilecore._references cimport write_references, write_references_region
 
 cnp.import_array()
-
-
-cdef extern from "numpy/arrayobject.h":
-    ctypedef struct PyTypeObject:
-        pass
-    PyTypeObject PyArray_Type
-    bint PyArray_Check(object a) noexcept
-    bint PyArray_CheckExact(object a) noexcept
-    bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
-    bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
-    bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
-    cnp.ndarray PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype descr, int nd, const Py_ssize_t *dims,
-                                     const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
-    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
 
 
 # ---------------------------------------------------------------- plan and source -> result
@@ -384,7 +371,7 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
-    cdef cnp.ndarray array = plain(a, "tile_view", reps), view
+    cdef cnp.ndarray array = plain(a, "tile_view", reps)
     cdef Py_ssize_t strides[MAX_RANK]
     cdef bint empty = False
     cdef int k, axis
@@ -398,12 +385,7 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
                          f"{plan.repeats[k]} times, which strides cannot say; an axis repeated more than once "
                          "must have one element", array, reps)
         strides[k] = 0 if axis < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, axis)
-    Py_INCREF(array.descr)  # PyArray_NewFromDescr steals it
-    view = PyArray_NewFromDescr(&PyArray_Type, array.descr, plan.ndim, plan.output, strides,
-                                cnp.PyArray_DATA(array), 0, NULL)
-    Py_INCREF(array)  # and PyArray_SetBaseObject this
-    PyArray_SetBaseObject(view, array)
-    return view
+    return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
 
 
 def tile_mapped(a, reps):

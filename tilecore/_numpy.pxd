@@ -1,0 +1,56 @@
+"""What is used of NumPy's C API and Cython's own `numpy.pxd` lacks, or declares to return an object."""
+
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyTypeObject:
+        pass
+    ctypedef struct PyArrayObject_fields:
+        PyObject *mem_handler
+    PyTypeObject PyArray_Type
+    enum: NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_OWNDATA
+    bint PyArray_Check(object a) noexcept
+    bint PyArray_CheckExact(object a) noexcept
+    bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
+    bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
+    bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
+    bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
+    cnp.ndarray PyArray_View(object a, PyObject *dtype, PyTypeObject *type)
+    PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype dtype, int ndim, const Py_ssize_t *shape,
+                                   const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
+    cnp.ndarray new_from_descr "(PyArrayObject *)PyArray_NewFromDescr" (
+        PyTypeObject *subtype, cnp.dtype dtype, int ndim, const Py_ssize_t *shape,
+        const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
+    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
+
+    ctypedef struct PyDataMemAllocator:
+        void *(*malloc)(void *context, size_t bytes) noexcept nogil
+        void *(*calloc)(void *context, size_t count, size_t bytes) noexcept nogil
+        void *(*realloc)(void *context, void *data, size_t bytes) noexcept nogil
+        void (*free)(void *context, void *data, size_t bytes) noexcept nogil
+    ctypedef struct PyDataMem_Handler:
+        char *name
+        unsigned char version
+        PyDataMemAllocator allocator
+    object PyDataMem_GetHandler()
+    PyObject *PyDataMem_DefaultHandler
+
+
+cdef inline PyObject *try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags) noexcept:
+    """A new reference to a C-contiguous array, in memory of its own where `data` is NULL; or NULL
+    with an error set."""
+    Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
+    return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
+
+
+cdef inline cnp.ndarray array_upon(base, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides,
+                                   cnp.dtype dtype, void *data, int flags):
+    """An array on memory that lives as long as `base`."""
+    Py_INCREF(dtype)
+    array = new_from_descr(&PyArray_Type, dtype, ndim, shape, strides, data, flags, NULL)
+    Py_INCREF(base)  # PyArray_SetBaseObject steals this
+    PyArray_SetBaseObject(array, base)
+    return array
