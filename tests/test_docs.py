@@ -60,11 +60,12 @@ def test_docstrings(name):
         run_examples(where, getattr(value, "__doc__", None) or "", dict(vars(module)))
 
 
+INTEGRATIONS = [importlib.import_module(name) for name in modules() if ".integrations." in name]
 PUBLIC = [
     (module.__name__, name)
-    for module in (tilecore, tilecore.onnx, tilecore.openvino, tilecore.directml)
+    for module in (tilecore, tilecore.onnx, tilecore.openvino, tilecore.directml, *INTEGRATIONS)
     for name in module.__all__
-    if not inspect.ismodule(getattr(module, name))
+    if callable(getattr(module, name))
 ]
 
 

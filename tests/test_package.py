@@ -60,6 +60,15 @@ def test_imports_point_one_way():
     assert known == {("_tile", "tile")}
 
 
+def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
+    libraries = {"onnx", "openvino", "dask", "torch"}
+    code = f"import sys, tilecore.integrations; print({libraries} & set(sys.modules))"
+    assert run(sys.executable, "-c", code, cwd=tmp_path) == "set()\n"
+    outside = (ROOT / "tilecore").glob("*.py*")
+    imports = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(libraries)})\b", re.MULTILINE)
+    assert not [path.name for path in outside if imports.search(path.read_text())]
+
+
 # ---------------------------------------------------------------- sdist and wheel
 
 

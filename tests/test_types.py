@@ -43,5 +43,8 @@ def test_signatures_of_what_is_compiled():
 
 def test_stubs_are_those_of_the_modules(tmp_path):
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
-    allowed.write_text("tilecore.*__pyx_capi__\ntilecore.*__test__\n")
+    allowed.write_text(
+        "tilecore.*__pyx_capi__\ntilecore.*__test__\n"
+        "tilecore.integrations.openvino_op.Tile\n"  # its base has no types
+    )
     check("mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)

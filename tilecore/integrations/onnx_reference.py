@@ -1,4 +1,3 @@
-# mypy: ignore-missing-imports, allow-subclassing-any, allow-untyped-calls
 """ONNX Tile, in every version, for onnx's own reference evaluator.
 
 >>> import numpy as np
@@ -19,7 +18,7 @@ It uses `new_ops` in the model's graph and in the subgraphs of If, Loop and Scan
 functions, each with opsets of its own, do without; `TileEvaluator` is for models that have some.
 """
 
-from collections.abc import Sequence
+# mypy: allow-untyped-calls
 from typing import Any
 
 from numpy.typing import NDArray
@@ -98,9 +97,9 @@ class TileEvaluator(ReferenceEvaluator):
         self,
         proto: Any,
         opsets: dict[str, int] | None = None,
-        functions: Sequence[Any] | None = None,
+        functions: list[Any] | None = None,
         verbose: int = 0,
-        new_ops: Sequence[type[OpRun]] | None = None,
+        new_ops: list[type[OpRun]] | None = None,
         **options: Any,
     ) -> None:
         # The evaluator makes those of functions and subgraphs itself, of its own class.

@@ -1,4 +1,3 @@
-# mypy: ignore-missing-imports, allow-subclassing-any, allow-untyped-calls
 """OpenVINO Tile-1 as an operation of one's own, computed by tilecore.
 
 >>> import numpy as np
@@ -17,6 +16,7 @@ and uint64 to all operations as int32, and float64 as float32; in `openvino.Mode
 stay what they are.
 """
 
+# mypy: disable-error-code=import-untyped, allow-subclassing-any, allow-untyped-calls
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +34,7 @@ from openvino import (
 )
 from openvino.op import Constant
 
-from tilecore import output_shape, tile
+import tilecore
 from tilecore._dims import Dim, Shape, bounds, canonical
 from tilecore._tensors import renamed
 from tilecore.openvino import infer_shape, legal_repeats
@@ -114,15 +114,15 @@ class Tile(Op):
         source = data.bytes_data if strings else data.data
         name, counts = legal_repeats(source, repeats.data)
         try:
-            shape = output_shape(source.shape, counts)
+            shape = tilecore.output_shape(source.shape, counts)
         except ValueError as reason:
             raise renamed(reason, name) from None
         if tuple(target.shape) != shape:
             target.shape = shape
         if strings:
-            target.bytes_data = tile(source, counts)
+            target.bytes_data = tilecore.tile(source, counts)
         else:
-            tile(source, counts, target.data)
+            tilecore.tile(source, counts, target.data)
         return True
 
 
