@@ -86,8 +86,11 @@ def test_numbers(oracle, name):
 @pytest.mark.parametrize("kind", ["string", "bfloat16"])
 def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     """From a tensor in the model: object arrays of str, and ml_dtypes' bfloat16 or its bits."""
-    values = ["a", "", "é\0"] if kind == "string" else [1.5, -2.0, float("nan")]
-    tensor = helper.make_tensor("x", getattr(onnx.TensorProto, kind.upper()), [1, 3], values)
+    if kind == "string":
+        tensor = numpy_helper.from_array(np.array([["a", "", "é\0"]], object), "x")
+    else:
+        values = [1.5, -2.0, float("nan")]
+        tensor = helper.make_tensor("x", onnx.TensorProto.BFLOAT16, [1, 3], values)
     body, signature = TILE
     proto = model(13, body, signature.replace("float", kind).replace(f"{kind}[A, B] x, ", ""))
     proto.graph.initializer.append(tensor)

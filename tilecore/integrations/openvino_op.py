@@ -10,10 +10,12 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It is right on what the built-in operation crashes on or refuses: empty data, empty repeats, repeats
-that turn out negative. It computes on the element types that it gets. The CPU plugin hands int64
-and uint64 to all operations as int32, and float64 as float32; in `openvino.Model.evaluate` they
-stay what they are.
+It is right where the built-in operation is not: the CPU plugin's gives wrong values for some tilings
+of three and more repeated axes, and refuses empty repeats that are an input; with no plugin, in
+`openvino.Model.evaluate`, it crashes on some empty data.
+
+It computes on the element types that it gets. The CPU plugin hands int64 and uint64 to every
+operation as int32, and float64 as float32; in `openvino.Model.evaluate` they stay what they are.
 """
 
 # mypy: disable-error-code=import-untyped, allow-subclassing-any, allow-untyped-calls
