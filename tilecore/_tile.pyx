@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The array functions and TilePlan: what is asked for is read and checked, planned, executed.
+"""The array functions and TilePlan: what is asked for is read, checked and planned; _results.pyx does it.
 
 `tile` is a compiled builtin with nothing in between: a plain array and a tuple of ints cost an
 allocation and a copy. All that is rarer goes through functions out of line.
@@ -11,7 +11,6 @@ import sys
 import numpy
 
 from tilecore._counts import brief
-from tilecore._threads import get_num_threads
 
 cimport cython
 cimport numpy as cnp
@@ -20,22 +19,19 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from tilecore._arguments cimport (
     as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
 )
-from tilecore._execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, Mode, divide, execute, execute_region, raise_pending,
-    write_one_block,
-)
+from tilecore._execute cimport TILECORE_NOGIL_BYTES, Blocks, divide, write_one_block
 from tilecore._mapped cimport Sharing, choose_sharing, mapped_array
-from tilecore._memory cimport memory_limit, new_array
+from tilecore._memory cimport memory_limit
 from tilecore._numpy cimport (
     PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, array_upon,
 )
 from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
-from tilecore._references cimport write_references, write_references_region
+from tilecore._results cimport Bounds, choose_mode, new_result, part, read_bounds, strides_of, whole
 
 cnp.import_array()
 
 
-# ---------------------------------------------------------------- plan and source -> result
+# ---------------------------------------------------------------- what is asked for
 
 cdef int make_plan(Plan *plan, cnp.ndarray array, reps, str name) except -1:
     """Read `reps` and plan for `array`, which reading them may have given another shape."""
@@ -46,132 +42,6 @@ cdef int make_plan(Plan *plan, cnp.ndarray array, reps, str name) except -1:
     if status != PLAN_OK:
         raise refuse(ValueError, name, plan_problem(plan, status), array, reps)
     return 0
-
-
-cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
-    cdef Mode mode = Mode(1, warm, False)
-    if nbytes >= TILECORE_THREAD_BYTES:
-        mode.threads = threads if threads > 0 else get_num_threads()
-        mode.poll = True
-    return mode
-
-
-cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm,
-                            cnp.ndarray array, str name, reps):
-    """Where a result goes for which there is no `out`."""
-    check_size(nbytes, name, array, reps)
-    result = new_array(ndim, <Py_ssize_t *>shape, array.descr, nbytes, warm)
-    if result is None:
-        raise no_memory(nbytes, array, name, reps)
-    return result
-
-
-cdef no_memory(Py_ssize_t nbytes, cnp.ndarray array, str name, reps):
-    return refuse(MemoryError, name, f"no memory for a result of {nbytes} bytes", array, reps)
-
-
-cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps):
-    """The whole tiling of `array`, in `out` or a new array."""
-    cdef cnp.ndarray result
-    cdef Nest nest
-    cdef Mode mode
-    cdef char *dst
-    cdef const char *src
-    cdef bint warm = True
-    cdef int status
-    if out is None:
-        result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
-    else:
-        result = check_out(out, plan.output, plan.ndim, array, name, reps)
-    if plan.nbytes == 0:
-        return result if out is None else out
-    if PyDataType_REFCHK(array.descr):
-        place = result
-        if out is not None:
-            # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
-            result = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
-        try:
-            write_references(plan, array, result)
-            if out is not None:
-                numpy.copyto(place, result)
-                return out
-        except MemoryError:  # NumPy's: a string, a temporary
-            raise no_memory(plan.nbytes, array, name, reps) from None
-        return result
-    src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
-    plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
-    if plan.nbytes < TILECORE_NOGIL_BYTES:
-        execute(&nest, dst, src, plan.nbytes, Mode(1, False, False))
-        return result if out is None else out
-    mode = choose_mode(plan.nbytes, threads, warm)
-    with nogil:
-        status = execute(&nest, dst, src, plan.nbytes, mode)
-    if status < 0:
-        raise_pending()
-    return result if out is None else out
-
-
-cdef struct Bounds:
-    Py_ssize_t start[MAX_RANK + 1]
-    Py_ssize_t stop[MAX_RANK + 1]
-    int starts, stops   # how many were given
-
-
-cdef int read_bounds(Bounds *bounds, start, stop, str name, array, reps) except -1:
-    """Before the plan and every look at the array: reading may run code that changes the array."""
-    bounds.starts = read_integers(start, bounds.start, "start", name, array, reps)
-    bounds.stops = read_integers(stop, bounds.stop, "stop", name, array, reps)
-    return 0
-
-
-cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int threads, str name, reps):
-    """The region [start, stop) of the tiling of `array`, in `out` or a new array."""
-    cdef const Py_ssize_t *first = bounds.start
-    cdef const Py_ssize_t *last = bounds.stop
-    cdef Py_ssize_t shape[MAX_RANK + 1]
-    cdef Py_ssize_t nbytes = plan.itemsize
-    cdef cnp.ndarray result
-    cdef Mode mode
-    cdef char *dst
-    cdef const char *src
-    cdef const Py_ssize_t *strides
-    cdef bint warm = True
-    cdef int k, ndim, status
-    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
-        if n != plan.ndim:
-            raise refuse(ValueError, name, f"{what} must have {plan.ndim} entries, one for each axis of the "
-                         f"result's shape {as_tuple(plan.output, plan.ndim)}, got {n}", array, reps)
-    for k in range(plan.ndim):
-        if not first[k] <= last[k] <= plan.output[k]:
-            raise refuse(ValueError, name, f"expected 0 <= start <= stop <= {plan.output[k]} on axis {k}, got "
-                         f"start {first[k]}, stop {last[k]}", array, reps)
-        shape[k] = last[k] - first[k]
-        nbytes *= shape[k]  # no more than the whole result's
-    if out is None:
-        result = new_result(plan.ndim, shape, nbytes, &warm, array, name, reps)
-    else:
-        result = check_out(out, shape, plan.ndim, array, name, reps)
-    if nbytes == 0:
-        return result if out is None else out
-    if PyDataType_REFCHK(array.descr):
-        try:
-            write_references_region(plan, array, result, first, last)
-        except MemoryError:
-            raise no_memory(nbytes, array, name, reps) from None
-        return result if out is None else out
-    mode = choose_mode(nbytes, threads, warm)
-    src, dst = cnp.PyArray_BYTES(array), cnp.PyArray_BYTES(result)
-    ndim, strides = cnp.PyArray_NDIM(array), strides_of(array)
-    with nogil:
-        status = execute_region(plan, ndim, strides, dst, src, first, last, mode)
-    if status < 0:
-        raise_pending()
-    return result if out is None else out
-
-
-cdef const Py_ssize_t *strides_of(cnp.ndarray array) noexcept:
-    """The array's strides, or NULL where it is C-contiguous."""
-    return NULL if PyArray_IS_C_CONTIGUOUS(array) else <Py_ssize_t *>cnp.PyArray_STRIDES(array)
 
 
 cdef cnp.ndarray plain(a, str name, reps):
