@@ -77,14 +77,14 @@ out = np.empty((17, 2**18), "f4")       # large enough for threads
 
 def into_out(call, *arguments):
     out[...] = -1
-    assert call(*arguments, out=out) is out
+    assert call(*arguments, out=out, threads=4) is out
     return out
 
 CALLS = {
     "small": (lambda: tilecore.tile(small, (2, 2)), oracle(small, (2, 2))),
     "1 MiB": (lambda: tilecore.tile(x[:2**16], 4), oracle(x[:2**16], (4,))),
-    "recycled": (lambda: tilecore.tile(x, (40, 1)), oracle(x, (40, 1))),
-    "strided": (lambda: tilecore.tile(strided, (6, 6)), oracle(strided, (6, 6))),
+    "recycled": (lambda: tilecore.tile(x, (40, 1), threads=4), oracle(x, (40, 1))),
+    "strided": (lambda: tilecore.tile(strided, (6, 6), threads=4), oracle(strided, (6, 6))),
     "out": (lambda: into_out(tilecore.tile, x, (17, 1)), oracle(x, (17, 1))),
     "region": (lambda: tilecore.tile_region(x, (99, 1), (7, 1), (47, 2**18)), oracle(x, (40, 1))[:, 1:]),
     "plan": (lambda: tilecore.TilePlan((2, 3), (2, 2), "i8")(small), oracle(small, (2, 2))),

@@ -108,7 +108,7 @@ def test_tile(options, repeats, source, capsys, oracle):
         (["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"], "DirectML Tile: f"),
         (["--repeats", "2,0", "--dialect", "directml"], "DirectML Tile, feature level 4_1: repeat"),
         (["--repeats", "2,1", "--memory", "much"], "argument --memory: expected a number of bytes"),
-        (["--repeats", "2,1", "--memory", "1M"], "memory of 1048576 bytes, expected at least 68M"),
+        (["--repeats", "2,1", "--memory", "1M"], "memory of 1M, expected 68M or more"),
         (["--repeats", "2,1", "--threads", "0"], "threads must be at least 1, got 0"),
     ],
 )
@@ -145,10 +145,11 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     if name == "SIGINT":
         assert cli.main(arguments) == 128 + number
     else:
+        before = signal.signal(number, signal.SIG_DFL)  # nohup makes it SIG_IGN
         with pytest.raises(SystemExit) as end:
             cli.main(arguments)
         assert end.value.code == 128 + number
-        assert signal.getsignal(number) is signal.SIG_DFL
+        assert signal.signal(number, before) is signal.SIG_DFL
     assert capsys.readouterr() == ("", "")
     assert os.listdir(source.parent) == ["in.npy"]
 

@@ -8,7 +8,9 @@ C and C++ modules get the table by import_tilecore() of tilecore.h, which checks
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
 
-from tilecore._execute cimport Mode, execute, execute_region
+from tilecore._execute cimport (
+    TILECORE_DEFAULT_THREAD_BYTES, TILECORE_THREAD_BYTES, Mode, execute, execute_region,
+)
 from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
 
 from tilecore._threads import get_num_threads
@@ -82,12 +84,18 @@ cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
     return (<const Planned *>plan).plan.nbytes
 
 
+cdef Mode caller_mode(const Planned *planned, int threads) noexcept nogil:
+    """The caller's memory is taken for warm, and signals are the caller's too."""
+    if threads > 0:
+        return Mode(threads, TILECORE_THREAD_BYTES, True, False)
+    return Mode(planned.threads, TILECORE_DEFAULT_THREAD_BYTES, True, False)
+
+
 cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads) noexcept nogil:
     cdef const Planned *planned = <const Planned *>plan
     if planned.plan.nbytes:
-        # The caller's memory is taken for warm, and signals are the caller's too.
         execute(&planned.nest, <char *>dst, <const char *>src, planned.plan.nbytes,
-                Mode(threads if threads > 0 else planned.threads, True, False))
+                caller_mode(planned, threads))
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
@@ -100,7 +108,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         if start[k] >= stop[k]:
             return
     execute_region(&planned.plan, planned.plan.ndim, NULL, <char *>dst, <const char *>src, start, stop,
-                   Mode(threads if threads > 0 else planned.threads, True, False))
+                   caller_mode(planned, threads))
 
 
 cdef object tilecore_array_tile(object array, object repeats):

@@ -4,7 +4,8 @@ from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan
 
 
 cdef extern from "tilecore/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_INTERRUPT_BYTES
+    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_DEFAULT_THREAD_BYTES
+    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_INTERRUPT_BYTES
 
 
 cdef extern from "tilecore/kernels.h" nogil:
@@ -33,7 +34,8 @@ cdef struct Blocks:
 
 
 cdef struct Mode:
-    int threads   # at most so many
+    int threads   # at most so many, for outputs of at least `thread_bytes`
+    Py_ssize_t thread_bytes
     bint warm     # the output has been written before, so that its pages are there
     bint poll     # look for a KeyboardInterrupt between stretches of a large output
 

@@ -288,7 +288,7 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
     """Write all `nbytes` that `nest` describes; 0, or -1 where a signal handler has raised."""
     cdef Blocks blocks
     cdef Py_ssize_t first = 0, last, stretch
-    cdef int threads = mode.threads if nbytes >= TILECORE_THREAD_BYTES else 1
+    cdef int threads = mode.threads if nbytes >= mode.thread_bytes else 1
     # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
     # is filled at once: no stores round the cache, and no visits to many places in turn.
     divide(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)

@@ -40,7 +40,7 @@ Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], obj
 _MIB = 1 << 20
 PROGRAM = 64 * _MIB  # Python, NumPy and tilecore themselves; about half of it, measured
 SLAB = 1 * _MIB  # still in the cache when it is written; larger ones took up to three times as long
-THREADED_SLAB = 32 * _MIB  # threads share regions from 16 MiB on
+THREADED_SLAB = 32 * _MIB  # asked for, threads share regions from 16 MiB on
 LEAST_MEMORY = PROGRAM + 4 * SLAB
 
 
@@ -58,7 +58,7 @@ def tile_file(
     all of it is written; until then, and after an error or an interrupt, it is what it was.
     """
     if memory < LEAST_MEMORY:
-        raise ValueError(f"memory of {memory} bytes, expected at least {LEAST_MEMORY >> 20}M")
+        raise ValueError(f"memory of {memory / _MIB:.3g}M, expected {LEAST_MEMORY >> 20}M or more")
     input = map_npy(source)
     name, repeats = legal_repeats(input.array)
     try:
@@ -192,7 +192,10 @@ def create_npy(path: Path, plan: TilePlan, input: Mapped) -> Iterator[BinaryIO]:
 
 
 def no_room(plan: TilePlan, reason: Exception) -> OSError:
-    return OSError(f"cannot make a file of {plan.nbytes} bytes: {reason}")
+    why = getattr(reason, "strerror", None) or reason
+    if getattr(reason, "errno", None) in (errno.EINVAL, errno.EFBIG):
+        why = "too large for this file system"
+    return OSError(f"cannot make a file of {plan.nbytes} bytes: {why}")
 
 
 @contextmanager
@@ -200,6 +203,8 @@ def whole_or_absent(target: Path, source: Path) -> Iterator[Path]:
     """A temporary name in the target's folder, renamed to it if all goes well, else removed."""
     target = target.resolve()  # a link stays one
     refuse_special(target)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent}: no such folder")
     if target.exists() and target.samefile(source):
         raise ValueError(f"{target}: the input and the output are the same file")
     temporary = target.with_name(f".tilecore-{token_hex(8)}.part")

@@ -247,8 +247,11 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
     """Whether a result of this size lies in memory of ours."""
-    if nbytes > limit or PyDataType_REFCHK(dtype):
-        return False
+    return nbytes <= limit and not PyDataType_REFCHK(dtype) and limit_holds()
+
+
+cdef bint limit_holds() except -1:
+    """Not the default one in a child of multiprocessing, whose siblings want memory too."""
     return chosen_by_environment or chosen_in == generation or not in_multiprocessing_child()
 
 
@@ -340,7 +343,7 @@ def get_recycle_limit():
     >>> tilecore.get_recycle_limit() >= 0
     True
     """
-    return limit
+    return limit if limit_holds() else 0
 
 
 def set_recycle_limit(n, /):

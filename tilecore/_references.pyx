@@ -65,7 +65,7 @@ cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray resul
         for k in range(count):
             tilecore_add_references(item + offsets[k], plan.copies)
         item += plan.itemsize
-    execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, Mode(1, False, False))
+    execute(&nest, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(source), plan.nbytes, Mode(1, 0, False, False))
     return 0
 
 

@@ -13,7 +13,8 @@ cimport numpy as cnp
 
 from tilecore._arguments cimport as_tuple, check_out, check_size, read_integers, refuse
 from tilecore._execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, execute, execute_region, raise_pending,
+    TILECORE_DEFAULT_THREAD_BYTES, TILECORE_INTERRUPT_BYTES, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode,
+    execute, execute_region, raise_pending,
 )
 from tilecore._memory cimport new_array
 from tilecore._numpy cimport PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK
@@ -30,10 +31,10 @@ cdef const Py_ssize_t *strides_of(cnp.ndarray array) noexcept:
 
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
-    cdef Mode mode = Mode(1, warm, False)
-    if nbytes >= TILECORE_THREAD_BYTES:
-        mode.threads = threads if threads > 0 else get_num_threads()
-        mode.poll = True
+    cdef Mode mode = Mode(threads, TILECORE_THREAD_BYTES, warm, nbytes >= TILECORE_INTERRUPT_BYTES)
+    if threads <= 0:
+        mode.thread_bytes = TILECORE_DEFAULT_THREAD_BYTES
+        mode.threads = get_num_threads() if nbytes >= TILECORE_DEFAULT_THREAD_BYTES else 1
     return mode
 
 
@@ -78,7 +79,7 @@ cdef int write_whole(const Plan *plan, cnp.ndarray array, cnp.ndarray result, in
     cdef int status
     plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
     if plan.nbytes < TILECORE_NOGIL_BYTES:
-        execute(&nest, dst, src, plan.nbytes, Mode(1, False, False))
+        execute(&nest, dst, src, plan.nbytes, Mode(1, 0, False, False))
         return 0
     mode = choose_mode(plan.nbytes, threads, warm)
     with nogil:

@@ -35,7 +35,8 @@ def get_num_threads() -> int:
         multiprocessing; else the number of CPUs that this process may use (affinity mask and
         control-group quota), at most 8.
 
-    Only results of 16 MiB and more are written by more than one thread.
+    Only results of 64 MiB and more are written by more than one thread, and those of 16 MiB and
+    more where the call itself says how many.
     """
     global _cpus
     chosen = _context.get() or _process

@@ -88,7 +88,8 @@ def tile(a, reps, out=None, *, threads=None):
         memory with `a`. Untouched where an error is raised before writing starts, which every
         error but a KeyboardInterrupt is.
     threads : int, optional
-        Write a large result by at most this many threads; default: see `get_num_threads`.
+        Write a result of 16 MiB or more by at most this many threads; default: from 64 MiB on, see
+        `get_num_threads`.
 
     Returns
     -------
