@@ -119,7 +119,7 @@ class Tile(Op):
             shape = tilecore.output_shape(source.shape, counts)
         except ValueError as reason:
             raise renamed(reason, name) from None
-        if tuple(target.shape) != shape:
+        if target.shape != shape:
             target.shape = shape
         if strings:
             target.bytes_data = tilecore.tile(source, counts)
@@ -178,7 +178,9 @@ def _dims(shape: PartialShape) -> Shape:
     """
     if shape.rank.is_dynamic:
         return None
-    ranges = ((dim.get_min_length(), dim.get_max_length()) for dim in shape)
+    # By index: OpenVINO ends an iteration by a C++ exception, which takes as long as all the rest.
+    dims = (shape[axis] for axis in range(len(shape)))
+    ranges = ((dim.get_min_length(), dim.get_max_length()) for dim in dims)
     return tuple(canonical(low, None if high < 0 else high) for low, high in ranges)
 
 
