@@ -86,7 +86,7 @@ def test_any_layout_any_dtype(make, oracle):
 
 
 @needs_mapping
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.sampled_from([1, 2, 3, 5, 8]), st.integers(1, 6)), max_size=2),
     st.sampled_from([1, 3, 500, 512, 4096, 4097]),
