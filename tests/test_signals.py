@@ -125,6 +125,28 @@ def test_a_handler_may_tile(x, out):
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_handler_may_reshape_the_input(out):
+    """The strides that the call began with are then freed, and other arrays' lie in their place."""
+    half, ones = MIB // 2, (1,) * 14
+    row = np.arange(half // 2, dtype="u2").view("u1")
+    a = np.broadcast_to(row, (ROWS, *ones, half))  # NumPy keeps the shapes of fewer axes for itself
+    others = []
+
+    def handler(signum, frame):
+        a.shape = ROWS, half
+        others.extend(np.empty((2, *ones, 1), "u1") for _ in range(100))
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:  # columns of three pieces, of 150, 300 and 150 MiB: tilecore looks before the third
+        start, stop = (0,) * 15 + (half // 2,), (ROWS, *ones, half // 2 + MIB)
+        y = out.reshape(ROWS, *ones, MIB)
+        assert interrupted(tilecore.tile_region, a, 3, start, stop, y) is y
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(others) == 100
+    assert (out[::37] == np.tile(row, 3)[half // 2 : half // 2 + MIB]).all()
+
+
 def test_a_handler_that_raises_something_else(x, out):
     class Stop(Exception):
         pass
