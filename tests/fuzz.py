@@ -1,8 +1,8 @@
 """Fuzzer of tile, plans and regions: bytes become a request, whose answer is compared byte for byte.
 
     python tests/fuzz.py [executions] [seed]       random requests; works everywhere, deterministic
-    python tests/fuzz.py --coverage CORPUS ...     guided by coverage, where atheris is installed and
-                                                   tilecore was built with clang's -fsanitize=fuzzer-no-link
+    .ci/fuzz -max_total_time=60                    guided by the compiled modules' coverage, by atheris and
+                                                   clang, under AddressSanitizer
 
 The oracle is index arithmetic. Round `out` lie canaries, and every request is written there as well as
 to a new array. What it finds becomes a case in tests/test_fuzz.py.
@@ -19,6 +19,7 @@ SIZES = [0, 1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 129, 300]
 ITEMS = [1, 1, 2, 3, 4, 5, 8, 12, 16, 17, 32, 48, 100]
 MOST = 1 << 17  # bytes of a result: several blocks, and the GIL released
 GUARD = 64
+LENGTH = 36  # bytes that the longest request draws
 NOISE = np.random.default_rng(0).integers(0, 256, MOST + 64, np.uint8)
 
 
@@ -124,7 +125,7 @@ def one(data):
 def run(executions, seed):
     choose = random.Random(seed)
     for number in range(executions):
-        data = choose.randbytes(24)
+        data = choose.randbytes(LENGTH)
         try:
             one(data)
         except BaseException:
@@ -138,7 +139,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--coverage"]:
         import atheris
 
-        atheris.Setup(sys.argv[:1] + sys.argv[2:], one)
+        atheris.Setup([sys.argv[0], f"-max_len={LENGTH}", *sys.argv[2:]], one)
         atheris.Fuzz()
     else:
         run(*[int(word) for word in [*sys.argv[1:], *["10000", "0"][len(sys.argv) - 1 :]]])
