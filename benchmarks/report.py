@@ -27,6 +27,16 @@ YARDSTICKS = ("memset", "numpy")
 SAME = "no difference beyond noise"
 LEAST_CHANGE = 1.05  # a smaller one is never told, however quiet the machine
 ERRORS = 20  # one of so many peers and bounds may seem to have changed
+# The README's table, one row for each kind of workload, by what it is.
+SHORT = {
+    "tiny2d": "a few numbers",
+    "rgb_wide": "gray to RGB",
+    "rows3": "short rows",
+    "repeat_kv": "attention heads",
+    "nchw_batch": "one image to a batch",
+    "mask": "attention mask",
+    "big2d": "a large matrix",
+}
 # Where the report was made, in this order; what else the file holds is not printed.
 MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", "huge pages", "system")
 MACHINE += ("Python", "compiler", "versions", "tilecore, build", "tilecore, kernels")
@@ -153,6 +163,21 @@ def present(run: Run) -> list[str]:
     return [peer for peer in PEERS if peer in timed]
 
 
+def beside_all(run: Run, ours: Key, cases: Iterable[str]) -> list[str]:
+    ratios = [beside(run, ours, case) for case in cases]
+    return [emphasis(ratio) if ratio else "" for ratio in ratios]
+
+
+def short_table(run: Run) -> str:
+    rows = [
+        [SHORT[key.workload], run.shapes[key.workload], seconds(run.times[key].mid)]
+        + beside_all(run, key, present(run))
+        for key in default_calls(run, "warm")
+        if key.workload in SHORT
+    ]
+    return table(["", "input × repeats", "tilecore", *present(run)], rows)
+
+
 def peers_table(run: Run) -> str:
     cases = present(run) + ["memset", "memcpy"]
     rows = []
@@ -160,10 +185,7 @@ def peers_table(run: Run) -> str:
         nbytes, times = run.nbytes[key], run.times[key]
         row = [key.workload, run.shapes[key.workload], size(nbytes), seconds(times.mid)]
         row.append(f"{nbytes / times.mid / 1e9:.3g}")
-        for case in cases:
-            ratio = beside(run, key, case)
-            row.append(emphasis(ratio) if ratio else "")
-        rows.append(row)
+        rows.append(row + beside_all(run, key, cases))
     return table(["workload", "input × repeats", "output", "tilecore", "GB/s", *cases], rows)
 
 
@@ -278,6 +300,9 @@ FOLDER`. Every result was checked before it was timed. The cases of a workload a
 the other: where the machine drifts meanwhile, so do the ratios. `python benchmarks/compare.py`
 measures in pairs, interleaved.
 
+## In short
+
+{short}
 ## Against the peers
 
 {peers_chart}The default call of each, the result dropped each time. From numpy on: how many times as long as
@@ -298,7 +323,8 @@ def report(run: Run, folder: Path | None) -> str:
         return f"![{about}]({name})\n\n"
 
     chart = picture("peers.svg", "Times against the peers", peers_chart(run))
-    text = REPORT.format(machine=machine_list(run), peers_chart=chart, peers=peers_table(run))
+    tables = {"short": short_table(run), "peers": peers_table(run)}
+    text = REPORT.format(machine=machine_list(run), peers_chart=chart, **tables)
     if "grid" in kinds:
         text += "\n## Over a grid of shapes\n\nHow many times as long as tilecore's default call.\n"
         text += f"\n{grid_table(run)}"

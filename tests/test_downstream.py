@@ -4,6 +4,7 @@ They are in tests/downstream/, small enough to be read as documentation.
 """
 
 import os
+import re
 import shutil
 import sys
 import venv
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
+README = Path(__file__).parent.parent / "README.md"
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
 
 
@@ -28,12 +30,20 @@ class Environment:
         env = os.environ | environment
         self.command(self.python, *PIP, *arguments, cwd=self.folder, env=env)
 
-    def build(self, name, **environment):
-        """Install a downstream package from a copy, for builds leave files behind."""
+    def build(self, name, without="", **environment):
+        """Install a downstream package from a copy, for builds leave files behind.
+
+        `without` is taken out of its sources.
+        """
         copy = self.folder / name
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(DOWNSTREAM / name, copy)
-        self.pip("--no-build-isolation", "--no-deps", "--force-reinstall", copy, **environment)
+        for source in copy.glob("*.cpp") if without else ():
+            source.write_text(source.read_text().replace(without, ""))
+        self.install(copy, **environment)
+
+    def install(self, folder, **environment):
+        self.pip("--no-build-isolation", "--no-deps", "--force-reinstall", folder, **environment)
 
     def run(self, code, cwd=None):
         """What the code printed; it starts with the things that every code here uses."""
@@ -100,6 +110,28 @@ print(cpp_consumer.overhead())
     float(printed)  # nanoseconds
 
 
+def test_the_readmes_modules(environment):
+    """Its blocks that begin with a file's name: a source, then its setup.py."""
+    text = README.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    first = re.compile(r"(?:# cython: .*\n)?(?:#|//) (\w+\.\w+)\n")
+    named = [(block, match[1]) for block in blocks if (match := first.match(block))]
+    assert [name for _, name in named] == ["rows.pyx", "setup.py", "twice.cpp", "setup.py"]
+    for (source, name), (setup, _) in zip(named[::2], named[1::2], strict=True):
+        folder = environment.folder / f"readme_{name.partition('.')[0]}"
+        folder.mkdir()
+        (folder / name).write_text(source, encoding="utf-8")
+        (folder / "setup.py").write_text(setup, encoding="utf-8")
+        environment.install(folder)
+    environment.run("""
+import rows, twice
+x = np.arange(6, dtype="f4").reshape(2, 3)
+assert rows.repeat_rows(x, 3) == np.tile(x, (3, 1)).tobytes()
+assert rows.repeat_rows(x, 0) == b""
+assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""
+""")
+
+
 @pytest.mark.parametrize(
     ("flag", "built_for"), [("-DTILECORE_ABI_MAJOR=2", "2.0"), ("-DTILECORE_ABI_MINOR=99", "1.99")]
 )
@@ -115,6 +147,21 @@ else:
     raise AssertionError("imported")
 import tilecore
 assert tilecore.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]
+""")
+
+
+def test_a_forgotten_import_is_an_error(environment):
+    environment.build("cpp_consumer", without="if (import_tilecore() < 0) return nullptr;")
+    environment.run("""
+import cpp_consumer
+for call, name in [(lambda: cpp_consumer.tile_rows(b"ab", 1, 2), "tilecore_plan_new"),
+                   (lambda: cpp_consumer.tile_any([1], 2), "tilecore_array_tile")]:
+    try:
+        call()
+    except RuntimeError as error:
+        assert str(error).startswith(name + ": import_tilecore() must be called first")
+    else:
+        raise AssertionError(name)
 """)
 
 

@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 REPORT = Path(__file__).parent.parent / "benchmarks" / "report.py"
+RESULTS = REPORT.parent / "results" / "report.md"
+README = REPORT.parent.parent / "README.md"
 BLOCK, ROWS = ("block", [4], [2], "f4"), ("rows", [2, 3], [1, 5], "u1")
 
 
@@ -74,7 +76,7 @@ def test_report(write, tmp_path):
     text = (tmp_path / "results" / "report.md").read_text(encoding="utf-8")
     assert "- processor: a processor\n- memory: 8 GiB\n" in text
     assert "secret" not in text
-    peers = rows_of(text.partition("## Every case")[0].partition("## Over a grid")[0])
+    peers = rows_of(text.partition("## Against the peers")[2].partition("## Over a grid")[0])
     assert peers["workload"][3:] == ["GB/s", "numpy", "jax", "memset", "memcpy"]
     assert peers["block"] == [
         *("(4) × (2) f4", "1 GB", "100 ms", "10", "**2.0×**", "1.0×", "*0.50×*", ""),
@@ -146,6 +148,14 @@ def test_several_runs(write):
     assert rows_of(run(*new, "--against", *old))[name][1] == "slower"
     old[1] = write("4.json", version(1.3))
     assert rows_of(run(*new, "--against", *old))[name][1] == "no difference beyond noise"
+
+
+def test_the_readme_shows_the_report():
+    """Its table and its picture come from one run."""
+    short = RESULTS.read_text(encoding="utf-8").partition("## In short\n")[2].partition("##")[0]
+    assert short.count("\n| ") >= 8
+    assert short in README.read_text(encoding="utf-8")
+    assert (RESULTS.parent / "peers.svg").exists()
 
 
 def test_refusals(write):

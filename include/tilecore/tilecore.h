@@ -18,7 +18,11 @@
  *
  * Several source files in one module: as it stands, each file that calls a tilecore function calls
  * import_tilecore() itself. To do it once, define TILECORE_UNIQUE_SYMBOL to a name of your own in
- * all of them, before this header, and TILECORE_NO_IMPORT in all but the one that imports.
+ * all of them, before this header, and TILECORE_NO_IMPORT in all but the one that imports:
+ *
+ *     #define TILECORE_UNIQUE_SYMBOL my_module_tilecore
+ *     #define TILECORE_NO_IMPORT
+ *     #include <tilecore/tilecore.h>
  *
  * ABI: import_tilecore() fails with an ImportError that names both versions unless the installed
  * tilecore has the major version that the module was built with, and no older minor version.
@@ -62,11 +66,16 @@ typedef struct tilecore_api {
 
 #if defined(TILECORE_UNIQUE_SYMBOL)
 #define tilecore_api_table TILECORE_UNIQUE_SYMBOL
-#if defined(TILECORE_NO_IMPORT)
+/* Hidden: no other module of the process sees it, whatever name was chosen. */
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
 extern const tilecore_api *tilecore_api_table;
-#else
+#if !defined(TILECORE_NO_IMPORT)
 const tilecore_api *tilecore_api_table = NULL;
 #endif
+#elif defined(TILECORE_NO_IMPORT)
+#error "TILECORE_NO_IMPORT needs TILECORE_UNIQUE_SYMBOL, the name under which another source file imports tilecore"
 #else
 static const tilecore_api *tilecore_api_table = NULL;
 #endif
@@ -91,20 +100,36 @@ static inline int import_tilecore(void)
     return 0;
 }
 
+/* 1, or 0 with RuntimeError set where import_tilecore() was forgotten. */
+static inline int tilecore_imported(const char *function)
+{
+    if (tilecore_api_table != NULL) return 1;
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: import_tilecore() must be called first, by each source file or by the one that has "
+                 "TILECORE_UNIQUE_SYMBOL without TILECORE_NO_IMPORT",
+                 function);
+    return 0;
+}
+
 /* A plan for a C-contiguous source of `ndim` axes (0 to 64) of `shape`, each repeated `repeats` times,
  * of items of `itemsize` bytes. Both arrays are copied. It takes the default number of threads from
  * the moment it is made.
  *
  * With the GIL. Returns a plan that the caller owns, to be given to tilecore_plan_free; or NULL with
- * a Python error set: ValueError for a negative or too large number, MemoryError. */
+ * a Python error set: ValueError for a negative or too large number, MemoryError, RuntimeError where
+ * import_tilecore() was not called. */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
 {
+    if (!tilecore_imported("tilecore_plan_new")) return NULL;
     return tilecore_api_table->plan_new(ndim, shape, repeats, itemsize);
 }
 
 /* Frees a plan; NULL is allowed. No thread may be using it. Needs no GIL, cannot fail. */
-static inline void tilecore_plan_free(tilecore_plan *plan) { tilecore_api_table->plan_free(plan); }
+static inline void tilecore_plan_free(tilecore_plan *plan)
+{
+    if (plan != NULL) tilecore_api_table->plan_free(plan);
+}
 
 /* Writes the output's extents, as many as the plan's ndim, to `shape`. Needs no GIL, cannot fail. */
 static inline void tilecore_plan_output_shape(const tilecore_plan *plan, ptrdiff_t *shape)
@@ -119,8 +144,9 @@ static inline ptrdiff_t tilecore_plan_nbytes(const tilecore_plan *plan)
 }
 
 /* Writes the whole output, tilecore_plan_nbytes(plan) bytes, to `dst` from the C-contiguous `src`.
- * They must not overlap and need no alignment. `threads`: at most so many; 0 or less: the plan's
- * default. Large outputs alone are shared out. Needs no GIL (release it for large outputs), cannot
+ * They must not overlap and need no alignment; where the output has no bytes they may be NULL.
+ * `threads`: at most so many; 0 or less: the plan's default; 1 where you have threads of your own.
+ * Large outputs alone are shared out. Needs no GIL (release it for large outputs), cannot
  * fail, does not look for signals, and may run in any number of threads at once. */
 static inline void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads)
 {
@@ -138,9 +164,11 @@ static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const
 }
 
 /* tilecore.tile(array, repeats), for arrays of any strides and dtype. With the GIL. Returns a new
- * reference, or NULL with the Python error of tilecore.tile set. */
+ * reference, or NULL with the Python error of tilecore.tile set, or RuntimeError where import_tilecore()
+ * was not called. */
 static inline PyObject *tilecore_array_tile(PyObject *array, PyObject *repeats)
 {
+    if (!tilecore_imported("tilecore_array_tile")) return NULL;
     return tilecore_api_table->array_tile(array, repeats);
 }
 
