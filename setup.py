@@ -43,4 +43,5 @@ def extension(name):
 setup(
     ext_modules=cythonize([extension(name) for name in MODULES], build_dir="build/cython"),
     cmdclass={"build_py": build_py_with_headers},
+    options={"build_ext": {"parallel": True}},  # a module on each processor
 )
