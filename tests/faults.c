@@ -25,7 +25,8 @@ enum { MALLOC,
        MEMFD,
        FALLOCATE,
        PWRITE,
-       PTHREAD_CREATE };
+       PTHREAD_CREATE,
+       INTERRUPTED }; /* fallocate, by a signal */
 
 static int armed = -1, every;
 static long countdown, met;
@@ -117,6 +118,10 @@ int madvise(void *at, size_t bytes, int advice)
 int fallocate(int file, int mode, off_t offset, off_t bytes)
 {
     if (fails(FALLOCATE, (size_t)bytes)) REFUSE(-1);
+    if (fails(INTERRUPTED, (size_t)bytes)) {
+        errno = EINTR;
+        return -1;
+    }
     return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
 }
 

@@ -225,3 +225,25 @@ class TestThreads:
         with ThreadPoolExecutor(8) as pool:
             for got in pool.map(lambda _: tilecore.tile(x, (20, 300), threads=3), range(40)):
                 assert (got == want).all()
+
+    def test_small_stacks(self, program):
+        """Python's own least is 32 KiB."""
+        program("""
+import threading
+x = numpy.arange(300 * 256, dtype="u1").reshape(256, 300)
+want = [numpy.tile(x, reps) for reps in ((40, 40), (90, 40))]
+numpy.zeros(1)[0:1].copy()
+threading.stack_size(32 * 1024)
+
+def tile():
+    for expected in want:
+        for y in (tilecore.tile(x, numpy.array(expected.shape) // x.shape, threads=2) for _ in range(2)):
+            assert numpy.array_equal(y, expected)
+            done.append(None)
+
+done = []
+thread = threading.Thread(target=tile)
+thread.start()
+thread.join()
+assert len(done) == 4
+""")

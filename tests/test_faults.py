@@ -40,6 +40,7 @@ faults = ctypes.CDLL(None)
 faults.faults_arm.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
 faults.faults_disarm.restype = ctypes.c_long
 FUNCTIONS = "malloc mmap mprotect munmap madvise memfd_create fallocate pwrite pthread_create".split()
+INTERRUPTED = len(FUNCTIONS)            # fallocate, by a signal
 handler_name = np._core.multiarray.get_handler_name
 
 def numbered(n, dtype="f4"):
@@ -133,7 +134,7 @@ def fail(name, function, n, every, idle):
         tilecore.tile(x, (40, 1))
     y = error = None
     # The interpreter's own allocations are smaller; a failure of theirs is its own.
-    faults.faults_arm(function, n, {"malloc": 2**16, "mmap": 2**19, "munmap": 2**19}.get(what, 0), every)
+    faults.faults_arm(function, n, {"malloc": 2**15, "mmap": 2**19, "munmap": 2**19}.get(what, 0), every)
     try:
         y = call()
     except MemoryError as e:
@@ -166,6 +167,20 @@ assert refused and right and all(met.values()), met
 """,
     )
     assert out
+
+
+def test_a_signal_while_room_is_made(faulty):
+    """Linux' fallocate undoes what it has done, and tells."""
+    faulty(
+        CALLS
+        + """
+call, want = CALLS["mapped, in place"]
+faults.faults_arm(INTERRUPTED, 1, 0, False)
+y = call()
+assert faults.faults_disarm() == 1
+assert mapped(y) and np.array_equal(y, want)
+""",
+    )
 
 
 def test_memory_that_cannot_be_unmapped_is_given_back_all_the_same(faulty):

@@ -353,6 +353,28 @@ assert tilecore.recycled_bytes() == 40 * 2**20
     )
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not on this system")
+def test_fork_after_an_import_that_failed(run, tmp_path):
+    """What happens at fork() is registered once, however often the module is imported."""
+    code = """
+import os, signal
+os.environ["TILECORE_RECYCLE_BYTES"] = "nonsense"
+for _ in range(2):
+    try:
+        import tilecore
+    except ValueError:
+        pass
+os.environ["TILECORE_RECYCLE_BYTES"] = "1G"
+import tilecore
+signal.alarm(60)
+child = os.fork()
+if not child:
+    os._exit(0)
+print(tilecore.get_recycle_limit(), os.waitpid(child, 0)[1])
+"""
+    assert run(sys.executable, "-c", code, cwd=tmp_path) == f"{2**30} 0\n"
+
+
 def test_at_exit(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
     program(

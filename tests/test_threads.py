@@ -102,10 +102,18 @@ def test_affinity(tmp_path):
             3,
             8192,
         ),
+        (
+            {
+                "/proc/self/cgroup": "0::/my jobs/\x85 a\n",
+                "/sys/fs/cgroup/my jobs/\x85 a/memory.max": "4096\n",
+            },
+            64,
+            4096,
+        ),
     ],
 )
 def test_control_groups(monkeypatch, files, cpus, memory):
-    monkeypatch.setattr(_limits, "read_words", lambda path: files.get(path, "").split())
+    monkeypatch.setattr(_limits, "read", lambda path: files.get(path, ""))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
     assert _limits.available_cpus() == cpus
     if memory is not None:

@@ -16,11 +16,14 @@ The blocks are numbered. Threads, and the stretches between two looks for a Keyb
 ranges of those numbers; a region of the output is a few nests of its own (execute_region).
 
 Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and
-the few hundred bytes of state and the one block of scratch lie on the stack. A worker thread that
-cannot be created has its share done by the caller. Hence `noexcept nogil`.
+the few kilobytes of state lie on the stack. Where there is no memory for a block of scratch, the block
+is made in the output; a worker thread that cannot be created has its share done by the caller. Hence
+`noexcept nogil`.
 """
 
 import os
+
+from libc.stdlib cimport free, malloc
 
 from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push
 
@@ -182,8 +185,9 @@ cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noex
 
 cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Write the blocks numbered first to last - 1."""
-    cdef char scratch[TILECORE_BLOCK_BYTES + 64]
-    cdef char *clean = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+    cdef void *scratch = NULL
+    cdef char *clean = NULL
+    cdef bint stream = blocks.stream
     cdef Py_ssize_t index[2 * MAX_RANK + 2]
     cdef char *dst = blocks.dst
     cdef const char *src = blocks.src
@@ -191,6 +195,12 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
     cdef Py_ssize_t number = first, count, nbytes, ready = 0, step
     cdef int k
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
+    if stream and blocks.n > 1:
+        # Not on the stack, of which a thread may have little; nor PyMem_RawMalloc, for which tracemalloc
+        # takes the GIL, while its holder waits for this thread.
+        scratch = malloc(TILECORE_BLOCK_BYTES + 64)
+        clean = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+        stream = scratch != NULL
     for k in range(blocks.loops):
         index[k] = number % blocks.loop[k].count
         number //= blocks.loop[k].count
@@ -208,14 +218,14 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
             if blocks.n == 1:
                 hot = src
             elif ready < count:  # not yet made, or only a shorter part
-                if blocks.stream:
+                if stream:
                     fill(blocks, blocks.n, count, clean, src)
                     hot = clean
                 else:
                     fill(blocks, blocks.n, count, dst, src)
                     hot = dst
                 ready = count
-            if blocks.stream:
+            if stream:
                 kernels.stream(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
@@ -237,8 +247,9 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
             k += 1
         if k >= blocks.fanout:
             ready = 0  # the source has moved
-    if blocks.stream:
+    if stream:
         kernels.stream_end()
+    free(scratch)
 
 
 cdef struct Job:

@@ -11,16 +11,17 @@ def parse_bytes(text: str) -> int:
     >>> parse_bytes("256M")
     268435456
     """
-    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if not match:
         raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {text!r}")
     return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
 
 
 def bytes_from_environment(name: str) -> int | None:
-    """What the environment variable `name` says, or None where it is not set."""
+    """What the environment variable `name` says, or None where it is not set. No more than an
+    address can reach, which is as good as no limit."""
     try:
-        return parse_bytes(os.environ[name])
+        return min(parse_bytes(os.environ[name]), sys.maxsize)
     except KeyError:
         return None
     except ValueError as error:
@@ -72,7 +73,7 @@ def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]
     Version 2 has one file with all the words, version 1 one file (`legacy`) for each of them.
     """
     found = []
-    for line in read_words("/proc/self/cgroup"):
+    for line in filter(None, read("/proc/self/cgroup").split("\n")):  # names may hold blanks
         number, controllers, path = line.split(":", 2)
         if number == "0":
             root, names = "/sys/fs/cgroup", [unified]
@@ -83,15 +84,15 @@ def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]
         groups = [part for part in path.split("/") if part]
         for depth in range(len(groups) + 1):
             folder = "/".join([root, *groups[:depth]])
-            words = [word for name in names for word in read_words(f"{folder}/{name}")]
+            words = [word for name in names for word in read(f"{folder}/{name}").split()]
             if len(words) >= len(legacy):
                 found.append(words)
     return found
 
 
-def read_words(path: str) -> list[str]:
+def read(path: str) -> str:
     try:
-        with open(path) as file:
-            return file.read().split()
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
     except OSError:  # not Linux, or no such control group
-        return []
+        return ""

@@ -21,7 +21,7 @@ them is for all living results together. Where there are too few, and wherever t
 there is no mapped result, and the caller copies.
 """
 
-from tilecore._limits import read_words
+from tilecore._limits import read
 
 cimport cython
 cimport numpy as cnp
@@ -225,8 +225,7 @@ def mapping_limits():
 
 cdef Py_ssize_t system_mappings():
     """How many mappings a process may have."""
-    words = read_words("/proc/sys/vm/max_map_count")
-    return int(words[0]) if words else 65530
+    return int(read("/proc/sys/vm/max_map_count") or 65530)
 
 
 most_mappings = system_mappings() // 4

@@ -300,10 +300,6 @@ cdef void after_fork_in_child() noexcept nogil:
     free_all(inherited)
 
 
-if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
-    raise ImportError("tilecore: no memory to register what happens at fork()")
-
-
 # ---------------------------------------------------------------- functions
 
 def recycled_bytes():
@@ -397,8 +393,15 @@ def release_memory():
 
 def _default_limit():
     given = bytes_from_environment("TILECORE_RECYCLE_BYTES")
-    return min(physical_memory() // 16, 1 << 30) if given is None else min(given, PY_SSIZE_T_MAX)
+    return min(physical_memory() // 16, 1 << 30) if given is None else given
 
 
 chosen_by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
 limit = _default_limit()
+
+# Once in the life of the process, though a module whose import has failed may be imported again.
+cdef bint ready_to_fork
+if not ready_to_fork:
+    if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
+        raise ImportError("tilecore: no memory to register what happens at fork()")
+    ready_to_fork = True

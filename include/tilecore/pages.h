@@ -1,6 +1,7 @@
 /* Memory by the page: aligned blocks whose pages the system may take back while they are idle, and
  * memory that is mapped in several places at once. On systems that have neither, every function
- * here says no, and the caller takes ordinary memory. Plain C11 / C++17; no Python.h.
+ * here says no, and the caller takes ordinary memory. C11 / C++17, and on Linux
+ * _GNU_SOURCE, as in threads.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *
@@ -145,8 +146,16 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
 TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 {
 #if defined(__linux__)
+    const ptrdiff_t piece = (ptrdiff_t)1 << 22; /* a signal undoes the piece alone that it interrupts */
+    ptrdiff_t done = 0;
     void *at;
-    if (fallocate(file, 0, 0, (off_t)bytes)) return NULL;
+    while (done < bytes) {
+        const ptrdiff_t n = bytes - done < piece ? bytes - done : piece;
+        if (!fallocate(file, 0, (off_t)done, (off_t)n))
+            done += n;
+        else if (errno != EINTR)
+            return NULL;
+    }
     at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     return at == MAP_FAILED ? NULL : (char *)at;
 #else

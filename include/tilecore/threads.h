@@ -1,5 +1,6 @@
 /* Threads that live for one call: created, run, joined. No pool, so nothing is left to break at
- * fork() or at exit. And what they share: a counter, a lock. Plain C11 / C++17; no Python.h.
+ * fork() or at exit. And what they share: a counter, a lock. C11 / C++17, and on Linux
+ * _GNU_SOURCE, which Python.h defines and which must come before the first header of the C library's.
  */
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
