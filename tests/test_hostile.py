@@ -240,6 +240,10 @@ INTEGERS = [
     (tilecore.tile_region, {"a": x(), "reps": 2, "start": (0, 0)}, "stop"),
     (tilecore.output_shape, {"reps": 2}, "shape"), (tilecore.output_shape, {"shape": 2}, "reps"),
     (tilecore.TilePlan, {"reps": 2, "dtype": "u1"}, "shape"), (tilecore.set_num_threads, {}, "n"),
+    (onnx.tile, {"input": np.ones(1), "repeats": [2]}, "threads"),
+    (onnx.tile_1, {"input": np.ones(1), "tiles": 2, "axis": 0}, "threads"),
+    (openvino.tile, {"data": np.ones(1), "repeats": [2]}, "threads"),
+    (directml.tile, {"input": np.ones(1, "f4"), "repeats": [2]}, "threads"),
     (onnx.tile, {"input": np.ones(1)}, "repeats"), (onnx.supported_types, {}, "opset"),
 ]  # fmt: skip
 
@@ -387,6 +391,55 @@ def test_input_that_changes_while_out_is_looked_at(oracle, change):
         assert call(a, out) is out
         assert a.shape == (100_000,)  # nobody asked
         assert out.view(np.ndarray).tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("change", ["fewer axes", "narrower steps"])
+def test_input_that_changes_while_memory_is_sought(program, change):
+    """Its strides are then no longer those that were planned for, nor as many. A function of tilecore's
+    own, in which the interpreter lets signal handlers and other threads run, stands for those."""
+    program(
+        f"""
+change = {change!r}
+N = 2**23
+v = numpy.zeros(2 * N, "i4")[::2]
+v[:] = numpy.arange(N)
+want = v.tobytes()
+shape = (2,) * 16 + (N >> 16,)
+
+def changing(answer):
+    def function():
+        if change == "fewer axes":
+            v.shape = N
+        else:
+            v.shape = N
+            v.strides = 4
+        return answer
+    return function
+
+import tilecore._recycle, tilecore._results
+tilecore._recycle.in_multiprocessing_child = changing(False)
+tilecore._results.get_num_threads = changing(1)
+plan = tilecore.TilePlan(shape, (2,) + (1,) * 16, "i4")
+start, stop = (0,) * 17, plan.output_shape
+out = numpy.empty(stop, "i4")
+for call in (
+    lambda: tilecore.tile(v, plan.reps),
+    lambda: tilecore.tile(v, plan.reps, out),
+    lambda: tilecore.tile_region(v, plan.reps, start, stop),
+    lambda: tilecore.tile_region(v, plan.reps, start, stop, out),
+    lambda: tilecore.tile_mapped(v, plan.reps),
+    lambda: plan(v),
+    lambda: plan.region(v, start, stop),
+):
+    if v.ndim == 1:
+        v.strides = 8
+    v.shape = shape
+    assert call().tobytes() == want * 2
+    assert v.ndim == 1                  # it did change
+""",
+        "-W",
+        "ignore::DeprecationWarning",
+    )
 
 
 def test_out_that_lies_about_sharing():

@@ -155,9 +155,36 @@ def test_reps_of_every_kind(reps):
     assert tilecore.tile([1, 2], reps).shape == (2 * expected,)
 
 
+@pytest.mark.parametrize("reps", [np.True_, [np.False_], (np.True_, 2), np.array([True, False])])
+def test_numpys_bools_count_as_its_own(reps):
+    want = np.tile([[1, 2]], reps)
+    assert np.array_equal(tilecore.tile([[1, 2]], reps), want)
+    assert tilecore.output_shape((1, 2), reps) == want.shape
+
+
 def test_narrow_integers_never_wrap():
     assert tilecore.tile(np.arange(3), np.uint8(100)).shape == (300,)
     assert tilecore.tile(np.zeros((0, 3)), np.array([100, 100], "u1")).shape == (0, 300)
+
+
+@pytest.mark.parametrize("code", ["S", "U"])
+def test_strings_of_no_characters(code):
+    """NumPy gives new ones room for one, in which no old memory may show."""
+    x = np.zeros(3, [("none", code + "0"), ("n", "i4")])["none"]
+    assert x.itemsize == 0
+    for call in (
+        lambda: tilecore.tile(x, 1000),
+        lambda: tilecore.tile_mapped(x, 1000),
+        lambda: tilecore.tile_region(x, 1000, (0,), (3000,)),
+        lambda: tilecore.TilePlan(3, 1000, x.dtype)(x),
+    ):
+        used = [np.full(3000 * n, 255, "u1") for n in (1, 4) for _ in range(9)]
+        del used
+        got = call()
+        assert got.shape == (3000,) and got.dtype == np.empty(1, code + "0").dtype
+        assert not got.view("u1").any()
+    with pytest.raises(MemoryError, match="more than the limit"):
+        tilecore.tile(x, 2**60)
 
 
 def test_an_empty_result_needs_nothing():
@@ -298,6 +325,29 @@ class TestReferences:
         assert sys.getrefcount(old) == before_old - 6
         assert sys.getrefcount(new) == before_new + 2 + 4
         assert out.tolist() == x.tolist() * 2
+
+    def test_out_is_not_limited(self):
+        """Though a result of its own is made first."""
+        before = tilecore.get_max_bytes()
+        tilecore.set_max_bytes(100)
+        try:
+            out = np.empty(200, object)
+            assert tilecore.tile(np.array([1, 2], object), 100, out).tolist() == [1, 2] * 100
+        finally:
+            tilecore.set_max_bytes(before)
+
+    @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()], ids=str)
+    def test_a_region_of_every_rank(self, dtype):
+        whole = tilecore.tile_region(np.array("a", dtype), (), (), ())
+        assert whole.shape == () and whole.item() == "a"
+        for rank in range(2, 65):
+            x = np.array(["a", "b"], dtype).reshape((1,) * (rank - 1) + (2,))
+            middle = (0,) * (rank - 2)
+            got = tilecore.tile_region(
+                x, (4, *(1,) * (rank - 2), 3), (1, *middle, 1), (3, *(1,) * (rank - 2), 4)
+            )
+            assert got.shape == (2, *(1,) * (rank - 2), 3)
+            assert got.ravel().tolist() == ["b", "a", "b"] * 2
 
     def test_empty(self):
         assert tilecore.tile(np.empty((0, 2), object), (3, 3)).shape == (0, 6)
@@ -496,6 +546,8 @@ class TestMaxBytes:
             ("1000", "1000"),
             ("4K", "4096"),
             ("2g", str(2 << 30)),
+            ("99999999T", str(sys.maxsize)),
+            ("2\N{KELVIN SIGN}", "ValueError"),
             ("-1", "ValueError"),
             ("many", "ValueError"),
         ],

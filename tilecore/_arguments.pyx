@@ -79,21 +79,31 @@ cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
     return read_integers(reps, repeats, "repeats", name, source, reps)
 
 
+cdef as_integer(value):
+    """operator.index, which NumPy's bools do not have, though Python's do."""
+    if PyLong_CheckExact(value):
+        return value
+    return int(value) if type(value) is numpy.bool_ else operator.index(value)
+
+
 cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, reps) except -1:
-    """By operator.index, else by iteration: at most 65 items drawn, __len__ never asked."""
+    """An integer, or what can be iterated: at most 65 items drawn, __len__ never asked."""
     cdef list integers = []
     cdef Py_ssize_t k, rank
-    try:
-        integers.append(operator.index(given))
-    except TypeError:
+    items = given if type(given) is tuple or type(given) is list else None
+    if items is None:
         try:
-            items = iter(given)
+            integers.append(as_integer(given))
         except TypeError:
-            raise refuse(TypeError, name, f"{what} must be an integer or an iterable of integers, "
-                         f"got {type(given).__name__}", source, reps) from None
+            try:
+                items = iter(given)
+            except TypeError:
+                raise refuse(TypeError, name, f"{what} must be an integer or an iterable of integers, "
+                             f"got {type(given).__name__}", source, reps) from None
+    if items is not None:
         for item in items:
             try:
-                integers.append(operator.index(item))
+                integers.append(as_integer(item))
             except TypeError:
                 if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
                     raise refuse(ValueError, name, f"{what} must be an integer or one-dimensional, "

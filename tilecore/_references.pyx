@@ -102,9 +102,20 @@ cdef write_assigned(const Plan *plan, cnp.ndarray array, cnp.ndarray result):
 
 cdef int write_references_region(const Plan *plan, cnp.ndarray array, cnp.ndarray result,
                                  const Py_ssize_t *start, const Py_ssize_t *stop) except -1:
-    """Fill `result` with [start, stop) of the tiling, by NumPy's indexing."""
+    """Fill `result` with [start, stop) of the tiling, by NumPy's indexing.
+
+    It takes no more than 63 arrays of indices; so axes of which the region has one place go first, and no
+    memory holds a region of two places on more.
+    """
     cdef int k
-    padded = numpy.reshape(array, [plan.shape[k] for k in range(plan.ndim)])
-    index = [numpy.arange(start[k], stop[k]) % plan.shape[k] for k in range(plan.ndim)]
-    numpy.copyto(result, padded[numpy.ix_(*index)] if index else padded)
+    place, index, shape = [], [], []
+    for k in range(plan.ndim):
+        if stop[k] - start[k] == 1:
+            place.append(start[k] % plan.shape[k])
+        else:
+            place.append(slice(None))
+            index.append(numpy.arange(start[k], stop[k]) % plan.shape[k])
+            shape.append(stop[k] - start[k])
+    source = numpy.reshape(array, [plan.shape[k] for k in range(plan.ndim)])[(*place, ...)]
+    numpy.copyto(result.reshape(shape), source[numpy.ix_(*index)] if index else source)
     return 0

@@ -1,9 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A plan and a source -> an array that holds the tiling, or a region of it: new, or the caller's.
 
-The last checks are made here, of `out` or of the size; then memory, then bytes. Nothing runs code of
-the caller's in between, which could change the source.
+The last checks are made here, of `out` or of the size; then memory, then bytes. In between a signal's
+handler or another thread may run, and give the input another shape: so where its bytes lie was noted,
+as a Source, when the plan was made.
 """
+
+import math
 
 import numpy
 
@@ -17,16 +20,11 @@ from tilecore._execute cimport (
     execute, execute_region, raise_pending,
 )
 from tilecore._memory cimport new_array
-from tilecore._numpy cimport PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK
-from tilecore._plan cimport MAX_RANK, Nest, Plan, plan_nest
+from tilecore._numpy cimport PyDataType_REFCHK
+from tilecore._plan cimport MAX_RANK, PY_SSIZE_T_MAX, Nest, Plan, plan_nest
 from tilecore._references cimport write_references, write_references_region
 
 cnp.import_array()
-
-
-cdef const Py_ssize_t *strides_of(cnp.ndarray array) noexcept:
-    """The array's strides, or NULL where it is C-contiguous."""
-    return NULL if PyArray_IS_C_CONTIGUOUS(array) else <Py_ssize_t *>cnp.PyArray_STRIDES(array)
 
 
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
@@ -41,6 +39,8 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
 cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm,
                             cnp.ndarray array, str name, reps):
     """Where a result goes for which there is no `out`."""
+    if nbytes == 0 and array.descr.itemsize == 0 and array.descr.kind in b"SU":
+        return blank_strings(as_tuple(shape, ndim), array, name, reps)
     check_size(nbytes, name, array, reps)
     result = new_array(ndim, <Py_ssize_t *>shape, array.descr, nbytes, warm)
     if result is None:
@@ -48,14 +48,25 @@ cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes
     return result
 
 
-cdef no_memory(Py_ssize_t nbytes, cnp.ndarray array, str name, reps):
+cdef cnp.ndarray blank_strings(tuple shape, cnp.ndarray array, str name, reps):
+    """A new array of strings of no characters: NumPy gives each of them room for one."""
+    nbytes = math.prod(shape) * numpy.dtype((array.dtype.type, 1)).itemsize
+    check_size(min(nbytes, PY_SSIZE_T_MAX), name, array, reps)
+    try:
+        return numpy.zeros(shape, array.dtype)
+    except (MemoryError, ValueError):
+        raise no_memory(nbytes, array, name, reps) from None
+
+
+cdef no_memory(nbytes, cnp.ndarray array, str name, reps):
     return refuse(MemoryError, name, f"no memory for a result of {nbytes} bytes", array, reps)
 
 
 # ---------------------------------------------------------------- the whole
 
-cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps):
+cdef whole(const Plan *plan, const Source *source, cnp.ndarray array, out, int threads, str name, reps):
     """The whole tiling of `array`, in `out` or a new array."""
+    cdef bint references = PyDataType_REFCHK(array.descr)
     cdef cnp.ndarray result
     cdef bint warm = True
     if out is None:
@@ -64,26 +75,25 @@ cdef whole(const Plan *plan, cnp.ndarray array, out, int threads, str name, reps
         result = check_out(out, plan.output, plan.ndim, array, name, reps)
     if plan.nbytes == 0:
         pass
-    elif PyDataType_REFCHK(array.descr):
+    elif references:
         write_whole_references(plan, array, result, out is None, name, reps)
     else:
-        write_whole(plan, array, result, threads, warm)
+        write_whole(plan, source, result, threads, warm)
     return result if out is None else out
 
 
-cdef int write_whole(const Plan *plan, cnp.ndarray array, cnp.ndarray result, int threads, bint warm) except -1:
+cdef int write_whole(const Plan *plan, const Source *source, cnp.ndarray result, int threads, bint warm) except -1:
     cdef char *dst = cnp.PyArray_BYTES(result)
-    cdef const char *src = cnp.PyArray_BYTES(array)
     cdef Nest nest
     cdef Mode mode
     cdef int status
-    plan_nest(plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
+    plan_nest(plan, source.ndim, strides_of(source), &nest)
     if plan.nbytes < TILECORE_NOGIL_BYTES:
-        execute(&nest, dst, src, plan.nbytes, Mode(1, 0, False, False))
+        execute(&nest, dst, source.data, plan.nbytes, Mode(1, 0, False, False))
         return 0
     mode = choose_mode(plan.nbytes, threads, warm)
     with nogil:
-        status = execute(&nest, dst, src, plan.nbytes, mode)
+        status = execute(&nest, dst, source.data, plan.nbytes, mode)
     return raise_pending() if status < 0 else 0
 
 
@@ -93,7 +103,9 @@ cdef int write_whole_references(const Plan *plan, cnp.ndarray array, cnp.ndarray
     cdef cnp.ndarray fresh = result
     if not is_new:
         # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
-        fresh = new_result(plan.ndim, plan.output, plan.nbytes, &warm, array, name, reps)
+        fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr, plan.nbytes, &warm)
+        if fresh is None:
+            raise no_memory(plan.nbytes, array, name, reps)
     try:
         write_references(plan, array, fresh)
         if not is_new:
@@ -112,12 +124,14 @@ cdef int read_bounds(Bounds *bounds, start, stop, str name, array, reps) except 
     return 0
 
 
-cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int threads, str name, reps):
+cdef part(const Plan *plan, const Source *source, cnp.ndarray array, const Bounds *bounds, out, int threads,
+          str name, reps):
     """The region [start, stop) of the tiling of `array`, in `out` or a new array."""
     cdef const Py_ssize_t *first = bounds.start
     cdef const Py_ssize_t *last = bounds.stop
     cdef Py_ssize_t shape[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = plan.itemsize
+    cdef bint references = PyDataType_REFCHK(array.descr)
     cdef cnp.ndarray result
     cdef bint warm = True
     cdef int k
@@ -137,28 +151,20 @@ cdef part(const Plan *plan, cnp.ndarray array, const Bounds *bounds, out, int th
         result = check_out(out, shape, plan.ndim, array, name, reps)
     if nbytes == 0:
         pass
-    elif PyDataType_REFCHK(array.descr):
+    elif references:
         try:
             write_references_region(plan, array, result, first, last)
         except MemoryError:
             raise no_memory(nbytes, array, name, reps) from None
     else:
-        write_part(plan, array, result, first, last, choose_mode(nbytes, threads, warm))
+        write_part(plan, source, result, first, last, choose_mode(nbytes, threads, warm))
     return result if out is None else out
 
 
-cdef int write_part(const Plan *plan, cnp.ndarray array, cnp.ndarray result, const Py_ssize_t *start,
+cdef int write_part(const Plan *plan, const Source *source, cnp.ndarray result, const Py_ssize_t *start,
                     const Py_ssize_t *stop, Mode mode) except -1:
     cdef char *dst = cnp.PyArray_BYTES(result)
-    cdef const char *src = cnp.PyArray_BYTES(array)
-    cdef const Py_ssize_t *strides = strides_of(array)
-    cdef Py_ssize_t kept[MAX_RANK]
-    cdef int k, status, ndim = cnp.PyArray_NDIM(array)
-    if strides != NULL:
-        # Without the GIL another thread may give the array other strides, and free these.
-        for k in range(ndim):
-            kept[k] = strides[k]
-        strides = kept
+    cdef int status
     with nogil:
-        status = execute_region(plan, ndim, strides, dst, src, start, stop, mode)
+        status = execute_region(plan, source.ndim, strides_of(source), dst, source.data, start, stop, mode)
     return raise_pending() if status < 0 else 0

@@ -23,10 +23,12 @@ from tilecore._execute cimport TILECORE_NOGIL_BYTES, Blocks, divide, write_one_b
 from tilecore._mapped cimport Sharing, choose_sharing, mapped_array
 from tilecore._memory cimport memory_limit
 from tilecore._numpy cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, array_upon,
+    PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyDataType_REFCHK, array_upon,
 )
 from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
-from tilecore._results cimport Bounds, choose_mode, new_result, part, read_bounds, strides_of, whole
+from tilecore._results cimport (
+    Bounds, Source, choose_mode, new_result, part, read_bounds, source_init, strides_of, whole,
+)
 
 cnp.import_array()
 
@@ -95,7 +97,8 @@ def tile(a, reps, out=None, *, threads=None):
     -------
     numpy.ndarray
         `out` if given, else a new, writeable, C-contiguous array that never shares memory with
-        `a`. ``shape[k] * reps[k]`` long on axis ``k``; dtype as `a`.
+        `a`. ``shape[k] * reps[k]`` long on axis ``k``; dtype as `a` (new strings of no characters have
+        room for one, as everywhere in NumPy).
 
     Raises
     ------
@@ -121,6 +124,7 @@ def tile(a, reps, out=None, *, threads=None):
     Source: NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
+    cdef Source source
     cdef cnp.ndarray array
     cdef int count = 0
     if PyArray_CheckExact(a):
@@ -132,7 +136,8 @@ def tile(a, reps, out=None, *, threads=None):
     if threads is not None:
         count = read_threads(threads, "tile")
     make_plan(&plan, array, reps, "tile")
-    return whole(&plan, array, out, count, "tile", reps)
+    source_init(&source, array)
+    return whole(&plan, &source, array, out, count, "tile", reps)
 
 
 cdef tile_other(a, reps, out, threads):
@@ -140,15 +145,15 @@ cdef tile_other(a, reps, out, threads):
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef bint is_array = PyArray_Check(a)
-    source = a if is_array else None
+    known = a if is_array else None
     if out is not None:
         raise refuse(TypeError, "tile", f"out is for plain arrays, the input is a {type(a).__name__}",
-                     source, reps)
+                     known, reps)
     read_threads(threads, "tile")
-    counts = as_tuple(repeats, read_repeats(reps, repeats, "tile", source))
+    counts = as_tuple(repeats, read_repeats(reps, repeats, "tile", known))
     if is_array:
         make_plan(&plan, a, counts, "tile")
-        check_size(plan.nbytes, "tile", source, reps)
+        check_size(plan.nbytes, "tile", known, reps)
     if is_masked(a) and type(a) is sys.modules["numpy.ma"].MaskedArray:
         ma = sys.modules["numpy.ma"]
         mask = ma.getmask(a)
@@ -197,12 +202,14 @@ def tile_region(a, reps, start, stop, out=None, *, threads=None):
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
+    cdef Source source
     cdef Bounds bounds
     cdef cnp.ndarray array = plain(a, "tile_region", reps)
     cdef int count = read_threads(threads, "tile_region")
     read_bounds(&bounds, start, stop, "tile_region", array, reps)
     make_plan(&plan, array, reps, "tile_region")
-    return part(&plan, array, &bounds, out, count, "tile_region", reps)
+    source_init(&source, array)
+    return part(&plan, &source, array, &bounds, out, count, "tile_region", reps)
 
 
 def tile_view(a, reps):
@@ -302,6 +309,7 @@ def tile_mapped(a, reps):
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
+    cdef Source source
     cdef Nest nest
     cdef Sharing sharing
     cdef cnp.ndarray array
@@ -312,14 +320,15 @@ def tile_mapped(a, reps):
         if array is None:
             return tile_other(a, reps, None, None)
     make_plan(&plan, array, reps, "tile_mapped")
+    source_init(&source, array)
     if plan.nbytes and not PyDataType_REFCHK(array.descr):
-        plan_nest(&plan, cnp.PyArray_NDIM(array), strides_of(array), &nest)
+        plan_nest(&plan, source.ndim, strides_of(&source), &nest)
         if choose_sharing(&sharing, &nest, plan.nbytes) and sharing.file_bytes <= memory_limit():
-            result = mapped_array(&sharing, &nest, plan.ndim, plan.output, array.descr, cnp.PyArray_BYTES(array),
+            result = mapped_array(&sharing, &nest, plan.ndim, plan.output, array.descr, source.data,
                                   plan.nbytes, choose_mode(sharing.file_bytes, 0, False))
             if result is not None:
                 return result
-    return whole(&plan, array, None, 0, "tile_mapped", reps)
+    return whole(&plan, &source, array, None, 0, "tile_mapped", reps)
 
 
 def output_shape(shape, reps):
@@ -450,29 +459,33 @@ cdef class TilePlan:
 
     def __call__(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+        cdef Source source
         cdef cnp.ndarray array, result
         cdef bint warm
         cdef int count = 0
         if threads is not None:
             count = read_threads(threads, "TilePlan")
-        array = self.checked(a)
-        if self.block == NULL or not PyArray_IS_C_CONTIGUOUS(array):
-            return whole(&self.plan, array, out, count, "TilePlan", self.reps)
+        array = self.checked(a, &source)
+        if self.block == NULL or not source.contiguous:
+            return whole(&self.plan, &source, array, out, count, "TilePlan", self.reps)
         if out is None:
             result = new_result(self.plan.ndim, self.plan.output, self.plan.nbytes, &warm, array, "TilePlan", self.reps)
         else:
             result = check_out(out, self.plan.output, self.plan.ndim, array, "TilePlan", self.reps)
-        write_one_block(self.block, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array))
+        write_one_block(self.block, cnp.PyArray_BYTES(result), source.data)
         return result if out is None else out
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
         cdef Bounds bounds
+        cdef Source source
+        cdef cnp.ndarray array
         cdef int count = read_threads(threads, "TilePlan.region")
         read_bounds(&bounds, start, stop, "TilePlan.region", None, self.reps)
-        return part(&self.plan, self.checked(a), &bounds, out, count, "TilePlan.region", self.reps)
+        array = self.checked(a, &source)
+        return part(&self.plan, &source, array, &bounds, out, count, "TilePlan.region", self.reps)
 
-    cdef cnp.ndarray checked(self, a):
+    cdef cnp.ndarray checked(self, a, Source *source):
         cdef cnp.ndarray array = a if PyArray_CheckExact(a) else plain(a, "TilePlan", self.reps)
         cdef bint fits = cnp.PyArray_NDIM(array) == self.ndim
         cdef int k, padding = self.plan.ndim - self.ndim
@@ -485,6 +498,7 @@ cdef class TilePlan:
         if array.descr is not self.dtype and not PyArray_EquivTypes(array.descr, self.dtype):
             raise refuse(TypeError, "TilePlan", f"the plan is for dtype {self.dtype}, got {array.dtype}",
                          array, self.reps)
+        source_init(source, array)
         return array
 
     def __repr__(self):
