@@ -13,6 +13,7 @@ import tilecore
 
 da = pytest.importorskip("dask.array")
 import dask  # noqa: E402
+from dask import config  # noqa: E402
 from dask.array.core import normalize_chunks  # noqa: E402
 
 from tilecore.integrations.dask import tile  # noqa: E402
@@ -289,7 +290,7 @@ def test_unknown_chunk_sizes():
         tile(x, 2, ((np.nan, np.nan),))
 
 
-@pytest.mark.parametrize("chunks", [None, 2.5j, (1, 2, 3), ((1, 2), (3,)), "large"], ids=str)
+@pytest.mark.parametrize("chunks", [None, 0, 2.5j, (1, 2, 3), ((1, 2), (3,)), "large"], ids=str)
 def test_chunks_that_do_not_fit(chunks):
     with pytest.raises((TypeError, ValueError)):
         tile(np.ones((2, 3)), (2, 2), chunks)
@@ -302,6 +303,33 @@ def test_arrays_of_other_kinds():
             TypeError, match="^dask.tile: the input must be a NumPy array.*, got (Masked|rec)"
         ):
             tile(x, 2)
+
+
+def test_what_is_no_array_is_read_as_tile_reads_it():
+    class Exporter:
+        def __dlpack__(self, **options):
+            return np.arange(3).__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return np.arange(3).__dlpack_device__()
+
+    assert tile(Exporter(), 2).compute().tolist() == [0, 1, 2] * 2
+    with pytest.raises(ValueError, match="^dask.tile: input of type list cannot be read as an ar"):
+        tile([[1, 2], [3]], 2)
+
+
+def test_what_reps_itself_raises_comes_out_as_it_is():
+    class Reps:
+        def __iter__(self):
+            raise UnicodeDecodeError("utf-8", b"x", 0, 1, "mine")
+
+    with pytest.raises(UnicodeDecodeError, match="mine"):
+        tile(np.ones(3), Reps())
+
+
+def test_one_item_larger_than_a_chunk():
+    with config.set({"array.chunk-size": "1 kB"}):
+        assert tile(np.zeros((), "V2000"), ()).compute().shape == ()
 
 
 # ---------------------------------------------------------------- where it runs

@@ -137,6 +137,9 @@ def test_infer_shape(sizes, repeats, expected):
         (("N", 2**20), [1, 2**12]),
         ((None,), [0]),
         (None, [0]),
+        (None, [2**32]),
+        (None, [2**16, 2**16]),
+        (None, [1] * 9),
         ((2,), [1, "R"]),
     ],
 )

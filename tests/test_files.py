@@ -166,6 +166,9 @@ class TestRefused:
             (header(shape=f"({10**20},)"), "too large"),
             (header(shape="(True,)"), "integer"),
             (header(shape="(-1,)"), "negative"),
+            (header(descr="'<U0'", shape="(-1,)"), "negative"),  # of which NumPy dies
+            (header(descr="()"), "index"),
+            (header(shape="+".join(["1"] * 3000)), "recursion"),
             (header(descr="'|O'"), "Python objects"),
         ],
     )
@@ -208,6 +211,13 @@ class TestRefused:
             with pytest.raises(ValueError, match="expected a regular file"):
                 tile_file(source, path, 2)
 
+    def test_links_in_a_circle(self, source):
+        circle = source.with_name("out.npy")
+        circle.symlink_to(circle)
+        with pytest.raises(OSError, match="in a circle"):
+            tile_file(source, circle, 2)
+        assert sorted(os.listdir(source.parent)) == ["in.npy", "out.npy"]
+
     def test_one_file_for_both(self, source):
         before = source.read_bytes()
         os.link(source, source.with_name("link.npy"))
@@ -242,3 +252,22 @@ def test_an_existing_file_is_replaced_and_a_link_stays_one(tmp_path):
     tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
     assert (tmp_path / "out.npy").is_symlink()
     assert np.load(tmp_path / "folder" / "out.npy").tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_the_permissions_of_what_is_replaced(mode, tmp_path, monkeypatch):
+    np.save(tmp_path / "in.npy", np.arange(2))
+    target = tmp_path / "out.npy"
+    target.write_bytes(b"a secret")
+    target.chmod(mode)
+    meanwhile = []
+
+    def replace(temporary, name, real=os.replace):
+        meanwhile.append(temporary.stat().st_mode & 0o777)
+        real(temporary, name)
+
+    monkeypatch.setattr(os, "replace", replace)
+    tile_file(tmp_path / "in.npy", target, 2)
+    assert np.load(target).tolist() == [0, 1, 0, 1]
+    assert meanwhile == [mode] and target.stat().st_mode & 0o777 == mode

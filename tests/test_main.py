@@ -109,7 +109,11 @@ def test_tile(options, repeats, source, capsys, oracle):
         (["--repeats", "2,0", "--dialect", "directml"], "DirectML Tile, feature level 4_1: repeat"),
         (["--repeats", "2,1", "--memory", "much"], "argument --memory: expected a number of bytes"),
         (["--repeats", "2,1", "--memory", "1M"], "memory of 1M, expected 68M or more"),
-        (["--repeats", "2,1", "--threads", "0"], "threads must be at least 1, got 0"),
+        (
+            ["--repeats", "2,1", "--threads", "0"],
+            "argument --threads: expected an integer of at least 1",
+        ),
+        (["--repeats", "2,0", "--threads", "x"], "argument --threads: expected an integer of at l"),
     ],
 )
 def test_what_is_refused(options, text, source, capsys):
@@ -142,16 +146,41 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     number = getattr(signal, name, None) or pytest.skip("not on this system")
     stopped(monkeypatch, lambda: signal.raise_signal(number))
     arguments = ["tile", str(source), str(source.with_name("out.npy")), *MEGABYTES]
-    if name == "SIGINT":
-        assert cli.main(arguments) == 128 + number
-    else:
-        before = signal.signal(number, signal.SIG_DFL)  # nohup makes it SIG_IGN
-        with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
-        assert end.value.code == 128 + number
-        assert signal.signal(number, before) is signal.SIG_DFL
+    before = signal.signal(number, signal.SIG_DFL)  # nohup makes it SIG_IGN
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    assert end.value.code == 128 + number
+    assert signal.signal(number, before) is signal.SIG_DFL
     assert capsys.readouterr() == ("", "")
     assert os.listdir(source.parent) == ["in.npy"]
+
+
+@pytest.mark.parametrize("second", ["SIGINT", "SIGTERM"])
+def test_a_second_signal_does_not_cut_short_what_the_first_began(second):
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    cleaned = False
+    with pytest.raises(SystemExit) as end, cli.ended_by_signals():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(getattr(signal, second))
+            cleaned = True
+    assert cleaned and end.value.code == 128 + signal.SIGTERM
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sh closes them")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_without_the_standard_streams(closed, source, oracle):
+    """As a daemon starts its programs."""
+    line = f'"$0" -m tilecore tile in.npy out.npy --repeats 2 {closed}'
+    folder = source.parent
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    want = oracle(np.load(source), 2)
+    np.testing.assert_array_equal(np.load(folder / "out.npy"), want, strict=True)
 
 
 def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):

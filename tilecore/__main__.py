@@ -5,10 +5,11 @@ An error is one line on stderr, and exit code 2; an interrupt ends with 128 and 
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = parser().parse_args(argv)
         arguments.run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed, by a daemon say
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
@@ -70,7 +72,7 @@ def parser() -> Parser:
         help="the most that the process holds, however large the files (default: %(default)s)",
     )
     command.add_argument(
-        "--threads", metavar="N", type=int, default=1, help="default: 1, usually the fastest"
+        "--threads", metavar="N", type=threads, default=1, help="default: 1, usually the fastest"
     )
 
     command = commands.add_parser("info", help="show versions, compiler, processor, limits")
@@ -93,6 +95,12 @@ def size(text: str) -> int:
         return parse_bytes(text)
     except ValueError as reason:
         raise argparse.ArgumentTypeError(str(reason)) from None
+
+
+def threads(text: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
+    return int(text)
 
 
 # ---------------------------------------------------------------- tile
@@ -131,9 +139,11 @@ def legal_repeats(arguments: argparse.Namespace) -> Callable[[Any], tuple[str, t
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
     """On a terminal, and where tqdm is installed."""
-    try:
-        tqdm = import_module("tqdm").tqdm
-    except ImportError:
+    tqdm = None
+    if sys.stderr is not None:
+        with suppress(ImportError):
+            tqdm = import_module("tqdm").tqdm
+    if tqdm is None:
         yield lambda nbytes: None
         return
     # `disable=None`: none where stderr is no terminal.
@@ -145,14 +155,20 @@ def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
 def ended_by_signals() -> Iterator[None]:
     """What would end the process at once ends it by an exception, which takes temporary files away."""
 
-    def end(number: int, frame: object) -> NoReturn:
-        sys.exit(128 + number)
+    ending = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal ending
+        if not ending:  # a second one must not cut short what the first has begun
+            ending = True
+            sys.exit(128 + number)
 
     before = {}
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has one of them
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has two of them
             number = getattr(signal, name)
-            if signal.getsignal(number) is signal.SIG_DFL:  # else ignored, by nohup say
+            # Else ignored, by nohup say.
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 before[number] = signal.signal(number, end)
     try:
         yield

@@ -15,6 +15,7 @@ both files are gone through in one direction: nothing is transposed, however lar
 import errno
 import mmap
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import product
@@ -36,6 +37,17 @@ LegalRepeats: TypeAlias = Callable[[NDArray[Any]], tuple[str, tuple[int, ...]]]
 
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 """Told how many bytes there will be; what its context gives is told of each slab's."""
+
+# What NumPy raises about a header that is none.
+_MALFORMED = (
+    ValueError,
+    TypeError,
+    OverflowError,
+    SyntaxError,
+    TokenError,
+    IndexError,
+    RecursionError,
+)
 
 _MIB = 1 << 20
 PROGRAM = 64 * _MIB  # Python, NumPy and tilecore themselves; about half of it, measured
@@ -158,8 +170,12 @@ def map_npy(path: Path) -> Mapped:
     try:
         with open(path, "rb") as file:
             version = npy.read_magic(file)
+            # For the extents alone: NumPy itself would divide by zero for (-1,) of items without bytes.
+            read = npy.read_array_header_1_0 if version[0] == 1 else npy.read_array_header_2_0
+            if version[0] <= 3 and any(n < 0 for n in read(file)[0]):
+                raise ValueError("a negative extent in its header")
         array = npy.open_memmap(path, "r")
-    except (ValueError, TypeError, OverflowError, SyntaxError, TokenError) as reason:
+    except _MALFORMED as reason:
         raise ValueError(f"{path}: {reason}") from None
     mapping = array.base
     assert isinstance(mapping, mmap.mmap)
@@ -201,15 +217,22 @@ def no_room(plan: TilePlan, reason: Exception) -> OSError:
 @contextmanager
 def whole_or_absent(target: Path, source: Path) -> Iterator[Path]:
     """A temporary name in the target's folder, renamed to it if all goes well, else removed."""
-    target = target.resolve()  # a link stays one
+    target = Path(os.path.realpath(target))  # a link stays one
+    if target.is_symlink():
+        raise OSError(f"{target}: links that go round in a circle")
     refuse_special(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent}: no such folder")
     if target.exists() and target.samefile(source):
         raise ValueError(f"{target}: the input and the output are the same file")
     temporary = target.with_name(f".tilecore-{token_hex(8)}.part")
+    replaces = target.exists()
     try:
+        # What may have been secret stays so meanwhile, and has its permissions again in the end.
+        temporary.touch(0o600 if replaces else 0o666, exist_ok=False)
         yield temporary
+        if replaces:
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -179,9 +179,19 @@ class _Shown(reprlib.Repr):
 shown: Callable[[object], str] = _Shown().repr
 
 
+_CORE = ("tile", "tile_region", "TilePlan", "output_shape")
+
+
 def renamed(reason: Exception, dialect: str) -> Exception:
-    """An error of `tile` or `TilePlan`, with the dialect's name in place of its own."""
-    return kind_of(reason)(f"{dialect}: {str(reason).partition(': ')[2]}")
+    """An error of `tile` or a like function, with the dialect's name in place of its own.
+
+    >>> renamed(ValueError("tile: too much"), "ONNX Tile-13")
+    ValueError('ONNX Tile-13: too much')
+    >>> renamed(ValueError("what an object raises itself"), "ONNX Tile-13")
+    ValueError('what an object raises itself')
+    """
+    name, _, text = str(reason).partition(": ")
+    return kind_of(reason)(f"{dialect}: {text}") if name in _CORE else reason
 
 
 def error(

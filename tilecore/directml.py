@@ -158,6 +158,10 @@ def infer_shape(
     shape = as_shape(level.name, sizes)
     length, entries = as_repeats_dims(level.name, shape, repeats, None, low=1)
     if shape is None:
+        if entries is not None:  # which no sizes can mend
+            problem = _problem(level, (1,) * len(entries), _at_least_1(entries))
+            if problem is not None:
+                raise error(ValueError, level.name, problem, None, None, repeats=repeats)
         return None
     if isinstance(length, int) and length != len(shape):
         what = f"repeats has length {length}, expected the input's rank {len(shape)}"

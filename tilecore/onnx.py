@@ -241,7 +241,8 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        As `tile_13` would raise on every input of this shape.
+        As `tile_13` would raise on every input of this shape; but as in ONNX, each axis is looked
+        at by itself, and not how many elements or bytes there would be in all.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """

@@ -124,8 +124,9 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` would raise on all data of this shape. A range whose every size overflows gives
-        None instead, as in OpenVINO.
+        As `tile_1` would raise on all data of this shape; but each axis is looked at by itself, and
+        not how many elements or bytes there would be in all. A range whose every size overflows
+        gives None instead, as in OpenVINO.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """

@@ -27,6 +27,8 @@ from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore
+from tilecore._inputs import as_array
+from tilecore._tensors import renamed
 
 __all__ = ["tile"]
 
@@ -82,7 +84,7 @@ def tile(
     try:
         plan = tilecore.TilePlan(array.shape, reps, array.dtype)
     except (TypeError, ValueError) as reason:
-        raise type(reason)(f"dask.tile: {str(reason).removeprefix('TilePlan: ')}") from None
+        raise renamed(reason, "dask.tile") from None
     ndim = len(plan.output_shape)
     asked = per_axis(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
@@ -120,7 +122,7 @@ def checked(x: Any) -> Any:
         kind = type(x._meta)
     else:
         if not hasattr(type(x), "__array_function__"):
-            x = np.asarray(x)
+            x = as_array(x, "dask.tile")
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
         raise TypeError(
@@ -150,13 +152,18 @@ def per_axis(chunks: Any, ndim: int) -> list[Any]:
 def wanted_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
     """The chunks `asked` for, in numbers; "auto" goes by the `blocks` of the input, if given."""
     like = None
-    if blocks is not None and max(map(len, blocks)) > 1:
+    if blocks is not None and max(map(len, blocks), default=0) > 1:
         like = tuple(
             max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True)
         )
     # Dask will not count the bytes of objects. What is tiled are references, plain items too.
     plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
-    wanted: Chunks = normalize_chunks(asked, plan.output_shape, dtype=plain, previous_chunks=like)
+    try:
+        wanted: Chunks = normalize_chunks(
+            asked, plan.output_shape, dtype=plain, previous_chunks=like
+        )
+    except ZeroDivisionError:
+        raise ValueError(f"dask.tile: chunks must be larger than 0, got {asked}") from None
     if any(isnan(c) for axis in wanted for c in axis):
         raise ValueError(f"dask.tile: chunks must be known sizes, got {asked}")
     return wanted

@@ -69,7 +69,8 @@ class Tile(Op):
         Repeats that are not 1-D, or too large for int64.
     Within OpenVINO's own calls these become its RuntimeError, with their text.
 
-    The memory of the result is OpenVINO's: `tilecore.set_max_bytes` does not limit it.
+    The memory of the result is OpenVINO's: `tilecore.set_max_bytes` does not limit it, but for strings,
+    which are tiled as copies.
 
     A file of a model holds it as an operation of another name than the built-in one's. Whoever
     reads it calls `core.add_extension(Tile)` first.
