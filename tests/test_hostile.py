@@ -18,6 +18,9 @@ import pytest
 import tilecore
 from tilecore import directml, onnx, openvino
 
+# From NumPy 2.5 on it warns of what these tests do.
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning")
+
 
 def x():
     return np.arange(6, dtype="f4").reshape(2, 3)
