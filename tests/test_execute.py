@@ -232,7 +232,6 @@ class TestThreads:
 import threading
 x = numpy.arange(300 * 256, dtype="u1").reshape(256, 300)
 want = [numpy.tile(x, reps) for reps in ((40, 40), (90, 40))]
-numpy.zeros(1)[0:1].copy()
 threading.stack_size(32 * 1024)
 
 def tile():
