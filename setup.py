@@ -9,7 +9,8 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
-MODULES = sorted(path.stem for path in Path("tilecore").glob("*.pyx"))
+SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
+PRIVATE_HEADERS = sorted(Path("tilecore/_core/kernels").glob("*.h"))
 HEADERS = Path("include/tilecore")
 
 
@@ -25,12 +26,12 @@ class build_py_with_headers(build_py):
                 shutil.copy2(header, target)
 
 
-def extension(name):
+def extension(source):
     return Extension(
-        f"tilecore.{name}",
-        [f"tilecore/{name}.pyx"],
-        include_dirs=["include", numpy.get_include()],
-        depends=[str(header) for header in sorted(HEADERS.glob("*.h"))],
+        ".".join(source.with_suffix("").parts),
+        [str(source)],
+        include_dirs=["include", "tilecore/_core", numpy.get_include()],
+        depends=[str(header) for header in [*HEADERS.glob("*.h"), *PRIVATE_HEADERS]],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
@@ -41,7 +42,7 @@ def extension(name):
 
 
 setup(
-    ext_modules=cythonize([extension(name) for name in MODULES], build_dir="build/cython"),
+    ext_modules=cythonize([extension(source) for source in SOURCES], build_dir="build/cython"),
     cmdclass={"build_py": build_py_with_headers},
     options={"build_ext": {"parallel": True}},  # a module on each processor
 )

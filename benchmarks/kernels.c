@@ -1,6 +1,6 @@
 /* Times the kernels of every instruction set that this processor has, and prints CSV.
  *
- *     cc -O3 -pthread -I../include kernels.c -o kernels && ./kernels < points.csv
+ *     cc -O3 -pthread -I../tilecore/_core kernels.c -o kernels && ./kernels < points.csv
  *
  * Each line of the input is a point: row,repeats,rows,pitch,threads (see below). For each point all
  * kernels that can serve it run in turn, again and again, so that the times of one round compare;
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <tilecore/kernels.h>
-#include <tilecore/threads.h>
+#include "kernels/kernels.h"
+#include "kernels/threads.h"
 
 enum {
     MAX_ENTRANTS = 40,

@@ -105,7 +105,7 @@ def run(wanted: list[Point]) -> dict[Point, Timings]:
     """Compile and time."""
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "kernels"))
-        source, include = str(HERE / "kernels.c"), f"-I{HERE.parent / 'include'}"
+        source, include = str(HERE / "kernels.c"), f"-I{HERE.parent / 'tilecore' / '_core'}"
         subprocess.run(
             [machine.COMPILER, "-O3", "-pthread", include, source, "-o", program], check=True
         )

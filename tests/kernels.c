@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <tilecore/kernels.h>
+#include "kernels/kernels.h"
 
 #ifndef MOST_ROWS
 #define MOST_ROWS 700

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilecore import __main__ as cli
-from tilecore import _demo as demo
+from tilecore._cli import demo
 
 
 @pytest.fixture

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tilecore._dims import as_dim, as_repeats_dims, as_shape, bounds, canonical, multiply, tile_dims
+from tilecore._dialects.dims import (
+    as_dim,
+    as_repeats_dims,
+    as_shape,
+    bounds,
+    canonical,
+    multiply,
+    tile_dims,
+)
 
 INT64_MAX = 2**63 - 1
 

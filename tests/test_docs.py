@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tilecore
-from tilecore import _threads
+from tilecore._core import threads
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -19,7 +19,7 @@ README = Path(__file__).parent.parent / "README.md"
 def settings_restored(monkeypatch):
     """The examples change settings of the process."""
     limit = tilecore.get_max_bytes()
-    monkeypatch.setattr(_threads, "_process", _threads._process)
+    monkeypatch.setattr(threads, "_process", threads._process)
     yield
     tilecore.set_max_bytes(limit)
 

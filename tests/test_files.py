@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilecore
-from tilecore import _files, onnx
+from tilecore import onnx
+from tilecore._cli import files
 
 
 def tile_file(source, target, repeats, **how):
     """The slabs' sizes."""
     sizes = []
     how = {"memory": 1 << 28} | how
-    _files.tile_file(
+    files.tile_file(
         source, target, lambda array: ("tile", repeats), lambda _: nullcontext(sizes.append), **how
     )
     return sizes
@@ -28,7 +29,7 @@ def tile_file(source, target, repeats, **how):
 
 @pytest.fixture
 def small_slabs(monkeypatch):
-    monkeypatch.setattr(_files, "SLAB", 100)
+    monkeypatch.setattr(files, "SLAB", 100)
 
 
 @given(
@@ -39,7 +40,7 @@ def small_slabs(monkeypatch):
 def test_slabs_are_the_file_in_order(shape, itemsize, limit):
     whole = np.arange(np.prod(shape)).reshape(shape)
     parts = []
-    for start, stop in _files.slabs(shape, itemsize, limit):
+    for start, stop in files.slabs(shape, itemsize, limit):
         part = whole[tuple(slice(a, b) for a, b in zip(start, stop, strict=True))]
         assert 0 < part.size * itemsize <= limit
         parts.append(part.ravel())
@@ -192,7 +193,7 @@ class TestRefused:
     def test_a_dialect_that_lacks_the_type(self, tmp_path):
         np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
         with pytest.raises(TypeError, match="^ONNX Tile-13: element type datetime64"):
-            _files.tile_file(
+            files.tile_file(
                 tmp_path / "in.npy", tmp_path / "out.npy",
                 lambda array: onnx.legal_repeats(array, [2]), nullcontext, 1 << 28,
             )  # fmt: skip

@@ -141,11 +141,11 @@ THINGS = [
 
 @pytest.fixture(autouse=True)
 def settings_stay():
-    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore._threads._process
+    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore._core.threads._process
     yield
     tilecore.set_max_bytes(before[0])
     tilecore.set_recycle_limit(before[1])
-    tilecore._threads._process = before[2]
+    tilecore._core.threads._process = before[2]
 
 
 def arrays_in(arguments):
@@ -419,9 +419,9 @@ def changing(answer):
         return answer
     return function
 
-import tilecore._recycle, tilecore._results
-tilecore._recycle.in_multiprocessing_child = changing(False)
-tilecore._results.get_num_threads = changing(1)
+import tilecore._core.recycle, tilecore._core.results
+tilecore._core.recycle.in_multiprocessing_child = changing(False)
+tilecore._core.results.get_num_threads = changing(1)
 plan = tilecore.TilePlan(shape, (2,) + (1,) * 16, "i4")
 start, stop = (0,) * 17, plan.output_shape
 out = numpy.empty(stop, "i4")

@@ -8,7 +8,7 @@ import pytest
 
 import tilecore
 from tilecore import directml, onnx, openvino
-from tilecore._inputs import as_array
+from tilecore._core.inputs import as_array
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
 

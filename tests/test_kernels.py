@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-INCLUDE = HERE.parent / "include"
+CORE = HERE.parent / "tilecore" / "_core"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -27,7 +27,7 @@ def test_between_guard_pages(tmp_path):
         "-std=c11",
         "-O2",
         *WARNINGS,
-        f"-I{INCLUDE}",
+        f"-I{CORE}",
         str(HERE / "kernels.c"),
         "-o",
         str(program),
@@ -49,15 +49,13 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
         command = ["clang" if language == "c" else "clang++"]
         if not shutil.which(command[0]):
             pytest.skip("there is no clang")
-    headers = sorted(
-        path.name for path in INCLUDE.glob("tilecore/*.h") if path.name != "kernels_isa.h"
-    )
+    headers = sorted(path.name for path in CORE.glob("kernels/*.h") if path.name != "kernels_isa.h")
     assert "kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
     for number, order in enumerate(orders):
         source = tmp_path / f"{number}.{'c' if language == 'c' else 'cpp'}"
         source.write_text(
-            "".join(f"#include <tilecore/{header}>\n" for header in order)
+            "".join(f'#include "kernels/{header}"\n' for header in order)
             + "int main(void) { return 0; }\n"
         )
         # threads.h and pages.h need what Python.h, and so every extension module, asks glibc for.
@@ -68,15 +66,15 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
             "-fsyntax-only",
             *WARNINGS,
             *python,
-            f"-I{INCLUDE}",
+            f"-I{CORE}",
         ]
         subprocess.run([*command, "-x", language, *flags, str(source)], check=True)
 
 
 def test_scalar_can_be_forced(tmp_path):
     code = """
-import numpy, tilecore._execute, tilecore
-print(tilecore._execute.instruction_sets()['used'])
+import numpy, tilecore._core.execute, tilecore
+print(tilecore._core.execute.instruction_sets()['used'])
 x = numpy.arange(3000, dtype="u1").reshape(-1, 3)
 assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 """

@@ -9,24 +9,31 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# A module imports only from the rows above its own.
-DIALECTS = [{"_tensors"}, {"_dims"}, {"onnx", "openvino", "directml"}]
+# A module imports only from the rows above its own; a folder named alone stands for all that is in it.
+DIALECTS = [{"_dialects.tensors"}, {"_dialects.dims"}, {"onnx", "openvino", "directml"}]
 LAYERS = [
-    {"_counts", "_inputs", "_limits", "_numpy", "_version"},
-    {"_plan", "_recycle", "_threads"},
-    {"_execute", "_memory"},
-    {"_mapped", "_arguments"},
-    {"_references"},
-    {"_results"},
-    {"_tile"},
-    {"_capi", "_config"},
+    {"_core", "_dialects", "_cli", "_version"},  # their __init__ alone, which import nothing
+    {"_core.counts", "_core.inputs", "_core.limits", "_core.numpy_api"},
+    {"_core.plan", "_core.recycle", "_core.threads"},
+    {"_core.execute", "_core.memory"},
+    {"_core.mapped", "_core.arguments"},
+    {"_core.references"},
+    {"_core.results"},
+    {"_core.arrays"},
+    {"capi", "_core.config"},
     *DIALECTS,
     {"__init__"},
-    {"_demo", "_files", "integrations"},
+    {"_cli.demo", "_cli.files", "integrations"},
     {"__main__"},
 ]
 FROM = re.compile(r"^\s*from\s+(tilecore|\.)([\w.]*)\s+c?import\s+(\([^)]*\)|.*)", re.MULTILINE)
 PLAIN = re.compile(r"^\s*c?import\s[^#\n]*\btilecore\b", re.MULTILINE)
+
+
+def module_of(path):
+    parts = path.relative_to(ROOT / "tilecore").with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
+    return "integrations" if parts[0] == "integrations" else ".".join(parts)
 
 
 def arrows():
@@ -34,7 +41,7 @@ def arrows():
     for path in sorted((ROOT / "tilecore").rglob("*.p*")):
         if path.suffix not in {".py", ".pyx", ".pxd", ".pyi"}:
             continue
-        module = path.relative_to(ROOT / "tilecore").parts[0].partition(".")[0]
+        module = module_of(path)
         text = path.read_text()
         if PLAIN.search(text):
             yield module, "__init__", "tilecore"
@@ -43,29 +50,36 @@ def arrows():
             for name in names.strip("()\n ").split(","):
                 if name := name.partition("#")[0].strip():
                     name = name.split()[0]  # of "name as other"
-                    yield module, submodule.strip(".") or name, name
+                    imported = submodule.strip(".") or name
+                    yield (
+                        module,
+                        imported.partition(".")[0] if "integ" in imported else imported,
+                        name,
+                    )
 
 
 def test_imports_point_one_way():
     row = {module: number for number, layer in enumerate(LAYERS) for module in layer}
     seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
-    assert {("_results", "_execute", "execute"), ("onnx", "_tile", "tile")} <= seen
+    assert {("_core.results", "_core.execute", "execute"), ("onnx", "_core.arrays", "tile")} <= seen
     new = {module for arrow in seen for module in arrow[:2]} - row.keys()
     assert not new, "a new module needs its place in LAYERS"
     upward = [arrow for arrow in seen if row[arrow[0]] <= row[arrow[1]]]
     assert not upward
     # Of what is compiled, the dialects know `tile` alone.
     dialects = set().union(*DIALECTS)
-    compiled = {path.stem for path in (ROOT / "tilecore").glob("*.pyx")}
+    compiled = {module_of(path) for path in (ROOT / "tilecore").rglob("*.pyx")}
     known = {arrow[1:] for arrow in seen if arrow[0] in dialects and arrow[1] in compiled}
-    assert known == {("_tile", "tile")}
+    assert known == {("_core.arrays", "tile")}
 
 
 def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     libraries = {"onnx", "openvino", "dask", "torch"}
     code = f"import sys, tilecore.integrations; print({libraries} & set(sys.modules))"
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "set()\n"
-    outside = (ROOT / "tilecore").glob("*.py*")
+    outside = set((ROOT / "tilecore").rglob("*.py*")) - set(
+        (ROOT / "tilecore/integrations").iterdir()
+    )
     imports = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(libraries)})\b", re.MULTILINE)
     assert not [path.name for path in outside if imports.search(path.read_text())]
 
@@ -85,7 +99,7 @@ def test_sdist(built):
         files = {name.partition("/")[2] for name in archive.getnames()}
     expected = {"pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md"}
     expected |= {"CONTRIBUTING.md", "LICENSE", "tilecore/py.typed"}
-    expected |= sources(tree, "tilecore", ".py", ".pyx", ".pxd", ".pyi")
+    expected |= sources(tree, "tilecore", ".py", ".pyx", ".pxd", ".pyi", ".h")
     expected |= sources(tree, "include")
     expected |= sources(tree, "tests")
     assert expected - files == set()
@@ -103,8 +117,9 @@ def test_wheel(built):
     information = {name for name in files if ".dist-info/" in name}
     assert {"LICENSE", "METADATA", "entry_points.txt"} <= {Path(name).name for name in information}
     # Nothing else is in it: no tests, no .pyx, no generated C.
-    expected = sources(tree, "tilecore", ".py", ".pxd", ".pyi") | {"tilecore/py.typed"}
-    expected |= {f"tilecore/{name}" for name in sources(tree, "include")}
+    private = sources(tree, "tilecore/_core", ".pxd")
+    expected = sources(tree, "tilecore", ".py", ".pxd", ".pyi") - private | {"tilecore/py.typed"}
+    expected |= {"tilecore/include/tilecore/tilecore.h"}
     assert files - modules - information == expected
 
 

@@ -324,7 +324,7 @@ assert done.returncode and "TILECORE_RECYCLE_BYTES: expected a number of bytes" 
 
 
 def test_by_default_a_part_of_the_memory(program):
-    code = "print(tilecore.get_recycle_limit(), tilecore._limits.physical_memory())"
+    code = "print(tilecore.get_recycle_limit(), tilecore._core.limits.physical_memory())"
     limit, memory = map(int, program(code).split())
     assert limit == min(2**30, memory // 16)
 

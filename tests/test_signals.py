@@ -35,7 +35,7 @@ def interrupted(call, *arguments, **keywords):
 
 @pytest.fixture(autouse=True)
 def no_python(monkeypatch):
-    monkeypatch.setattr(tilecore._results, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.results, "get_num_threads", partial(int, 1))
     tilecore.set_recycle_limit(tilecore.get_recycle_limit())  # chosen: nobody asks multiprocessing
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore import _limits
+from tilecore._core import limits
 
 
 @pytest.fixture(autouse=True)
 def restore():
-    before = tilecore._threads._process
+    before = tilecore._core.threads._process
     yield
-    tilecore._threads._process = before
+    tilecore._core.threads._process = before
 
 
 def test_set_and_get():
@@ -113,11 +113,11 @@ def test_affinity(tmp_path):
     ],
 )
 def test_control_groups(monkeypatch, files, cpus, memory):
-    monkeypatch.setattr(_limits, "read", lambda path: files.get(path, ""))
+    monkeypatch.setattr(limits, "read", lambda path: files.get(path, ""))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
-    assert _limits.available_cpus() == cpus
+    assert limits.available_cpus() == cpus
     if memory is not None:
-        assert _limits.physical_memory() == memory
+        assert limits.physical_memory() == memory
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
@@ -148,11 +148,11 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch):
     """Its modules are there before what they define."""
     module = types.ModuleType("multiprocessing.process")
     monkeypatch.setitem(sys.modules, "multiprocessing.process", module)
-    assert not _limits.in_multiprocessing_child()
+    assert not limits.in_multiprocessing_child()
     exec("def parent_process(): return _parent_process", module.__dict__)
-    assert not _limits.in_multiprocessing_child()
+    assert not limits.in_multiprocessing_child()
     module._parent_process = object()
-    assert _limits.in_multiprocessing_child()
+    assert limits.in_multiprocessing_child()
 
 
 def test_sixteen_threads_and_every_setting():

@@ -1,6 +1,6 @@
 """What `cimport tilecore` gives. No import call is needed; the functions are described in tilecore.h."""
 
-from tilecore._capi cimport (
+from tilecore.capi cimport (
     tilecore_array_tile,
     tilecore_plan,
     tilecore_plan_execute,

@@ -21,16 +21,16 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
 from tilecore import directml, onnx, openvino
-from tilecore._config import get_include, show_config
-from tilecore._memory import get_max_bytes, set_max_bytes
-from tilecore._recycle import (
+from tilecore._core.arrays import TilePlan, output_shape, tile, tile_mapped, tile_region, tile_view
+from tilecore._core.config import get_include, show_config
+from tilecore._core.memory import get_max_bytes, set_max_bytes
+from tilecore._core.recycle import (
     get_recycle_limit,
     recycled_bytes,
     release_memory,
     set_recycle_limit,
 )
-from tilecore._threads import get_num_threads, num_threads, set_num_threads
-from tilecore._tile import TilePlan, output_shape, tile, tile_mapped, tile_region, tile_view
+from tilecore._core.threads import get_num_threads, num_threads, set_num_threads
 from tilecore._version import __version__ as __version__
 
 __all__ = [

@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 
 import tilecore
 from tilecore import directml, onnx, openvino
-from tilecore._demo import demo
-from tilecore._files import tile_file
-from tilecore._limits import parse_bytes
+from tilecore._cli.demo import demo
+from tilecore._cli.files import tile_file
+from tilecore._core.limits import parse_bytes
 
 
 class Parser(argparse.ArgumentParser):

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._dims import Dim, Shape, as_repeats_dims, as_shape, tile_dims
-from tilecore._tensors import (
+from tilecore._core.arrays import tile as tile_array
+from tilecore._dialects.dims import Dim, Shape, as_repeats_dims, as_shape, tile_dims
+from tilecore._dialects.tensors import (
     INT64,
     as_integer,
     as_repeats,
@@ -23,7 +24,6 @@ from tilecore._tensors import (
     scalar_classes,
     shown,
 )
-from tilecore._tile import tile as tile_array
 
 __all__ = [
     "for_opset",

@@ -11,9 +11,17 @@ from typing import Any
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._dims import Dim, Shape, as_repeats_dims, as_shape, bounds, canonical, tile_dims
-from tilecore._tensors import INT64_MIN, as_repeats, as_tensor, error, renamed
-from tilecore._tile import tile as tile_array
+from tilecore._core.arrays import tile as tile_array
+from tilecore._dialects.dims import (
+    Dim,
+    Shape,
+    as_repeats_dims,
+    as_shape,
+    bounds,
+    canonical,
+    tile_dims,
+)
+from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor, error, renamed
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 

@@ -43,7 +43,7 @@
 #define TILECORE_ABI_MINOR 0
 #endif
 
-#define TILECORE_CAPSULE "tilecore._capi._C_API"
+#define TILECORE_CAPSULE "tilecore.capi._C_API"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,7 +84,7 @@ static const tilecore_api *tilecore_api_table = NULL;
  * Returns 0, or -1 with ImportError set. */
 static inline int import_tilecore(void)
 {
-    PyObject *module = PyImport_ImportModule("tilecore._capi");
+    PyObject *module = PyImport_ImportModule("tilecore.capi");
     const tilecore_api *table;
     if (module == NULL) return -1;
     Py_DECREF(module); /* it stays in sys.modules */

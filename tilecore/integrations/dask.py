@@ -27,8 +27,8 @@ from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore
-from tilecore._inputs import as_array
-from tilecore._tensors import renamed
+from tilecore._core.inputs import as_array
+from tilecore._dialects.tensors import renamed
 
 __all__ = ["tile"]
 

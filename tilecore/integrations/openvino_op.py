@@ -37,8 +37,8 @@ from openvino import (
 from openvino.op import Constant
 
 import tilecore
-from tilecore._dims import Dim, Shape, bounds, canonical
-from tilecore._tensors import renamed
+from tilecore._dialects.dims import Dim, Shape, bounds, canonical
+from tilecore._dialects.tensors import renamed
 from tilecore.openvino import infer_shape, legal_repeats
 
 __all__ = ["Tile"]

@@ -29,8 +29,8 @@ import os
 
 from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
-from tilecore._counts import brief, read_count
-from tilecore._limits import bytes_from_environment, in_multiprocessing_child, physical_memory
+from tilecore._core.counts import brief, read_count
+from tilecore._core.limits import bytes_from_environment, in_multiprocessing_child, physical_memory
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_Clear
@@ -39,7 +39,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memcpy, memset, strcpy
 
-from tilecore._numpy cimport (
+from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, PyArrayObject_fields, PyDataMem_DefaultHandler, PyDataMem_GetHandler,
     PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
@@ -52,11 +52,11 @@ cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, size_t at, size_t bytes)
 
 
-cdef extern from "tilecore/config.h" nogil:
+cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_RECYCLE_SLACK
 
 
-cdef extern from "tilecore/pages.h" nogil:
+cdef extern from "kernels/pages.h" nogil:
     Py_ssize_t TILECORE_HUGE_BYTES
     Py_ssize_t tilecore_page_bytes()
     char *tilecore_block_new(Py_ssize_t bytes)
@@ -65,7 +65,7 @@ cdef extern from "tilecore/pages.h" nogil:
     int tilecore_block_idle(char *block, Py_ssize_t bytes)
 
 
-cdef extern from "tilecore/threads.h" nogil:
+cdef extern from "kernels/threads.h" nogil:
     ctypedef struct tilecore_lock:
         pass
     tilecore_lock TILECORE_LOCK_INIT

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import TypeAlias
 
-from tilecore._inputs import kind_of
-from tilecore._tensors import (
+from tilecore._core.inputs import kind_of
+from tilecore._dialects.tensors import (
     INT64_MAX,
     INT64_MIN,
     INTEGERS,

@@ -1,10 +1,10 @@
-"""A plan and a source -> an array. See _results.pyx."""
+"""A plan and a source -> an array. See results.pyx."""
 
 cimport numpy as cnp
 
-from tilecore._execute cimport Mode
-from tilecore._numpy cimport PyArray_IS_C_CONTIGUOUS
-from tilecore._plan cimport MAX_RANK, Plan
+from tilecore._core.execute cimport Mode
+from tilecore._core.numpy_api cimport PyArray_IS_C_CONTIGUOUS
+from tilecore._core.plan cimport MAX_RANK, Plan
 
 
 cdef struct Bounds:

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tilecore._tensors import renamed
-from tilecore._tile import TilePlan
+from tilecore._core.arrays import TilePlan
+from tilecore._dialects.tensors import renamed
 
 LegalRepeats: TypeAlias = Callable[[NDArray[Any]], tuple[str, tuple[int, ...]]]
 """A dialect's name, and the repeats that it allows for an input."""

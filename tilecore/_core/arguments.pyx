@@ -9,19 +9,19 @@ import sys
 
 import numpy
 
-from tilecore._counts import brief
-from tilecore._inputs import as_array
+from tilecore._core.counts import brief
+from tilecore._core.inputs import as_array
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 
-from tilecore._memory cimport memory_limit
-from tilecore._numpy cimport (
+from tilecore._core.memory cimport memory_limit
+from tilecore._core.numpy_api cimport (
     PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyArray_IS_C_CONTIGUOUS, PyArray_ISWRITEABLE, PyArray_Type,
     PyArray_View,
 )
-from tilecore._plan cimport MAX_RANK
+from tilecore._core.plan cimport MAX_RANK
 
 cnp.import_array()
 

@@ -1,4 +1,4 @@
-"""Where outputs live, and how large they may be. See _memory.pyx."""
+"""Where outputs live, and how large they may be. See memory.pyx."""
 
 cimport numpy as cnp
 

@@ -1,8 +1,8 @@
-"""The fallback path for items that hold references. See _references.pyx."""
+"""The fallback path for items that hold references. See references.pyx."""
 
 cimport numpy as cnp
 
-from tilecore._plan cimport Plan
+from tilecore._core.plan cimport Plan
 
 
 cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result) except -1

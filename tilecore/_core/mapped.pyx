@@ -21,27 +21,27 @@ them is for all living results together. Where there are too few, and wherever t
 there is no mapped result, and the caller copies.
 """
 
-from tilecore._limits import read
+from tilecore._core.limits import read
 
 cimport cython
 cimport numpy as cnp
 
-from tilecore._execute cimport TILECORE_INTERRUPT_BYTES, Mode, check_signals, execute, raise_pending
-from tilecore._numpy cimport NPY_ARRAY_CARRAY, array_upon
-from tilecore._plan cimport PY_SSIZE_T_MAX, Axis, Nest, nest_push
+from tilecore._core.execute cimport TILECORE_INTERRUPT_BYTES, Mode, check_signals, execute, raise_pending
+from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, array_upon
+from tilecore._core.plan cimport PY_SSIZE_T_MAX, Axis, Nest, nest_push
 
 cnp.import_array()
 
 
-cdef extern from "tilecore/config.h" nogil:
+cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_MAPPING_COST, TILECORE_FILE_COST, TILECORE_MAPPED_GAIN, TILECORE_NOGIL_BYTES
 
 
-cdef extern from "tilecore/threads.h" nogil:
+cdef extern from "kernels/threads.h" nogil:
     Py_ssize_t tilecore_take(Py_ssize_t *counter, Py_ssize_t n)
 
 
-cdef extern from "tilecore/pages.h" nogil:
+cdef extern from "kernels/pages.h" nogil:
     Py_ssize_t tilecore_page_bytes()
     void tilecore_pages_free(void *at, Py_ssize_t bytes)
     int tilecore_file_new()

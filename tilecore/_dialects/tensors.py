@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._inputs import as_array, kind_of
+from tilecore._core.inputs import as_array, kind_of
 
 _Error = TypeVar("_Error", bound=Exception)
 

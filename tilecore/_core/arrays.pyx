@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The array functions and TilePlan: what is asked for is read, checked and planned; _results.pyx does it.
+"""The array functions and TilePlan: what is asked for is read, checked and planned; results.pyx does it.
 
 `tile` is a compiled builtin with nothing in between: a plain array and a tuple of ints cost an
 allocation and a copy. All that is rarer goes through functions out of line.
@@ -10,23 +10,23 @@ import sys
 
 import numpy
 
-from tilecore._counts import brief
+from tilecore._core.counts import brief
 
 cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 
-from tilecore._arguments cimport (
+from tilecore._core.arguments cimport (
     as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
 )
-from tilecore._execute cimport TILECORE_NOGIL_BYTES, Blocks, divide, write_one_block
-from tilecore._mapped cimport Sharing, choose_sharing, mapped_array
-from tilecore._memory cimport memory_limit
-from tilecore._numpy cimport (
+from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Blocks, divide, write_one_block
+from tilecore._core.mapped cimport Sharing, choose_sharing, mapped_array
+from tilecore._core.memory cimport memory_limit
+from tilecore._core.numpy_api cimport (
     PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyDataType_REFCHK, array_upon,
 )
-from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
-from tilecore._results cimport (
+from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
+from tilecore._core.results cimport (
     Bounds, Source, choose_mode, new_result, part, read_bounds, source_init, strides_of, whole,
 )
 

@@ -8,13 +8,13 @@ C and C++ modules get the table by import_tilecore() of tilecore.h, which checks
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
 
-from tilecore._execute cimport (
+from tilecore._core.execute cimport (
     TILECORE_DEFAULT_THREAD_BYTES, TILECORE_THREAD_BYTES, Mode, execute, execute_region,
 )
-from tilecore._plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
+from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
 
-from tilecore._threads import get_num_threads
-from tilecore._tile import tile
+from tilecore._core.threads import get_num_threads
+from tilecore._core.arrays import tile
 
 
 cdef extern from "tilecore/tilecore.h":

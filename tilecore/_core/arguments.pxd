@@ -1,4 +1,4 @@
-"""Reading and refusing what a caller hands in. See _arguments.pyx."""
+"""Reading and refusing what a caller hands in. See arguments.pyx."""
 
 cimport numpy as cnp
 

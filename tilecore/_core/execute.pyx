@@ -25,10 +25,10 @@ import os
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push
+from tilecore._core.plan cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push
 
 
-cdef extern from "tilecore/kernels.h" nogil:
+cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_kernels:
         const char *name
         void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
@@ -64,7 +64,7 @@ cdef extern from *:
     int CYTHON_HEX_VERSION
 
 
-cdef extern from "tilecore/threads.h" nogil:
+cdef extern from "kernels/threads.h" nogil:
     enum: TILECORE_MAX_THREADS
     Py_ssize_t tilecore_take(Py_ssize_t *counter, Py_ssize_t n)
     void tilecore_parallel(void (*task)(void *job) noexcept nogil, void *job, int count)

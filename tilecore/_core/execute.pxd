@@ -1,14 +1,14 @@
-"""Plan and source -> bytes of the output. See _execute.pyx."""
+"""Plan and source -> bytes of the output. See execute.pyx."""
 
-from tilecore._plan cimport MAX_RANK, Axis, Nest, Plan
+from tilecore._core.plan cimport MAX_RANK, Axis, Nest, Plan
 
 
-cdef extern from "tilecore/config.h" nogil:
+cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_DEFAULT_THREAD_BYTES
     Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_INTERRUPT_BYTES
 
 
-cdef extern from "tilecore/kernels.h" nogil:
+cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_rows:
         void (*write)(const tilecore_rows *self, char *dst, const char *src,
                       Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil

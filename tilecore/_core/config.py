@@ -6,12 +6,12 @@ from typing import Any, Literal, overload
 
 import numpy
 
-from tilecore._counts import brief
-from tilecore._execute import build, instruction_sets
-from tilecore._mapped import mapping_limits
-from tilecore._memory import get_max_bytes
-from tilecore._recycle import get_recycle_limit, recycled_bytes
-from tilecore._threads import get_num_threads
+from tilecore._core.counts import brief
+from tilecore._core.execute import build, instruction_sets
+from tilecore._core.mapped import mapping_limits
+from tilecore._core.memory import get_max_bytes
+from tilecore._core.recycle import get_recycle_limit, recycled_bytes
+from tilecore._core.threads import get_num_threads
 from tilecore._version import __version__
 
 
@@ -27,8 +27,9 @@ def get_include() -> str:
     str
         To be used as in ``#include <tilecore/tilecore.h>``.
     """
-    installed = Path(__file__).parent / "include"
-    checkout = Path(__file__).parent.parent / "include"  # an editable install
+    package = Path(__file__).parent.parent
+    installed = package / "include"
+    checkout = package.parent / "include"  # an editable install
     return str(installed if installed.is_dir() else checkout)
 
 

@@ -32,7 +32,7 @@
 /* Between two looks for a KeyboardInterrupt: 10 to 100 ms of work. */
 #define TILECORE_INTERRUPT_BYTES ((ptrdiff_t)1 << 28)
 
-/* Results from this size on lie in memory of our own, which is used again (_recycle.pyx): 2 to 3 times as
+/* Results from this size on lie in memory of our own, which is used again (recycle.pyx): 2 to 3 times as
  * quick at 32 MiB and more, where glibc returns all freed memory to the system. Below it keeps it, and
  * our own memory gained nothing (0.85 to 1.1 times from 1 to 24 MiB). */
 #ifndef TILECORE_RECYCLE_BYTES

@@ -1,6 +1,6 @@
-"""Plans: checked sizes, and the loops that write a tiling. See _plan.pyx for the essay."""
+"""Plans: checked sizes, and the loops that write a tiling. See plan.pyx for the essay."""
 
-cdef extern from "tilecore/config.h" nogil:
+cdef extern from "kernels/config.h" nogil:
     bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
 
 

@@ -1,17 +1,17 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """Where outputs live, and how large they may be."""
 
-from tilecore._counts import brief, read_count
-from tilecore._limits import bytes_from_environment, physical_memory
-from tilecore._recycle import release_memory
+from tilecore._core.counts import brief, read_count
+from tilecore._core.limits import bytes_from_environment, physical_memory
+from tilecore._core.recycle import release_memory
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from tilecore._numpy cimport try_array
-from tilecore._recycle cimport TILECORE_RECYCLE_BYTES, recycled_array, recycles
+from tilecore._core.numpy_api cimport try_array
+from tilecore._core.recycle cimport TILECORE_RECYCLE_BYTES, recycled_array, recycles
 
 
 cdef extern from "Python.h":

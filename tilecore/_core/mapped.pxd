@@ -1,9 +1,9 @@
-"""Results whose repeats share pages. See _mapped.pyx."""
+"""Results whose repeats share pages. See mapped.pyx."""
 
 cimport numpy as cnp
 
-from tilecore._execute cimport Mode
-from tilecore._plan cimport MAX_RANK, Nest
+from tilecore._core.execute cimport Mode
+from tilecore._core.plan cimport MAX_RANK, Nest
 
 
 cdef struct Sharing:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import SupportsIndex
 
-from tilecore._counts import brief, read_count
-from tilecore._limits import available_cpus, in_multiprocessing_child
+from tilecore._core.counts import brief, read_count
+from tilecore._core.limits import available_cpus, in_multiprocessing_child
 
 MOST_BY_DEFAULT = 8  # memory bandwidth is used up before that
 MOST_OF_ALL = 2**31 - 1  # what a C int holds; "as many as there are" need not know that

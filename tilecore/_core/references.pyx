@@ -14,9 +14,9 @@ import math
 import numpy
 
 cimport numpy as cnp
-from tilecore._execute cimport Mode, execute
-from tilecore._numpy cimport NPY_ARRAY_CARRAY_RO
-from tilecore._plan cimport Nest, Plan, plan_nest
+from tilecore._core.execute cimport Mode, execute
+from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY_RO
+from tilecore._core.plan cimport Nest, Plan, plan_nest
 
 cnp.import_array()
 

@@ -10,19 +10,19 @@ import math
 
 import numpy
 
-from tilecore._threads import get_num_threads
+from tilecore._core.threads import get_num_threads
 
 cimport numpy as cnp
 
-from tilecore._arguments cimport as_tuple, check_out, check_size, read_integers, refuse
-from tilecore._execute cimport (
+from tilecore._core.arguments cimport as_tuple, check_out, check_size, read_integers, refuse
+from tilecore._core.execute cimport (
     TILECORE_DEFAULT_THREAD_BYTES, TILECORE_INTERRUPT_BYTES, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode,
     execute, execute_region, raise_pending,
 )
-from tilecore._memory cimport new_array
-from tilecore._numpy cimport PyDataType_REFCHK
-from tilecore._plan cimport MAX_RANK, PY_SSIZE_T_MAX, Nest, Plan, plan_nest
-from tilecore._references cimport write_references, write_references_region
+from tilecore._core.memory cimport new_array
+from tilecore._core.numpy_api cimport PyDataType_REFCHK
+from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Nest, Plan, plan_nest
+from tilecore._core.references cimport write_references, write_references_region
 
 cnp.import_array()
 

@@ -1,9 +1,9 @@
-"""Memory of large results, used again. See _recycle.pyx."""
+"""Memory of large results, used again. See recycle.pyx."""
 
 cimport numpy as cnp
 
 
-cdef extern from "tilecore/config.h" nogil:
+cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_RECYCLE_BYTES
 
 

@@ -1,0 +1,1 @@
+"""What serves the command line alone."""

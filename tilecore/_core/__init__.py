@@ -1,0 +1,1 @@
+"""The compiled engine: arguments -> plan -> execute -> results, and the memory they use."""
