@@ -11,6 +11,7 @@ import inspect
 import itertools
 import sys
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -41,16 +42,26 @@ def enter_num_threads(n):
 
 # What each function calls itself in errors; the function; good arguments, made anew for each call.
 CALLS = [
-    ("tile", tilecore.tile, lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), threads=1)),
+    (
+        "tile",
+        tilecore.tile,
+        lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1),
+    ),
     (
         "tile_region",
         tilecore.tile_region,
-        lambda: dict(a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), threads=1),
+        lambda: dict(
+            a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1
+        ),
     ),
-    ("tile_view", tilecore.tile_view, lambda: dict(a=x(), reps=(1, 1))),
-    ("tile_mapped", tilecore.tile_mapped, lambda: dict(a=x(), reps=(2, 2))),
-    ("output_shape", tilecore.output_shape, lambda: dict(shape=(2, 3), reps=(2, 2))),
-    ("TilePlan", tilecore.TilePlan, lambda: dict(shape=(2, 3), reps=(2, 2), dtype="f4")),
+    ("tile_view", tilecore.tile_view, lambda: dict(a=x(), reps=(1, 1), axis=(0, 1))),
+    ("tile_mapped", tilecore.tile_mapped, lambda: dict(a=x(), reps=(2, 2), axis=(0, 1))),
+    ("output_shape", tilecore.output_shape, lambda: dict(shape=(2, 3), reps=(2, 2), axis=(0, 1))),
+    (
+        "TilePlan",
+        tilecore.TilePlan,
+        lambda: dict(shape=(2, 3), reps=(2, 2), dtype="f4", axis=(0, 1)),
+    ),
     ("TilePlan", plan().__call__, lambda: dict(a=x(), out=out(4, 6), threads=1)),
     (
         "TilePlan",
@@ -292,9 +303,7 @@ class Pretender:
 def test_who_pretends_to_be_an_array(what):
     with pytest.raises(TypeError, match="^tile: out must be a NumPy array, got Pretender"):
         tilecore.tile(x(), 2, Pretender(what))
-    with pytest.raises(
-        TypeError, match="^tile_region: the input must be a plain array, got Pretender"
-    ):
+    with pytest.raises(TypeError, match="^tile_region: input must be a plain array, got Pretender"):
         tilecore.tile_region(Pretender(what), 2, (0,), (1,))
     with pytest.raises(AssertionError, match="nobody"):  # its own, from numpy.tile
         tilecore.tile(Pretender(what), 2)
@@ -419,9 +428,9 @@ def changing(answer):
         return answer
     return function
 
-import tilecore._core.recycle, tilecore._core.results
+import tilecore._core.recycle, tilecore._core.tiling
 tilecore._core.recycle.in_multiprocessing_child = changing(False)
-tilecore._core.results.get_num_threads = changing(1)
+tilecore._core.tiling.get_num_threads = changing(1)
 plan = tilecore.TilePlan(shape, (2,) + (1,) * 16, "i4")
 start, stop = (0,) * 17, plan.output_shape
 out = numpy.empty(stop, "i4")
@@ -522,3 +531,81 @@ def test_as_many_threads_as_one_can_say(oracle):
     assert tilecore.get_num_threads() == 2**31 - 1
     result = tilecore.tile(a, (1 << 12, 1))  # 64 MiB: several threads
     assert (result == a).all()
+
+
+# ---------------------------------------------------------------- titles of fields
+
+
+class Title:
+    """NumPy compares the titles of two structures' fields by their __eq__."""
+
+    def __init__(self, act=None):
+        self.act = act
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        act = self.act or (other.act if isinstance(other, Title) else None)
+        return True if act is None else act()
+
+
+def titled(title):
+    return np.dtype({"names": ["a"], "formats": ["u8"], "titles": [title]})
+
+
+def titled_calls(make):
+    """By name: a call that compares dtypes, and the input that it is given."""
+    for name in ("tile", "tile_region", "plan", "plan, out", "plan.region"):
+        title = Title()
+        x, out = np.zeros(6, titled(title)), np.zeros(12, titled(Title()))
+        x["a"] = np.arange(6)
+        plan = tilecore.TilePlan((6,), 2, titled(Title()) if "plan" in name else "u8")
+        title.act = make(x, out)
+        yield {
+            "tile": partial(tilecore.tile, x, 2, out),
+            "tile_region": partial(tilecore.tile_region, x, 2, (0,), (12,), out),
+            "plan": partial(plan, x),
+            "plan, out": partial(plan, x, out),
+            "plan.region": partial(plan.region, x, (0,), (12,), out),
+        }[name]
+
+
+def test_titles_that_raise():
+    for call in titled_calls(lambda x, out: lambda: fail(Own)):
+        with pytest.raises(Own, match="mine"):
+            call()
+
+
+def test_titles_that_differ():
+    for call in titled_calls(lambda x, out: lambda: False):
+        with pytest.raises(TypeError, match="dtype"):
+            call()
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype", "items", "out"])
+def test_titles_that_change_the_input(change):
+    """What is read lies in the input, and what is written in `out`, whatever the comparison does."""
+
+    def make(x, out):
+        def act():
+            if change == "shape":
+                x.shape = (2, 3)
+            elif change == "dtype":
+                x.dtype = np.dtype(("V1", (8,))) if x.ndim == 0 else np.dtype("V1")
+            elif change == "items":
+                x.dtype = np.dtype([("b", "u4"), ("c", "u4")])
+            else:
+                out.shape = (3, 4)
+            return True
+
+        return act
+
+    for call in titled_calls(make):
+        try:
+            result = call()
+        except (TypeError, ValueError) as error:
+            assert "shape" in str(error) or "dtype" in str(error)
+        else:
+            assert result.nbytes == 96  # bytes of the input alone
+            assert set(result.view("u8").ravel().tolist()) == set(range(6))

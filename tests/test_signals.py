@@ -10,7 +10,9 @@ import gc
 import operator
 import os
 import signal
+import subprocess
 import sys
+import sysconfig
 import threading
 from _thread import interrupt_main
 from functools import partial
@@ -35,7 +37,7 @@ def interrupted(call, *arguments, **keywords):
 
 @pytest.fixture(autouse=True)
 def no_python(monkeypatch):
-    monkeypatch.setattr(tilecore._core.results, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
     tilecore.set_recycle_limit(tilecore.get_recycle_limit())  # chosen: nobody asks multiprocessing
 
 
@@ -184,3 +186,36 @@ def test_signals_are_the_main_threads(x, out):
         thread.join()
     thread.join()
     assert done and (out == 1).all()
+
+
+def test_many_small_pieces_can_be_interrupted():
+    """Pieces of a few bytes, below every threshold in bytes: 2^27 of them."""
+    a = np.zeros((2,) * 25 + (3,), "S3")[..., :0:-1]
+    rank = a.ndim
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tilecore.tile_region, a, (2,) * rank, (1,) * rank, (3,) * rank)
+
+
+def test_a_daemon_thread_outlives_the_interpreter(program, tmp_path):
+    """No thread asks an interpreter for anything that is gone: whether a signal has come, say."""
+    handler = tmp_path / "handler.c"
+    handler.write_text(
+        "#include <stdlib.h>\n#include <unistd.h>\nstatic void wait_a_while(void) { usleep(1500000); }\n"
+        "__attribute__((constructor)) static void begin(void) { atexit(wait_a_while); }\n"
+    )
+    library = tmp_path / "handler.so"
+    compiler = sysconfig.get_config_var("CC").split()
+    subprocess.run([*compiler, "-shared", "-fPIC", handler, "-o", library], check=True)
+    program(f"""
+import threading
+ctypes.CDLL({str(library)!r})
+x = numpy.zeros((2**25, 2), "u1")[:, 0]
+out = numpy.empty(2**29, "u1")
+begun = threading.Event()
+def work():
+    begun.set()
+    while True:
+        tilecore.tile(x, 16, out, threads=1)
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+""")

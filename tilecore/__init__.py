@@ -21,7 +21,7 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
 from tilecore import directml, onnx, openvino
-from tilecore._core.arrays import TilePlan, output_shape, tile, tile_mapped, tile_region, tile_view
+from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 from tilecore._core.config import get_include, show_config
 from tilecore._core.memory import get_max_bytes, set_max_bytes
 from tilecore._core.recycle import (
@@ -31,6 +31,7 @@ from tilecore._core.recycle import (
     set_recycle_limit,
 )
 from tilecore._core.threads import get_num_threads, num_threads, set_num_threads
+from tilecore._core.tileplan import TilePlan
 from tilecore._version import __version__ as __version__
 
 __all__ = [

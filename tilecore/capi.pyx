@@ -8,13 +8,14 @@ C and C++ modules get the table by import_tilecore() of tilecore.h, which checks
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
 
-from tilecore._core.execute cimport (
-    TILECORE_DEFAULT_THREAD_BYTES, TILECORE_THREAD_BYTES, Mode, execute, execute_region,
+from tilecore._core.plan cimport MAX_RANK, Place, plan_check
+from tilecore._core.tiling cimport (
+    Tiling, caller_mode, tiling_clear, tiling_execute, tiling_execute_region, tiling_init, tiling_prepare,
 )
-from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
 
-from tilecore._core.threads import get_num_threads
 from tilecore._core.arrays import tile
+from tilecore._core.refusals import Refusal, worded
+from tilecore._core.threads import get_num_threads
 
 
 cdef extern from "tilecore/tilecore.h":
@@ -34,81 +35,78 @@ cdef extern from "tilecore/tilecore.h":
         object (*array_tile)(object, object)
 
 
-cdef struct Planned:  # what a tilecore_plan is
-    Plan plan
-    Nest nest    # unset where nothing is written
-    int threads
-
-
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL:
-    cdef Planned *planned
-    cdef int k, status
-    if not 0 <= ndim <= MAX_RANK:
-        raise ValueError(f"tilecore_plan_new: expected a rank from 0 to {MAX_RANK}, got {ndim}")
-    if itemsize < 0:
-        raise ValueError(f"tilecore_plan_new: the itemsize must not be negative, got {itemsize}")
-    for k in range(ndim):
-        if shape[k] < 0:
-            raise ValueError(f"tilecore_plan_new: extents must not be negative, got {shape[k]} for axis {k}")
-    planned = <Planned *>PyMem_RawMalloc(sizeof(Planned))
-    if planned == NULL:
-        raise MemoryError(f"tilecore_plan_new: no memory for a plan of {sizeof(Planned)} bytes")
-    status = plan_init(&planned.plan, ndim, shape, ndim, repeats, itemsize)
+    cdef Tiling *tiling = NULL
+    cdef int k
     try:
-        if status != PLAN_OK:
-            asked = [(shape[k], repeats[k]) for k in range(ndim)]
-            raise ValueError(f"tilecore_plan_new: {plan_problem(&planned.plan, status)}; "
-                             f"input shape and repeats by axis {asked}, itemsize {itemsize}")
-        planned.threads = get_num_threads()
+        if not 0 <= ndim <= MAX_RANK:
+            raise Refusal(ValueError, f"expected a rank from 0 to {MAX_RANK}, got {ndim}")
+        if itemsize < 0:
+            raise Refusal(ValueError, f"the itemsize must not be negative, got {itemsize}")
+        for k in range(ndim):
+            if shape[k] < 0:
+                raise Refusal(ValueError, f"extents must not be negative, got {shape[k]}", None, k)
+        tiling = <Tiling *>PyMem_RawMalloc(sizeof(Tiling))
+        if tiling == NULL:
+            raise Refusal(MemoryError, f"no memory for a plan of {sizeof(Tiling)} bytes")
+        plan_check(&tiling.plan, tiling_init(tiling, ndim, shape, ndim, repeats, itemsize))
+        tiling.threads = get_num_threads()
+        if not tiling_prepare(tiling):
+            raise Refusal(MemoryError, "no memory for the plan's block")
+    except Refusal as refusal:
+        PyMem_RawFree(tiling)
+        asked = [(shape[k], repeats[k]) for k in range(max(0, min(ndim, MAX_RANK)))]
+        raise worded(refusal, "tilecore_plan_new", None, **{"input shape and repeats by axis": asked}, itemsize=itemsize)
     except:
-        PyMem_RawFree(planned)
+        PyMem_RawFree(tiling)
         raise
-    if planned.plan.nbytes:
-        plan_nest(&planned.plan, ndim, NULL, &planned.nest)
-    return <tilecore_plan *>planned
+    return <tilecore_plan *>tiling
 
 
 cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
-    PyMem_RawFree(plan)
+    if plan != NULL:
+        tiling_clear(<Tiling *>plan)
+        PyMem_RawFree(plan)
 
 
 cdef void tilecore_plan_output_shape(const tilecore_plan *plan, Py_ssize_t *shape) noexcept nogil:
-    cdef const Plan *known = &(<const Planned *>plan).plan
+    cdef const Tiling *tiling = <const Tiling *>plan
     cdef int k
-    for k in range(known.ndim):
-        shape[k] = known.output[k]
+    for k in range(tiling.plan.ndim):
+        shape[k] = tiling.plan.output[k]
 
 
 cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
-    return (<const Planned *>plan).plan.nbytes
+    return (<const Tiling *>plan).plan.nbytes
 
 
-cdef Mode caller_mode(const Planned *planned, int threads) noexcept nogil:
-    """The caller's memory is taken for warm, and signals are the caller's too."""
-    if threads > 0:
-        return Mode(threads, TILECORE_THREAD_BYTES, True, False)
-    return Mode(planned.threads, TILECORE_DEFAULT_THREAD_BYTES, True, False)
+cdef void place_packed(Place *place, const void *data) noexcept nogil:
+    place.data = <char *>data
+    place.contiguous = True
 
 
 cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads) noexcept nogil:
-    cdef const Planned *planned = <const Planned *>plan
-    if planned.plan.nbytes:
-        execute(&planned.nest, <char *>dst, <const char *>src, planned.plan.nbytes,
-                caller_mode(planned, threads))
+    cdef const Tiling *tiling = <const Tiling *>plan
+    cdef Place source, target
+    place_packed(&source, src)
+    place_packed(&target, dst)
+    tiling_execute(tiling, &source, &target, caller_mode(tiling, tiling.plan.nbytes, threads))
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
                                        const Py_ssize_t *start, const Py_ssize_t *stop, int threads) noexcept nogil:
-    cdef const Planned *planned = <const Planned *>plan
+    cdef const Tiling *tiling = <const Tiling *>plan
+    cdef Place source, target
+    cdef Py_ssize_t nbytes = tiling.plan.itemsize
     cdef int k
-    if planned.plan.nbytes == 0:
-        return
-    for k in range(planned.plan.ndim):
+    place_packed(&source, src)
+    place_packed(&target, dst)
+    for k in range(tiling.plan.ndim):
         if start[k] >= stop[k]:
             return
-    execute_region(&planned.plan, planned.plan.ndim, NULL, <char *>dst, <const char *>src, start, stop,
-                   caller_mode(planned, threads))
+        nbytes *= stop[k] - start[k]  # no more than the whole output's
+    tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(tiling, nbytes, threads))
 
 
 cdef object tilecore_array_tile(object array, object repeats):

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tilecore._core.arrays import TilePlan
+from tilecore._core.tileplan import TilePlan
 from tilecore._dialects.tensors import renamed
 
 LegalRepeats: TypeAlias = Callable[[NDArray[Any]], tuple[str, tuple[int, ...]]]

@@ -2,13 +2,18 @@
 
 cimport numpy as cnp
 
+from tilecore._core.plan cimport Place
 
-cdef refuse(kind, name, what, source, reps)
-cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1
-cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, reps) except -1
-cdef int read_threads(threads, str name) except -1
-cdef cnp.ndarray as_plain_array(a, str name)
-cdef cnp.ndarray check_out(given, const Py_ssize_t *shape, int ndim, cnp.ndarray array, str name, reps)
-cdef int check_size(Py_ssize_t nbytes, str name, source, reps) except -1
+
+cdef int read_repeats(reps, Py_ssize_t *repeats, int input_ndim) except -1
+cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1
+cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
+cdef int read_threads(threads) except -1
+cdef cnp.ndarray as_plain_array(a)
+cdef cnp.ndarray plain(a)
+cdef cnp.ndarray read_out(given, cnp.ndarray array)
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
+                   const Place *source, const Py_ssize_t *source_shape, Place *place) except -1
+cdef int check_size(Py_ssize_t nbytes) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
 cdef bint is_masked(a)

@@ -2,6 +2,13 @@
 """Reading and refusing what a caller hands in, before anything is allocated.
 
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
+
+Reading may run code of the caller's: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's
+titles. It may change the input meanwhile, and `out`. So first all of that is read, dtypes compared
+included; then, in one go that runs nothing of anybody's, the plan is made and noted where the bytes of
+input and `out` lie (`place_note`); what is written later goes by these notes, whatever becomes of the
+arrays. A check that might run such code belongs into the first part: a comparison of objects,
+isinstance (which asks `__class__`), a NumPy function that looks for `__array_function__`.
 """
 
 import operator
@@ -10,7 +17,9 @@ import sys
 import numpy
 
 from tilecore._core.counts import brief
+from tilecore._core.dtypes import same_dtype
 from tilecore._core.inputs import as_array
+from tilecore._core.refusals import Refusal
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -18,65 +27,72 @@ from cpython.object cimport PyObject
 
 from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyArray_IS_C_CONTIGUOUS, PyArray_ISWRITEABLE, PyArray_Type,
-    PyArray_View,
+    PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyArray_ISWRITEABLE, PyArray_Type, PyArray_View,
+    array_upon, integer_item, integer_scalar,
 )
-from tilecore._core.plan cimport MAX_RANK
+from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, place_note
 
 cnp.import_array()
 
 
 cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
     PyObject *PyTuple_GET_ITEM(object tuple, Py_ssize_t i) noexcept
     Py_ssize_t PyTuple_GET_SIZE(object tuple) noexcept
 
 
-cdef refuse(kind, name, what, source, reps):
-    """The one form of every error: who refuses, why, and what was asked for.
+# ---------------------------------------------------------------- integers
 
-    `source` is the input array, or its shape where that is all there is, or None.
-    """
-    asked = ""
-    if isinstance(source, numpy.ndarray):
-        asked = f"input shape {source.shape}, dtype {source.dtype}, "
-    elif source is not None:
-        asked = f"input shape {source}, "
-    return kind(f"{name}: {what}; {asked}repeats {brief(reps)}")
+cdef bint read_one(item, Py_ssize_t *value) noexcept:
+    """An int or a NumPy integer that is not negative and fits; nothing is run. False for all else."""
+    cdef int overflow = 0
+    cdef long long number
+    if PyLong_CheckExact(item):
+        number = PyLong_AsLongLongAndOverflow(item, &overflow)
+    elif not integer_scalar(item, &number):
+        return False
+    value[0] = <Py_ssize_t>number
+    return not overflow and 0 <= number <= PY_SSIZE_T_MAX
 
 
-cdef int read_repeats(reps, Py_ssize_t *repeats, str name, source) except -1:
-    """Fill `repeats` (room for MAX_RANK) and return how many. `source` as in refuse.
+cdef bint read_array(cnp.ndarray array, Py_ssize_t *values) noexcept:
+    """As read_one, for a one-dimensional array of integers."""
+    cdef Py_ssize_t i
+    cdef long long number = 0
+    if cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_DIM(array, 0) > MAX_RANK or not cnp.PyArray_ISNOTSWAPPED(array):
+        return False
+    for i in range(cnp.PyArray_DIM(array, 0)):
+        if not integer_item(array, i, &number) or not 0 <= number <= PY_SSIZE_T_MAX:
+            return False
+        values[i] = <Py_ssize_t>number
+    return True
+
+
+cdef int read_repeats(reps, Py_ssize_t *repeats, int input_ndim) except -1:
+    """Fill `repeats` (room for MAX_RANK + 1), and return how many; axes are named in the result's rank.
 
     The usual kinds here; everything else, and every error, in read_integers.
     """
-    cdef Py_ssize_t i, n = 1
-    cdef PyObject *item
-    cdef long long value = 0
-    cdef int overflow = 0
-    cdef bint usual
+    cdef Py_ssize_t i, n
+    cdef tuple items
     if type(reps) is tuple:
-        n = PyTuple_GET_SIZE(reps)
-        usual = n <= MAX_RANK
-        i = 0
-        while usual and i < n:
-            item = PyTuple_GET_ITEM(reps, i)
-            usual = PyLong_CheckExact(<object>item)
-            if usual:
-                value = PyLong_AsLongLongAndOverflow(<object>item, &overflow)
-                usual = not overflow and 0 <= value <= PY_SSIZE_T_MAX
-                repeats[i] = <Py_ssize_t>value
-            i += 1
+        items = reps
+    elif type(reps) is list:
+        items = tuple(reps)  # another thread may change a list meanwhile
+    elif read_one(reps, repeats):
+        return 1
+    elif PyArray_CheckExact(reps) and read_array(reps, repeats):
+        return <int>cnp.PyArray_DIM(reps, 0)
     else:
-        usual = PyLong_CheckExact(reps)
-        if usual:
-            value = PyLong_AsLongLongAndOverflow(reps, &overflow)
-            usual = not overflow and 0 <= value <= PY_SSIZE_T_MAX
-            repeats[0] = <Py_ssize_t>value
-    if usual:
-        return <int>n
-    return read_integers(reps, repeats, "repeats", name, source, reps)
+        return read_integers(reps, repeats, "repeats", input_ndim)
+    n = PyTuple_GET_SIZE(items)
+    if n <= MAX_RANK:
+        i = 0
+        while i < n and read_one(<object>PyTuple_GET_ITEM(items, i), &repeats[i]):
+            i += 1
+        if i == n:
+            return <int>n
+    return read_integers(items, repeats, "repeats", input_ndim)
 
 
 cdef as_integer(value):
@@ -86,84 +102,184 @@ cdef as_integer(value):
     return int(value) if type(value) is numpy.bool_ else operator.index(value)
 
 
-cdef int read_integers(given, Py_ssize_t *values, str what, str name, source, reps) except -1:
+cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
     """An integer, or what can be iterated: at most 65 items drawn, __len__ never asked."""
     cdef list integers = []
     cdef Py_ssize_t k, rank
-    items = given if type(given) is tuple or type(given) is list else None
-    if items is None:
+    items = None
+    if type(given) is tuple or type(given) is list:
+        items = tuple(given)
+    elif PyArray_CheckExact(given) and cnp.PyArray_NDIM(given) == 1 and cnp.PyArray_ISINTEGER(given):
+        items = given[:MAX_RANK + 1].tolist()
+    else:
         try:
             integers.append(as_integer(given))
         except TypeError:
             try:
                 items = iter(given)
             except TypeError:
-                raise refuse(TypeError, name, f"{what} must be an integer or an iterable of integers, "
-                             f"got {type(given).__name__}", source, reps) from None
+                raise Refusal(TypeError, "must be an integer or an iterable of integers, "
+                              f"got {type(given).__name__}", what) from None
     if items is not None:
         for item in items:
             try:
                 integers.append(as_integer(item))
             except TypeError:
                 if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
-                    raise refuse(ValueError, name, f"{what} must be an integer or one-dimensional, "
-                                 f"but item {len(integers)} is a {type(item).__name__}", source, reps) from None
-                raise refuse(TypeError, name, f"{what} must be integers, but item {len(integers)} is "
-                             f"of type {type(item).__name__}", source, reps) from None
+                    raise Refusal(ValueError, f"must be an integer or one-dimensional, but item {len(integers)} "
+                                  f"is a {type(item).__name__}", what) from None
+                raise Refusal(TypeError, f"must be integers, but item {len(integers)} is of type "
+                              f"{type(item).__name__}", what) from None
             if len(integers) > MAX_RANK:
-                raise refuse(ValueError, name, f"more than {MAX_RANK} {what}, NumPy's largest rank", source, reps)
+                raise Refusal(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
     # Axes are counted in the output, whose rank is the larger of the two.
-    rank = len(integers)
-    if source is not None:
-        rank = max(rank, len(source.shape if isinstance(source, numpy.ndarray) else source))
+    rank = max(len(integers), input_ndim)
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            why = f"{what} must not be negative, got {brief(value)} for axis {k}"
-            raise refuse(ValueError, name, why, source, reps)
+            raise Refusal(ValueError, f"must not be negative, got {brief(value)}", what, k)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
-            raise refuse(ValueError, name, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
-                         f"more than {PY_SSIZE_T_MAX}", source, reps)
+            raise Refusal(ValueError, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
+                          f"more than {PY_SSIZE_T_MAX}")
         values[k] = value
     return <int>len(integers)
 
 
-cdef int read_threads(threads, str name) except -1:
+cdef list read_axes(axis, int ndim):
+    """The axes as NumPy's own functions take them: one, or what can be iterated; each once."""
+    cdef list axes = []
+    try:
+        items = (operator.index(axis),)
+    except TypeError:
+        try:
+            items = iter(axis)
+        except TypeError:
+            raise Refusal(TypeError, f"must be an integer or a tuple of integers, got {brief(axis)}", "axis") from None
+    for item in items:
+        try:
+            number = operator.index(item)
+        except TypeError:
+            raise Refusal(TypeError, f"must be integers, but item {len(axes)} is of type {type(item).__name__}",
+                          "axis") from None
+        if not -ndim <= number < ndim:
+            raise Refusal(numpy.exceptions.AxisError, f"axis {brief(number)} is out of bounds for array of dimension "
+                          f"{ndim}")
+        number %= ndim
+        if number in axes:
+            raise Refusal(ValueError, f"repeated axis {number}")
+        axes.append(number)
+    return axes
+
+
+cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
+    """Put each repeat in the place of its axis, 1 in the others; the new count, which is `ndim`."""
+    cdef Py_ssize_t given[MAX_RANK + 1]
+    cdef int k
+    cdef list axes = read_axes(axis, ndim)
+    if len(axes) != nreps:
+        raise Refusal(ValueError, f"must have one entry for each of the {len(axes)} axes, got {nreps}", "repeats")
+    for k in range(nreps):
+        given[k] = repeats[k]
+    for k in range(ndim):
+        repeats[k] = 1
+    for k in range(nreps):
+        repeats[<int>axes[k]] = given[k]
+    return ndim
+
+
+cdef int read_threads(threads) except -1:
     """The count of threads asked for, or 0 for the default."""
     if threads is None:
         return 0
     try:
         count = operator.index(threads)
     except TypeError:
-        raise TypeError(f"{name}: threads must be an integer of at least 1 or None, got "
-                        f"{brief(threads)} of type {type(threads).__name__}") from None
+        raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
+                      f"{type(threads).__name__}", "threads") from None
     if count < 1:
-        raise ValueError(f"{name}: threads must be at least 1, got {brief(count)}")
+        raise Refusal(ValueError, f"must be at least 1, got {brief(count)}", "threads")
     return <int>min(count, 1 << 20)
 
 
-cdef cnp.ndarray as_plain_array(a, str name):
+# ---------------------------------------------------------------- inputs
+
+cdef cnp.ndarray as_plain_array(a):
     """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
     if type(a) is list or type(a) is tuple:
-        return as_array(a, name)
+        return as_array(a)
     if issubclass(type(a), numpy.memmap):
         return numpy.asarray(a)
     if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
         return None
-    return as_array(a, name)
+    return as_array(a)
 
 
-cdef int extents(cnp.ndarray a, size_t *low, size_t *high) noexcept:
-    """The addresses of the first byte of `a` and of the one behind its last; 0 where it has none."""
-    cdef size_t at = <size_t>cnp.PyArray_DATA(a)
-    cdef Py_ssize_t span
+cdef cnp.ndarray plain(a):
+    """`a` as a plain array, for what can only be done with one."""
+    cdef cnp.ndarray array
+    if PyArray_CheckExact(a):
+        return a
+    array = as_plain_array(a)
+    if array is None:
+        raise Refusal(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
+    return array
+
+
+# ---------------------------------------------------------------- out
+
+cdef cnp.ndarray read_out(given, cnp.ndarray array):
+    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's.
+
+    Comparing dtypes may run code of the caller's, which may change them too.
+    """
+    cdef cnp.ndarray out
+    cdef cnp.dtype dtype = array.descr
+    cdef cnp.dtype found
+    if PyArray_CheckExact(given):
+        out = given
+    elif PyArray_Check(given) and not is_masked(given):
+        out = PyArray_View(given, NULL, &PyArray_Type)
+    else:
+        raise Refusal(TypeError, f"must be a NumPy array, got {type(given).__name__}", "out")
+    found = out.descr
+    if found is not dtype and not same_dtype(found, dtype):
+        raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
+    if found is not out.descr or dtype is not array.descr:
+        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+    return out
+
+
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
+                   const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
+    """Note the place of `out` if it is exactly the result's. It runs nothing of the caller's."""
     cdef int k
-    low[0] = high[0] = at
-    high[0] += cnp.PyArray_ITEMSIZE(a)
-    for k in range(cnp.PyArray_NDIM(a)):
-        if cnp.PyArray_DIM(a, k) == 0:
+    cdef bint fits = cnp.PyArray_NDIM(out) == ndim and cnp.PyArray_ITEMSIZE(out) == itemsize
+    for k in range(ndim):
+        fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
+    if not fits:
+        raise Refusal(ValueError, f"must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}", "out")
+    if not PyArray_ISWRITEABLE(out):
+        raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
+    place_note(place, out)
+    if not place.contiguous and overlaps_itself(place, shape, itemsize):
+        raise Refusal(ValueError, "must not have two elements that share a byte, got strides "
+                      f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
+    if share_bytes(source, source_shape, place, shape, itemsize):
+        raise Refusal(ValueError, "must not share memory with the input", "out")
+    return 0
+
+
+cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
+    """The addresses of the first byte and of the one behind the last; 0 where there is none."""
+    cdef Py_ssize_t span, packed = itemsize
+    cdef int k
+    low[0] = high[0] = <size_t>place.data
+    high[0] += itemsize
+    for k in range(place.ndim - 1, -1, -1):
+        if shape[k] == 0:
             return 0
-        span = (cnp.PyArray_DIM(a, k) - 1) * cnp.PyArray_STRIDE(a, k)
+        span = (shape[k] - 1) * (packed if place.contiguous else place.strides[k])
+        packed *= shape[k]
         if span < 0:
             low[0] += span
         else:
@@ -171,55 +287,68 @@ cdef int extents(cnp.ndarray a, size_t *low, size_t *high) noexcept:
     return low[0] < high[0]
 
 
-cdef bint shares_bytes(cnp.ndarray a, cnp.ndarray b) except -1:
+cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
+                      Py_ssize_t itemsize) except -1:
     cdef size_t a_low, a_high, b_low, b_high
-    if not extents(a, &a_low, &a_high) or not extents(b, &b_low, &b_high):
+    if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
         return False
     if a_high <= b_low or b_high <= a_low:
         return False
+    return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
+
+
+cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
+    """Whether two elements share a byte; an array of fewer than two elements has no such."""
+    cdef Py_ssize_t covered = itemsize, step
+    cdef int order[MAX_RANK]
+    cdef int i, k, n = 0
+    for k in range(place.ndim):
+        if shape[k] == 0:
+            return False
+        if shape[k] > 1:  # in the order of their steps
+            i = n
+            order[i] = k
+            while i > 0 and abs(place.strides[order[i - 1]]) > abs(place.strides[order[i]]):
+                order[i - 1], order[i] = order[i], order[i - 1]
+                i -= 1
+            n += 1
+    for i in range(n):
+        step = abs(place.strides[order[i]])
+        if step < covered:
+            break
+        covered = step * (shape[order[i]] - 1) + covered
+    else:
+        return False  # each step goes past all that the shorter ones cover
+    # Of two elements that overlap, let the index on axis k differ; they overlap as much with the first's
+    # index there made 0. So it is enough to compare index 0 with all others, axis by axis.
+    view = bytes_at(place, shape, itemsize)
+    for i in range(n):
+        k = order[i]
+        index = (slice(None),) * k
+        if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
+            return True
+    return False
+
+
+cdef bytes_at(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
+    """The place as an array of items without a meaning."""
+    cdef const Py_ssize_t *strides = NULL if place.contiguous else place.strides
+    return array_upon(None, place.ndim, shape, strides, numpy.dtype((numpy.void, itemsize)), place.data, 0)
+
+
+cdef bint shares_memory(a, b) except -1:
     try:
         return numpy.shares_memory(a, b, max_work=100000)
     except numpy.exceptions.TooHardError:
         return True
 
 
-cdef cnp.ndarray check_out(given, const Py_ssize_t *shape, int ndim, cnp.ndarray array, str name, reps):
-    """`given` as a plain array, if it is exactly the result's place.
+# ---------------------------------------------------------------- what several modules need
 
-    It comes after the plan, so nothing here may run code of the caller's, which could change `array`:
-    no isinstance, which asks for `__class__`, and no NumPy function with `__array_function__`.
-    """
-    cdef int k
-    cdef bint fits
-    cdef cnp.ndarray out
-    if PyArray_CheckExact(given):
-        out = given
-    elif PyArray_Check(given) and not is_masked(given):
-        out = PyArray_View(given, NULL, &PyArray_Type)
-    else:
-        raise refuse(TypeError, name, f"out must be a NumPy array, got {type(given).__name__}", array, reps)
-    fits = cnp.PyArray_NDIM(out) == ndim
-    for k in range(ndim):
-        fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
-    if not fits:
-        raise refuse(ValueError, name, f"out must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}",
-                     array, reps)
-    if out.descr is not array.descr and not PyArray_EquivTypes(out.descr, array.descr):
-        raise refuse(TypeError, name, f"out must have dtype {array.dtype}, got {out.dtype}", array, reps)
-    if not PyArray_IS_C_CONTIGUOUS(out):
-        raise refuse(ValueError, name, f"out must be C-contiguous, got strides {(<object>out).strides} for "
-                     f"shape {(<object>out).shape}", array, reps)
-    if not PyArray_ISWRITEABLE(out):
-        raise refuse(ValueError, name, "out must be writeable, got a read-only array", array, reps)
-    if shares_bytes(array, out):
-        raise refuse(ValueError, name, "out must not share memory with the input", array, reps)
-    return out
-
-
-cdef int check_size(Py_ssize_t nbytes, str name, source, reps) except -1:
+cdef int check_size(Py_ssize_t nbytes) except -1:
     if nbytes > memory_limit():
-        raise refuse(MemoryError, name, f"the result would take {nbytes} bytes, more than the limit of "
-                     f"{memory_limit()} bytes (tilecore.set_max_bytes)", source, reps)
+        raise Refusal(MemoryError, f"the result would take {nbytes} bytes, more than the limit of "
+                      f"{memory_limit()} bytes (tilecore.set_max_bytes)")
     return 0
 
 

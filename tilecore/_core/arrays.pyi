@@ -1,16 +1,17 @@
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, TypeAlias, final
+from typing import Any, SupportsIndex, TypeAlias
 
-from numpy import dtype
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 _Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+_Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
 
 def tile(
     a: ArrayLike,
     reps: _Integers,
     out: NDArray[Any] | None = None,
     *,
+    axis: _Axes = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[Any]: ...
 def tile_region(
@@ -20,40 +21,16 @@ def tile_region(
     stop: _Integers,
     out: NDArray[Any] | None = None,
     *,
+    axis: _Axes = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[Any]: ...
-def tile_view(a: ArrayLike, reps: _Integers) -> NDArray[Any]: ...
-def tile_mapped(a: ArrayLike, reps: _Integers) -> NDArray[Any]: ...
-def output_shape(shape: _Integers, reps: _Integers) -> tuple[int, ...]: ...
-
-@final
-class TilePlan:
-    def __new__(cls, shape: _Integers, reps: _Integers, dtype: DTypeLike) -> TilePlan: ...
-    @property
-    def input_shape(self) -> tuple[int, ...]: ...
-    @property
-    def output_shape(self) -> tuple[int, ...]: ...
-    @property
-    def reps(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> dtype[Any]: ...
-    @property
-    def nbytes(self) -> int: ...
-    def __call__(
-        self,
-        a: ArrayLike,
-        out: NDArray[Any] | None = None,
-        *,
-        threads: SupportsIndex | None = None,
-    ) -> NDArray[Any]: ...
-    def region(
-        self,
-        a: ArrayLike,
-        start: _Integers,
-        stop: _Integers,
-        out: NDArray[Any] | None = None,
-        *,
-        threads: SupportsIndex | None = None,
-    ) -> NDArray[Any]: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
+def tile_view(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
+def tile_mapped(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
+def output_shape(shape: _Integers, reps: _Integers, *, axis: _Axes = None) -> tuple[int, ...]: ...
+def tiled(
+    array: NDArray[Any],
+    reps: _Integers,
+    out: NDArray[Any] | None = None,
+    threads: SupportsIndex | None = None,
+) -> NDArray[Any]: ...
+def planned_shape(shape: _Integers, reps: _Integers, axis: _Axes = None) -> tuple[int, ...]: ...

@@ -1,65 +1,61 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The array functions and TilePlan: what is asked for is read, checked and planned; results.pyx does it.
+"""The array functions: what is asked for is read, checked and planned; results.pyx does it.
 
 `tile` is a compiled builtin with nothing in between: a plain array and a tuple of ints cost an
 allocation and a copy. All that is rarer goes through functions out of line.
+
+Each public function words the refusals of what it calls; `tiled` is `tile` for those who word them
+themselves, the dialects.
 """
 
 import sys
 
 import numpy
 
-from tilecore._core.counts import brief
+from tilecore._core.refusals import Refusal, worded
 
-cimport cython
 cimport numpy as cnp
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 
 from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_out, check_size, is_masked, read_integers, read_repeats, read_threads, refuse,
+    as_plain_array, as_tuple, check_size, is_masked, plain, read_integers, read_out, read_repeats, read_threads, spread,
 )
-from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Blocks, divide, write_one_block
-from tilecore._core.mapped cimport Sharing, choose_sharing, mapped_array
-from tilecore._core.memory cimport memory_limit
-from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_EquivTypes, PyDataType_REFCHK, array_upon,
-)
-from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Nest, Plan, plan_init, plan_nest, plan_problem
-from tilecore._core.results cimport (
-    Bounds, Source, choose_mode, new_result, part, read_bounds, source_init, strides_of, whole,
-)
+from tilecore._core.mapped cimport mapped
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
+from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
+from tilecore._core.results cimport read_bounds, region, whole
+from tilecore._core.tiling cimport Bounds, Tiling, tiling_of
 
 cnp.import_array()
 
 
-# ---------------------------------------------------------------- what is asked for
-
-cdef int make_plan(Plan *plan, cnp.ndarray array, reps, str name) except -1:
-    """Read `reps` and plan for `array`, which reading them may have given another shape."""
+cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out):
+    """Plan for `array`; `out` as read_out reads it, or None. Nothing of the caller's runs between the two."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef int nreps = read_repeats(reps, repeats, name, array)
-    cdef int status = plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array),
-                                nreps, repeats, cnp.PyArray_ITEMSIZE(array))
-    if status != PLAN_OK:
-        raise refuse(ValueError, name, plan_problem(plan, status), array, reps)
-    return 0
+    cdef cnp.ndarray target = None
+    cdef int n = read_repeats(reps, repeats, cnp.PyArray_NDIM(array))
+    if axis is not None:
+        n = spread(axis, repeats, n, cnp.PyArray_NDIM(array))
+    if out is not None:
+        target = read_out(out, array)
+    tiling_of(tiling, array, n, repeats)
+    return target
 
 
-cdef cnp.ndarray plain(a, str name, reps):
-    """`a` as a plain array, for what can only be done with one."""
-    cdef cnp.ndarray array
-    if PyArray_CheckExact(a):
-        return a
-    array = as_plain_array(a, name)
-    if array is None:
-        raise refuse(TypeError, name, f"the input must be a plain array, got {type(a).__name__}", None, reps)
-    return array
+cdef tile_plain(cnp.ndarray array, reps, out, axis, threads):
+    cdef Tiling tiling
+    cdef int count = 0 if threads is None else read_threads(threads)
+    cdef cnp.ndarray target = read_request(&tiling, array, reps, axis, out)
+    target = whole(&tiling, array, target, count)
+    return target if out is None else out
 
 
-# ---------------------------------------------------------------- functions
+def tiled(cnp.ndarray array not None, reps, out=None, threads=None):
+    """`tile` of a plain array, with Refusals that nobody has worded."""
+    return tile_plain(array, reps, out, None, threads)
 
-def tile(a, reps, out=None, *, threads=None):
+
+def tile(a, reps, out=None, *, axis=None, threads=None):
     """Repeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
@@ -74,6 +70,8 @@ def tile(a, reps, out=None, *, threads=None):
     (2, 6)
     >>> tilecore.tile([7, 8], (2, 1, 2)).shape
     (2, 1, 4)
+    >>> tilecore.tile(x, 3, axis=0).shape        # that axis alone
+    (6, 3)
 
     ``out[i] = a[i mod a.shape]`` on every axis, bit for bit.
 
@@ -86,9 +84,12 @@ def tile(a, reps, out=None, *, threads=None):
     reps : int or iterable of int
         Repeats per axis, 0 or more, at most 64 of them.
     out : numpy.ndarray, optional
-        Where to write: of exactly the result's shape and dtype, C-contiguous, writeable, sharing no
-        memory with `a`. Untouched where an error is raised before writing starts, which every
+        Where to write: of exactly the result's shape and dtype, writeable, sharing no memory with
+        `a`; of any strides, where no two elements share a byte. Untouched where an error is raised before writing starts, which every
         error but a KeyboardInterrupt is.
+    axis : int or tuple of int, optional
+        The axes that `reps` are for, one repeat for each; the other axes are not repeated. Negative
+        axes count from the end. By default the last repeat is for the last axis, and so on.
     threads : int, optional
         Write a result of 16 MiB or more by at most this many threads; default: from 64 MiB on, see
         `get_num_threads`.
@@ -106,7 +107,8 @@ def tile(a, reps, out=None, *, threads=None):
         `reps` that are not integers (1.0 is none), an `out` that is no array or of another dtype.
     ValueError
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, an `out` of another
-        shape or layout or that overlaps `a`, `threads` below 1.
+        shape, read-only, or that overlaps `a` or itself, `threads` below 1. An `axis` that the
+        input does not have (`numpy.exceptions.AxisError`), or named twice.
     MemoryError
         A result larger than `get_max_bytes()`. Nothing has been allocated then.
 
@@ -121,39 +123,46 @@ def tile(a, reps, out=None, *, threads=None):
     (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are an error; the result is
     C-contiguous and fresh whatever the reps; ``(100, 100)`` by ``(200, 0)`` allocates nothing.
 
-    Source: NumPy 2, `numpy.tile`.
+    Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
-    cdef Plan plan
-    cdef Source source
-    cdef cnp.ndarray array
-    cdef int count = 0
-    if PyArray_CheckExact(a):
-        array = a
-    else:
-        array = as_plain_array(a, "tile")
-        if array is None:
-            return tile_other(a, reps, out, threads)
-    if threads is not None:
-        count = read_threads(threads, "tile")
-    make_plan(&plan, array, reps, "tile")
-    source_init(&source, array)
-    return whole(&plan, &source, array, out, count, "tile", reps)
+    cdef cnp.ndarray array = None
+    try:
+        if PyArray_CheckExact(a):
+            array = a
+        else:
+            array = as_plain_array(a)
+            if array is None:
+                return tile_other(a, reps, out, axis, threads)
+        return tile_plain(array, reps, out, axis, threads)
+    except Refusal as refusal:
+        raise error(refusal, "tile", a if array is None else array, reps, axis) from refusal.__cause__
 
 
-cdef tile_other(a, reps, out, threads):
+cdef error(refusal, str name, a, reps, axis):
+    """What a function of `a`, `reps` and perhaps `axis` raises."""
+    source = a if PyArray_Check(a) else None
+    if axis is None:
+        return worded(refusal, name, source, repeats=reps)
+    return worded(refusal, name, source, repeats=reps, axis=axis)
+
+
+cdef tile_other(a, reps, out, axis, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
-    cdef Plan plan
+    cdef Tiling tiling
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef bint is_array = PyArray_Check(a)
-    known = a if is_array else None
+    cdef int n
     if out is not None:
-        raise refuse(TypeError, "tile", f"out is for plain arrays, the input is a {type(a).__name__}",
-                     known, reps)
-    read_threads(threads, "tile")
-    counts = as_tuple(repeats, read_repeats(reps, repeats, "tile", known))
+        raise Refusal(TypeError, f"is for plain arrays, the input is a {type(a).__name__}", "out")
+    read_threads(threads)
+    ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
+    n = read_repeats(reps, repeats, ndim)
+    if axis is not None:
+        n = spread(axis, repeats, n, ndim)
     if is_array:
-        make_plan(&plan, a, counts, "tile")
-        check_size(plan.nbytes, "tile", known, reps)
+        tiling_of(&tiling, a, n, repeats)
+        check_size(tiling.plan.nbytes)
+    counts = as_tuple(repeats, n)
     if is_masked(a) and type(a) is sys.modules["numpy.ma"].MaskedArray:
         ma = sys.modules["numpy.ma"]
         mask = ma.getmask(a)
@@ -164,7 +173,7 @@ cdef tile_other(a, reps, out, threads):
     return numpy.tile(a, counts)
 
 
-def tile_region(a, reps, start, stop, out=None, *, threads=None):
+def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     """A part of a tiling, without ever making the rest.
 
     >>> import numpy, tilecore
@@ -186,6 +195,8 @@ def tile_region(a, reps, start, stop, out=None, *, threads=None):
         One entry for each axis of the result; ``0 <= start <= stop <= shape``.
     out : numpy.ndarray, optional
         Where to write; of shape ``stop - start``, otherwise as in `tile`.
+    axis : int or tuple of int, optional
+        As in `tile`.
     threads : int, optional
         As in `tile`.
 
@@ -201,18 +212,23 @@ def tile_region(a, reps, start, stop, out=None, *, threads=None):
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    cdef Plan plan
-    cdef Source source
+    cdef Tiling tiling
     cdef Bounds bounds
-    cdef cnp.ndarray array = plain(a, "tile_region", reps)
-    cdef int count = read_threads(threads, "tile_region")
-    read_bounds(&bounds, start, stop, "tile_region", array, reps)
-    make_plan(&plan, array, reps, "tile_region")
-    source_init(&source, array)
-    return part(&plan, &source, array, &bounds, out, count, "tile_region", reps)
+    cdef cnp.ndarray array = None
+    cdef cnp.ndarray target = None
+    cdef int count
+    try:
+        array = plain(a)
+        count = read_threads(threads)
+        read_bounds(&bounds, start, stop)
+        target = read_request(&tiling, array, reps, axis, out)
+        target = region(&tiling, array, &bounds, target, count)
+        return target if out is None else out
+    except Refusal as refusal:
+        raise error(refusal, "tile_region", a if array is None else array, reps, axis) from refusal.__cause__
 
 
-def tile_view(a, reps):
+def tile_view(a, reps, *, axis=None):
     """A tiling without a copy, where strides can say it.
 
     >>> import numpy, tilecore
@@ -234,6 +250,8 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
         As in `tile`, but plain arrays only.
     reps : int or iterable of int
         As in `tile`. Where the result has elements, an axis repeated more than once must have one.
+    axis : int or tuple of int, optional
+        As in `tile`.
 
     Returns
     -------
@@ -248,25 +266,30 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    cdef Plan plan
-    cdef cnp.ndarray array = plain(a, "tile_view", reps)
+    cdef Tiling tiling
+    cdef const Plan *plan = &tiling.plan
+    cdef cnp.ndarray array = None
     cdef Py_ssize_t strides[MAX_RANK]
     cdef bint empty = False
-    cdef int k, axis
-    make_plan(&plan, array, reps, "tile_view")
-    for k in range(plan.ndim):
-        empty = empty or plan.output[k] == 0
-    for k in range(plan.ndim):
-        axis = k - (plan.ndim - cnp.PyArray_NDIM(array))
-        if plan.repeats[k] > 1 and plan.shape[k] > 1 and not empty:
-            raise refuse(ValueError, "tile_view", f"axis {k} has {plan.shape[k]} elements and is repeated "
-                         f"{plan.repeats[k]} times, which strides cannot say; an axis repeated more than once "
-                         "must have one element", array, reps)
-        strides[k] = 0 if axis < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, axis)
-    return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
+    cdef int k, i
+    try:
+        array = plain(a)
+        read_request(&tiling, array, reps, axis, None)
+        for k in range(plan.ndim):
+            empty = empty or plan.output[k] == 0
+        for k in range(plan.ndim):
+            i = k - (plan.ndim - plan.input_ndim)
+            if plan.repeats[k] > 1 and plan.shape[k] > 1 and not empty:
+                raise Refusal(ValueError, f"axis {k} has {plan.shape[k]} elements and is repeated "
+                              f"{plan.repeats[k]} times, which strides cannot say; an axis repeated more than once "
+                              "must have one element")
+            strides[k] = 0 if i < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
+        return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
+    except Refusal as refusal:
+        raise error(refusal, "tile_view", a if array is None else array, reps, axis) from refusal.__cause__
 
 
-def tile_mapped(a, reps):
+def tile_mapped(a, reps, *, axis=None):
     """A tiling whose repeats share memory, each page until it is written to.
 
     >>> import numpy, tilecore
@@ -291,7 +314,7 @@ def tile_mapped(a, reps):
 
     Parameters
     ----------
-    a, reps
+    a, reps, axis
         As in `tile`.
 
     Returns
@@ -308,30 +331,25 @@ def tile_mapped(a, reps):
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    cdef Plan plan
-    cdef Source source
-    cdef Nest nest
-    cdef Sharing sharing
-    cdef cnp.ndarray array
-    if PyArray_CheckExact(a):
-        array = a
-    else:
-        array = as_plain_array(a, "tile_mapped")
-        if array is None:
-            return tile_other(a, reps, None, None)
-    make_plan(&plan, array, reps, "tile_mapped")
-    source_init(&source, array)
-    if plan.nbytes and not PyDataType_REFCHK(array.descr):
-        plan_nest(&plan, source.ndim, strides_of(&source), &nest)
-        if choose_sharing(&sharing, &nest, plan.nbytes) and sharing.file_bytes <= memory_limit():
-            result = mapped_array(&sharing, &nest, plan.ndim, plan.output, array.descr, source.data,
-                                  plan.nbytes, choose_mode(sharing.file_bytes, 0, False))
-            if result is not None:
-                return result
-    return whole(&plan, &source, array, None, 0, "tile_mapped", reps)
+    cdef Tiling tiling
+    cdef cnp.ndarray array = None
+    cdef cnp.ndarray result = None
+    try:
+        if PyArray_CheckExact(a):
+            array = a
+        else:
+            array = as_plain_array(a)
+            if array is None:
+                return tile_other(a, reps, None, axis, None)
+        read_request(&tiling, array, reps, axis, None)
+        if tiling.plan.nbytes and not PyDataType_REFCHK(array.descr):
+            result = mapped(&tiling, array)
+        return whole(&tiling, array, None, 0) if result is None else result
+    except Refusal as refusal:
+        raise error(refusal, "tile_mapped", a if array is None else array, reps, axis) from refusal.__cause__
 
 
-def output_shape(shape, reps):
+def output_shape(shape, reps, *, axis=None):
     """The shape of a tiling; nothing is allocated.
 
     >>> import tilecore
@@ -346,6 +364,8 @@ def output_shape(shape, reps):
         The input's extents, 0 or more, at most 64.
     reps : int or iterable of int
         Repeats per axis, as in `tile`.
+    axis : int or tuple of int, optional
+        As in `tile`.
 
     Returns
     -------
@@ -361,156 +381,31 @@ def output_shape(shape, reps):
 
     Source: NumPy 2, `numpy.tile`.
     """
+    known = None
+    try:
+        known = shape_read(shape)
+        return planned_shape(known, reps, axis)
+    except Refusal as refusal:
+        if axis is not None:
+            raise worded(refusal, "output_shape", known, repeats=reps, axis=axis) from refusal.__cause__
+        raise worded(refusal, "output_shape", known, repeats=reps) from refusal.__cause__
+
+
+cdef tuple shape_read(shape):
+    cdef Py_ssize_t sizes[MAX_RANK + 1]
+    return as_tuple(sizes, read_integers(shape, sizes, "extents", 0))
+
+
+def planned_shape(shape, reps, axis=None):
+    """`output_shape`, with Refusals that nobody has worded."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t sizes[MAX_RANK + 1]
-    cdef int ndim, nreps, status
-    ndim = read_integers(shape, sizes, "extents", "output_shape", None, reps)
-    known = as_tuple(sizes, ndim)
-    nreps = read_integers(reps, repeats, "repeats", "output_shape", known, reps)
-    status = plan_init(&plan, ndim, sizes, nreps, repeats, 1)
+    cdef int ndim = read_integers(shape, sizes, "extents", 0)
+    cdef int n = read_repeats(reps, repeats, ndim)
+    if axis is not None:
+        n = spread(axis, repeats, n, ndim)
+    cdef int status = plan_init(&plan, ndim, sizes, n, repeats, 1)
     if status != PLAN_OK:
-        raise refuse(ValueError, "output_shape", plan_problem(&plan, status), known, reps)
+        plan_check(&plan, status)
     return as_tuple(plan.output, plan.ndim)
-
-
-# ---------------------------------------------------------------- TilePlan
-
-@cython.final
-cdef class TilePlan:
-    """TilePlan(shape, reps, dtype)\n--\n
-
-    A tiling planned once, for loops over many arrays of one shape and dtype.
-
-    >>> import numpy, tilecore
-    >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
-    >>> plan.output_shape, plan.nbytes
-    ((4, 6), 96)
-    >>> plan(numpy.ones((2, 3), "float32")).shape
-    (4, 6)
-    >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
-    (2, 5)
-
-    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
-    a result larger than memory: its regions need not be.
-
-    Parameters
-    ----------
-    shape : int or iterable of int
-        Of the arrays to tile.
-    reps : int or iterable of int
-        As in `tile`.
-    dtype : dtype_like
-        Of the arrays to tile.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `tile`, for the shape and the reps.
-
-    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
-    """
-    cdef Plan plan
-    cdef void *memory           # of `block`
-    cdef Blocks *block          # ready to write where the result is one block of plain bytes, else NULL
-    cdef int ndim               # of the input
-    cdef readonly tuple input_shape
-    cdef readonly tuple output_shape
-    cdef readonly tuple reps    # one for each axis of the result
-    cdef readonly cnp.dtype dtype
-
-    def __cinit__(self, shape, reps, dtype):
-        cdef Py_ssize_t sizes[MAX_RANK + 1]
-        cdef Py_ssize_t repeats[MAX_RANK + 1]
-        cdef Nest nest
-        cdef int nreps, status
-        try:
-            self.dtype = numpy.dtype(dtype)
-        except (TypeError, ValueError) as reason:
-            if type(reason) is not TypeError and type(reason) is not ValueError:
-                raise  # the object's own
-            raise refuse(TypeError, "TilePlan", f"expected a dtype, got {brief(dtype)}", None, reps) from reason
-        self.ndim = read_integers(shape, sizes, "extents", "TilePlan", None, reps)
-        self.input_shape = as_tuple(sizes, self.ndim)
-        nreps = read_integers(reps, repeats, "repeats", "TilePlan", self.input_shape, reps)
-        status = plan_init(&self.plan, self.ndim, sizes, nreps, repeats, self.dtype.itemsize)
-        if status != PLAN_OK:
-            raise refuse(ValueError, "TilePlan", plan_problem(&self.plan, status), self.input_shape, reps)
-        self.output_shape = as_tuple(self.plan.output, self.plan.ndim)
-        self.reps = as_tuple(self.plan.repeats, self.plan.ndim)
-        if 0 < self.plan.nbytes < TILECORE_NOGIL_BYTES and not PyDataType_REFCHK(self.dtype):
-            # The kernels' masks want an alignment of 32, which Python's objects do not have.
-            self.memory = PyMem_RawMalloc(sizeof(Blocks) + 64)
-            if self.memory == NULL:
-                raise refuse(MemoryError, "TilePlan", "no memory for the plan", self.input_shape, reps)
-            self.block = <Blocks *>((<size_t>self.memory + 63) & ~<size_t>63)
-            plan_nest(&self.plan, self.ndim, NULL, &nest)
-            divide(self.block, &nest, False, True)
-            if self.block.loops:
-                self.block = NULL
-
-    def __dealloc__(self):
-        PyMem_RawFree(self.memory)
-
-    @property
-    def nbytes(self):
-        """Bytes of the whole result."""
-        return self.plan.nbytes
-
-    def __call__(self, a, out=None, *, threads=None):
-        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
-        cdef Source source
-        cdef cnp.ndarray array, result
-        cdef bint warm
-        cdef int count = 0
-        if threads is not None:
-            count = read_threads(threads, "TilePlan")
-        array = self.checked(a, &source)
-        if self.block == NULL or not source.contiguous:
-            return whole(&self.plan, &source, array, out, count, "TilePlan", self.reps)
-        if out is None:
-            result = new_result(self.plan.ndim, self.plan.output, self.plan.nbytes, &warm, array, "TilePlan", self.reps)
-        else:
-            result = check_out(out, self.plan.output, self.plan.ndim, array, "TilePlan", self.reps)
-        write_one_block(self.block, cnp.PyArray_BYTES(result), source.data)
-        return result if out is None else out
-
-    def region(self, a, start, stop, out=None, *, threads=None):
-        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
-        cdef Bounds bounds
-        cdef Source source
-        cdef cnp.ndarray array
-        cdef int count = read_threads(threads, "TilePlan.region")
-        read_bounds(&bounds, start, stop, "TilePlan.region", None, self.reps)
-        array = self.checked(a, &source)
-        return part(&self.plan, &source, array, &bounds, out, count, "TilePlan.region", self.reps)
-
-    cdef cnp.ndarray checked(self, a, Source *source):
-        cdef cnp.ndarray array = a if PyArray_CheckExact(a) else plain(a, "TilePlan", self.reps)
-        cdef bint fits = cnp.PyArray_NDIM(array) == self.ndim
-        cdef int k, padding = self.plan.ndim - self.ndim
-        if fits:
-            for k in range(self.ndim):
-                fits = fits and cnp.PyArray_DIM(array, k) == self.plan.shape[padding + k]
-        if not fits:
-            raise refuse(ValueError, "TilePlan", f"the plan is for shape {self.input_shape}, got "
-                         f"{(<object>array).shape}", array, self.reps)
-        if array.descr is not self.dtype and not PyArray_EquivTypes(array.descr, self.dtype):
-            raise refuse(TypeError, "TilePlan", f"the plan is for dtype {self.dtype}, got {array.dtype}",
-                         array, self.reps)
-        source_init(source, array)
-        return array
-
-    def __repr__(self):
-        return f"TilePlan({self.input_shape}, {self.reps}, {str(self.dtype)!r})"
-
-    def __eq__(self, other):
-        if not isinstance(other, TilePlan):
-            return NotImplemented
-        return self.__reduce__() == other.__reduce__()
-
-    def __hash__(self):
-        return hash(self.__reduce__())
-
-    def __reduce__(self):
-        return TilePlan, (self.input_shape, self.reps, self.dtype)

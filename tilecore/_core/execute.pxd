@@ -1,11 +1,12 @@
 """Plan and source -> bytes of the output. See execute.pyx."""
 
-from tilecore._core.plan cimport MAX_RANK, Axis, Nest, Plan
+from tilecore._core.plan cimport MAX_RANK, Axis, Nest
 
 
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_DEFAULT_THREAD_BYTES
-    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_INTERRUPT_BYTES
+    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
+    long long TILECORE_LOOK_MILLISECONDS
 
 
 cdef extern from "kernels/kernels.h" nogil:
@@ -37,13 +38,21 @@ cdef struct Mode:
     int threads   # at most so many, for outputs of at least `thread_bytes`
     Py_ssize_t thread_bytes
     bint warm     # the output has been written before, so that its pages are there
-    bint poll     # look for a KeyboardInterrupt between stretches of a large output
+    bint poll     # look for signals; never but in the main thread
+
+
+cdef struct Watch:          # when to look for signals
+    bint on
+    Py_ssize_t work         # bytes written since the clock was last read
+    long long looked        # when signals were last looked for, in milliseconds
 
 
 cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef int check_signals() noexcept with gil
 cdef int raise_pending() except -1
+cdef void watch_begin(Watch *watch, bint on) noexcept nogil
+cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
-cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
-                        const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil
+cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
+                         Watch *watch) noexcept nogil

@@ -12,8 +12,12 @@ every block is written to all of its destinations while it is hot, and the sourc
 A loop that would overfill the block is split: part of its steps join the block, the rest loop
 over blocks; the last such block may be shorter.
 
-The blocks are numbered. Threads, and the stretches between two looks for a KeyboardInterrupt, are
-ranges of those numbers; a region of the output is a few nests of its own (execute_region).
+The blocks are numbered. Threads, and the stretches between two looks for a signal, are ranges of those
+numbers; a region of the output is a few nests of its own (regions.pyx).
+
+Signals. Python delivers them to the main thread alone, so only a call in the main thread looks for them;
+choose_mode finds that out while it holds the GIL. Any other thread that asked for the GIL here might ask an
+interpreter that is gone: a daemon thread goes on while the process ends.
 
 Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and
 the few kilobytes of state lie on the stack. Where there is no memory for a block of scratch, the block
@@ -25,7 +29,7 @@ import os
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push
+from tilecore._core.plan cimport MAX_RANK, Axis, Nest
 
 
 cdef extern from "kernels/kernels.h" nogil:
@@ -62,6 +66,24 @@ cdef extern from *:
     """
     const char *TILECORE_COMPILER
     int CYTHON_HEX_VERSION
+
+
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    #include <windows.h>
+    static long long tilecore_milliseconds(void) { return (long long)GetTickCount64(); }
+    #else
+    #include <time.h>
+    static long long tilecore_milliseconds(void)
+    {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    #endif
+    """
+    long long tilecore_milliseconds() noexcept nogil
 
 
 cdef extern from "kernels/threads.h" nogil:
@@ -285,6 +307,8 @@ cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last
         write_blocks(blocks, first, last)
 
 
+# ---------------------------------------------------------------- signals
+
 cdef int check_signals() noexcept with gil:
     """-1 where a signal handler has raised; the exception stays set, for raise_pending."""
     return PyErr_CheckSignals()
@@ -295,100 +319,72 @@ cdef int raise_pending() except -1:
     return -1
 
 
+cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
+    watch.on = on
+    watch.work = 0
+    # The first look is an early one: what was pressed before a long call ends it at once.
+    watch.looked = tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0
+
+
+cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil:
+    """Count `work`, in bytes; look for signals where the last look is long ago. 0, or -1 as check_signals."""
+    cdef long long now
+    if not watch.on:
+        return 0
+    watch.work += work
+    if watch.work < TILECORE_WATCH_BYTES:
+        return 0
+    watch.work = 0
+    now = tilecore_milliseconds()
+    if 0 <= now - watch.looked < TILECORE_LOOK_MILLISECONDS:
+        return 0
+    watch.looked = now
+    return check_signals()
+
+
+# ---------------------------------------------------------------- a nest
+
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
     """Write all `nbytes` that `nest` describes; 0, or -1 where a signal handler has raised."""
+    cdef Watch watch
+    watch_begin(&watch, mode.poll)
+    return execute_watched(nest, dst, src, nbytes, mode, &watch)
+
+
+cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
+                         Watch *watch) noexcept nogil:
+    """As `execute`, as one of several that are watched together."""
     cdef Blocks blocks
     cdef Py_ssize_t first = 0, last, stretch
+    cdef long long begun
     cdef int threads = mode.threads if nbytes >= mode.thread_bytes else 1
     # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
     # is filled at once: no stores round the cache, and no visits to many places in turn.
     divide(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
+    blocks.dst = dst + nest.dst
+    blocks.src = src + nest.src
     if blocks.loops == 0:
-        write_one_block(&blocks, dst, src)
-        return 0
-    blocks.dst = dst
-    blocks.src = src
-    if not mode.poll or nbytes < TILECORE_INTERRUPT_BYTES:
+        write_one_block(&blocks, blocks.dst, blocks.src)
+        return look(watch, nbytes)
+    if not watch.on:
         write_parallel(&blocks, 0, blocks.total, threads)
         return 0
-    stretch = blocks.total // (nbytes // TILECORE_INTERRUPT_BYTES + 1) + 1
-    while True:
+    # Stretches of work, each as long as a look for signals may be off; longer ones, for less waiting of
+    # threads for each other, where the last took little time.
+    stretch = blocks.total // (nbytes // TILECORE_WATCH_BYTES + 1) + 1
+    begun = tilecore_milliseconds()
+    while first < blocks.total:
         last = first + stretch if first < blocks.total - stretch else blocks.total
         write_parallel(&blocks, first, last, threads)
-        if last == blocks.total:
-            return 0
-        if check_signals() < 0:
+        if look(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
+        if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
+            stretch *= 2
+        elif stretch > 1:
+            stretch //= 2
+        begun = tilecore_milliseconds()
         first = last
-
-
-# ---------------------------------------------------------------- regions
-
-cdef struct Region:
-    const Plan *plan
-    int ndim                    # of the input
-    const Py_ssize_t *strides   # of the input, or NULL where it is C-contiguous
-    const Py_ssize_t *start
-    const Py_ssize_t *stop
-    Mode mode
-    Py_ssize_t unpolled         # bytes written since the last look for a KeyboardInterrupt
-
-
-cdef int region_axis(Region *region, int axis, Nest *nest, char *dst, const char *src,
-                     Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t nbytes) noexcept nogil:
-    """Put the loops of `axis` and of those outside it round `nest`, and write.
-
-    A range of a repeated axis is up to three pieces: the end of a first repeat, whole repeats,
-    the start of a last one. Each piece is a nest of its own; all have at least one element, so
-    there are never more pieces than elements.
-    """
-    cdef Py_ssize_t extent, begin, end, first, length, repeats, pitch = src_pitch
-    cdef int n = nest.n
-    cdef Axis top = nest.axis[n - 1]
-    if axis < 0:
-        if execute(nest, dst, src, nbytes, region.mode) < 0:
-            return -1
-        region.unpolled += nbytes  # the pieces may be many, and each too small for execute to look
-        if not region.mode.poll or region.unpolled < TILECORE_INTERRUPT_BYTES:
-            return 0
-        region.unpolled = 0
-        return check_signals()
-    extent = region.plan.shape[axis]
-    begin, end = region.start[axis], region.stop[axis]
-    if region.strides != NULL and extent != 1:
-        pitch = region.strides[axis - (region.plan.ndim - region.ndim)]
-    while begin < end:
-        first = begin % extent
-        repeats = 1
-        if first == 0 and end - begin >= extent:
-            length = extent
-            repeats = (end - begin) // extent
-        elif end - begin > extent - first:
-            length = extent - first
-        else:
-            length = end - begin
-        nest_push(nest, length, pitch, dst_pitch)
-        nest_push(nest, repeats, 0, dst_pitch * length)
-        if region_axis(region, axis - 1, nest, dst, src + first * pitch, src_pitch * extent,
-                       dst_pitch * (region.stop[axis] - region.start[axis]), nbytes * length * repeats) < 0:
-            return -1
-        nest.n = n  # as it was, for the next piece
-        nest.axis[n - 1] = top
-        dst += dst_pitch * length * repeats
-        begin += length * repeats
     return 0
-
-
-cdef int execute_region(const Plan *plan, int ndim, const Py_ssize_t *strides, char *dst, const char *src,
-                        const Py_ssize_t *start, const Py_ssize_t *stop, Mode mode) noexcept nogil:
-    """Write [start, stop) of the output, C-contiguous, to `dst`; start < stop on every axis.
-
-    The cost depends on the region alone. Returns as `execute`.
-    """
-    cdef Region region = Region(plan, ndim, strides, start, stop, mode, 0)
-    cdef Nest nest
-    nest_begin(&nest, plan.itemsize)
-    return region_axis(&region, plan.ndim - 1, &nest, dst, src, plan.itemsize, plan.itemsize, plan.itemsize)
 
 
 # ---------------------------------------------------------------- set-up

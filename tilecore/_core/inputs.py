@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilecore._core.refusals import Refusal
+
 _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
-def as_array(value: Any, name: str, what: str = "input") -> NDArray[Any]:
-    """`value` as a plain array. An error says who refuses it, and which kind of object it was.
+def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
+    """`value` as a plain array. A Refusal says which kind of object it was.
 
-    >>> as_array([[1, 2, 3]], "tile")
+    >>> as_array([[1, 2, 3]])
     array([[1, 2, 3]])
-    >>> as_array([[1, 2], [3]], "tile")                         # doctest: +ELLIPSIS
+    >>> as_array([[1, 2], [3]])                                 # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: tile: input of type list cannot be read as an array: ...
+    tilecore._core.refusals.Refusal: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
     try:
         if isinstance(value, (list, tuple)):  # soon told; to miss an attribute takes longer
@@ -34,8 +36,8 @@ def as_array(value: Any, name: str, what: str = "input") -> NDArray[Any]:
         ):
             raise  # the object's own
         given = type(value).__name__
-        text = f"{name}: {what} of type {given} cannot be read as an array: {reason}"
-        raise kind_of(reason)(text) from reason
+        text = f"of type {given} cannot be read as an array: {reason}"
+        raise Refusal(kind_of(reason), text, argument) from reason
 
 
 def _numpy_takes(value: object) -> bool:

@@ -26,9 +26,13 @@ from tilecore._core.limits import read
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.execute cimport TILECORE_INTERRUPT_BYTES, Mode, check_signals, execute, raise_pending
+from tilecore._core.execute cimport TILECORE_WATCH_BYTES, Mode, Watch, execute, look, raise_pending, watch_begin
+from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, array_upon
-from tilecore._core.plan cimport PY_SSIZE_T_MAX, Axis, Nest, nest_push
+from tilecore._core.plan cimport (
+    MAX_RANK, PY_SSIZE_T_MAX, Axis, Nest, Place, nest_push, place_note, place_strides, plan_nest,
+)
+from tilecore._core.tiling cimport Tiling, choose_mode
 
 cnp.import_array()
 
@@ -50,6 +54,14 @@ cdef extern from "kernels/pages.h" nogil:
     char *tilecore_file_open(int file, Py_ssize_t bytes)
     char *tilecore_range_new(Py_ssize_t bytes)
     int tilecore_file_map(int file, char *at, Py_ssize_t bytes, Py_ssize_t offset)
+
+
+cdef struct Sharing:
+    int level                       # the loop of the nest whose repeats share pages
+    Py_ssize_t joined               # so many of its repeats lie in the file one behind the other
+    Py_ssize_t mappings
+    Py_ssize_t file_bytes
+    Py_ssize_t step[2 * MAX_RANK + 1]   # of each loop outside `level`, in the file; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
@@ -106,6 +118,7 @@ cdef void file_nest(Sharing *sharing, const Nest *nest, Nest *file) noexcept nog
     cdef int l
     cdef Py_ssize_t size = nest.axis[sharing.level].dst
     file.n = sharing.level
+    file.src = file.dst = 0
     for l in range(sharing.level):
         file.axis[l] = nest.axis[l]
     nest_push(file, sharing.joined, 0, size)
@@ -123,16 +136,18 @@ cdef void file_nest(Sharing *sharing, const Nest *nest, Nest *file) noexcept nog
 cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
     """0; 1 where the system says no; -1 where a signal handler has raised."""
     cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, stretch
+    cdef Watch watch
     cdef char *at
     cdef int status
+    watch_begin(&watch, mode.poll)
     if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
-            stretch = min(size - begin, TILECORE_INTERRUPT_BYTES)
+            stretch = min(size - begin, TILECORE_WATCH_BYTES)
             if tilecore_file_write(file, src + begin, stretch, offset) < 0:
                 return 1
             offset += stretch
-            if nbytes > TILECORE_INTERRUPT_BYTES and check_signals() < 0:
+            if look(&watch, stretch) < 0:
                 return -1
         return 0
     at = tilecore_file_open(file, nbytes)
@@ -197,22 +212,33 @@ cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *
     return status
 
 
-cdef object mapped_array(Sharing *sharing, const Nest *nest, int ndim, Py_ssize_t *shape, cnp.dtype dtype,
-                         const char *src, Py_ssize_t nbytes, Mode mode):
-    """The array, or None where the system says no, or other results have taken the mappings."""
-    cdef Mapping mapping = Mapping.__new__(Mapping)
+cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
+    """The tiling of an array of plain items; None where nothing is to be shared, the system says no, or
+    other results have taken the mappings."""
+    cdef Nest nest
+    cdef Sharing sharing
+    cdef Place source
+    cdef Mapping mapping
+    cdef Mode mode
+    cdef cnp.dtype dtype = array.descr
     cdef int status
+    place_note(&source, array)
+    plan_nest(&tiling.plan, place_strides(&source), NULL, &nest)
+    if not choose_sharing(&sharing, &nest, tiling.plan.nbytes) or sharing.file_bytes > memory_limit():
+        return None
+    mode = choose_mode(tiling, sharing.file_bytes, 0, False)
+    mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
-    mapping.bytes = whole_pages(nbytes)
+    mapping.bytes = whole_pages(tiling.plan.nbytes)
     if tilecore_take(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     with nogil:
-        status = build(mapping, sharing, nest, src, mode)
+        status = build(mapping, &sharing, &nest, source.data, mode)
     if status < 0:
         raise_pending()
     if status > 0:
         return None
-    return array_upon(mapping, ndim, shape, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
+    return array_upon(mapping, tiling.plan.ndim, tiling.plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 
 
 def mapping_limits():

@@ -5,6 +5,10 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 
+cdef extern from "numpy/arrayscalars.h":
+    pass
+
+
 cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyTypeObject:
         pass
@@ -18,7 +22,7 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
     bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
     bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
-    cnp.ndarray PyArray_View(object a, PyObject *dtype, PyTypeObject *type)
+    cnp.ndarray PyArray_View(cnp.ndarray a, PyObject *dtype, PyTypeObject *type)
     PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype dtype, int ndim, const Py_ssize_t *shape,
                                    const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
     cnp.ndarray new_from_descr "(PyArrayObject *)PyArray_NewFromDescr" (
@@ -37,6 +41,41 @@ cdef extern from "numpy/arrayobject.h":
         PyDataMemAllocator allocator
     object PyDataMem_GetHandler()
     PyObject *PyDataMem_DefaultHandler
+
+
+cdef extern from *:
+    """
+    /* Whether `item` is one of NumPy's integer scalars, and its value; one above the range of long long
+     * comes out negative. It runs no code and makes no object. */
+    static int tilecore_integer_scalar(PyObject *item, long long *value)
+    {
+        PyTypeObject *type = Py_TYPE(item);
+    #define TILECORE_SCALAR(name) if (type == &Py##name##ArrType_Type) \
+            return *value = (long long)PyArrayScalar_VAL(item, name), 1;
+        TILECORE_SCALAR(Long) TILECORE_SCALAR(Int) TILECORE_SCALAR(LongLong) TILECORE_SCALAR(Short)
+        TILECORE_SCALAR(Byte) TILECORE_SCALAR(ULong) TILECORE_SCALAR(UInt) TILECORE_SCALAR(ULongLong)
+        TILECORE_SCALAR(UShort) TILECORE_SCALAR(UByte)
+    #undef TILECORE_SCALAR
+        return 0;
+    }
+    /* Item `i` of a one-dimensional array of integers in the machine's byte order; likewise. */
+    static int tilecore_integer_item(PyArrayObject *array, Py_ssize_t i, long long *value)
+    {
+        const char *at = PyArray_BYTES(array) + i * PyArray_STRIDE(array, 0);
+        switch (PyArray_TYPE(array)) {
+    #define TILECORE_ITEM(name, type) case NPY_##name: { \
+            type item; memcpy(&item, at, sizeof item); *value = (long long)item; return 1; }
+        TILECORE_ITEM(BYTE, npy_byte) TILECORE_ITEM(UBYTE, npy_ubyte) TILECORE_ITEM(SHORT, npy_short)
+        TILECORE_ITEM(USHORT, npy_ushort) TILECORE_ITEM(INT, npy_int) TILECORE_ITEM(UINT, npy_uint)
+        TILECORE_ITEM(LONG, npy_long) TILECORE_ITEM(ULONG, npy_ulong) TILECORE_ITEM(LONGLONG, npy_longlong)
+        TILECORE_ITEM(ULONGLONG, npy_ulonglong)
+    #undef TILECORE_ITEM
+        default: return 0;
+        }
+    }
+    """
+    bint integer_scalar "tilecore_integer_scalar" (object item, long long *value) noexcept
+    bint integer_item "tilecore_integer_item" (cnp.ndarray array, Py_ssize_t i, long long *value) noexcept
 
 
 cdef inline PyObject *try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags) noexcept:

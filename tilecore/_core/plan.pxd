@@ -1,5 +1,10 @@
 """Plans: checked sizes, and the loops that write a tiling. See plan.pyx for the essay."""
 
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport PyArray_IS_C_CONTIGUOUS
+
+
 cdef extern from "kernels/config.h" nogil:
     bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
 
@@ -22,6 +27,7 @@ cdef enum PlanStatus:
 
 cdef struct Plan:
     int ndim                        # rank of the output
+    int input_ndim
     int axis                        # the axis at fault where plan_init fails
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the output
@@ -39,11 +45,35 @@ cdef struct Axis:
 
 cdef struct Nest:
     int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
+    Py_ssize_t src, dst             # where the first run lies, from the start of source and output
     Axis axis[2 * MAX_RANK + 1]     # innermost first
+
+
+cdef struct Place:      # where the elements of an array lie, as noted once, whatever becomes of the array
+    char *data
+    int ndim
+    bint contiguous     # in the order of C
+    Py_ssize_t strides[MAX_RANK]    # set where it is not
+
+
+cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
+    cdef int k
+    place.data = cnp.PyArray_BYTES(array)
+    place.ndim = cnp.PyArray_NDIM(array)
+    place.contiguous = PyArray_IS_C_CONTIGUOUS(array)
+    if not place.contiguous:
+        for k in range(place.ndim):
+            place.strides[k] = cnp.PyArray_STRIDE(array, k)
+
+
+cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
+    """Its strides, or NULL for the order of C."""
+    return NULL if place.contiguous else place.strides
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
     nest.n = 1
+    nest.src = nest.dst = 0
     nest.axis[0] = Axis(itemsize, 1, 1)
 
 
@@ -61,5 +91,7 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
 
 cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
                    int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil
-cdef void plan_nest(const Plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil
-cdef object plan_problem(const Plan *plan, int status)
+cdef int plan_check(const Plan *plan, int status) except -1
+cdef void plan_order(const Plan *plan, const Py_ssize_t *strides, int *order) noexcept nogil
+cdef void plan_nest(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+                    Nest *nest) noexcept nogil

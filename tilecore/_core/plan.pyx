@@ -31,6 +31,8 @@ After a plan exists nothing can fail: every count and every offset has been show
 functions that follow it are `noexcept nogil`.
 """
 
+from tilecore._core.refusals import Refusal
+
 
 cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
                    int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil:
@@ -44,6 +46,7 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
     cdef Py_ssize_t count = 1, copies = 1, nbytes
     cdef bint empty = False
     plan.ndim = rank
+    plan.input_ndim = ndim
     plan.itemsize = itemsize
     plan.axis = 0
     for k in range(rank):
@@ -71,35 +74,72 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
     return status
 
 
-cdef void plan_nest(const Plan *plan, int ndim, const Py_ssize_t *strides, Nest *nest) noexcept nogil:
-    """The loops of the whole output of a plan that is not empty.
-
-    `strides` are those of the `ndim` axes of the input, or NULL where it is C-contiguous.
-    """
-    cdef int k
-    cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize
-    nest_begin(nest, plan.itemsize)
-    for k in range(plan.ndim - 1, -1, -1):
-        if strides != NULL and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
-            src = strides[k - (plan.ndim - ndim)]
-        nest_push(nest, plan.shape[k], src, dst)
-        src *= plan.shape[k]
-        dst *= plan.shape[k]
-        nest_push(nest, plan.repeats[k], 0, dst)
-        dst *= plan.repeats[k]
-
-
-cdef object plan_problem(const Plan *plan, int status):
-    """What a failed plan_init found, in words."""
+cdef int plan_check(const Plan *plan, int status) except -1:
+    """Raise what a failed plan_init found."""
     cdef int k = plan.axis
+    if status == PLAN_OK:
+        return 0
     if status == PLAN_NEGATIVE:
-        return f"repeats must not be negative, got {plan.repeats[k]} for axis {k}"
+        raise Refusal(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
     if status == PLAN_AXIS_OVERFLOW:
-        return (f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "
-                f"{PY_SSIZE_T_MAX}")
+        raise Refusal(ValueError, f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "
+                      f"{PY_SSIZE_T_MAX}")
     output = tuple([plan.output[k] for k in range(plan.ndim)])
     if status == PLAN_COUNT_OVERFLOW:
-        return (f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
-                f"{output} overflows at axis {plan.axis}")
-    return (f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
-            f"of {plan.itemsize} bytes an element")
+        raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
+                      f"{output} overflows at axis {plan.axis}")
+    raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
+                  f"of {plan.itemsize} bytes an element")
+
+
+cdef void plan_order(const Plan *plan, const Py_ssize_t *strides, int *order) noexcept nogil:
+    """The axes by their strides in the output, the shortest step first; of equals, the last axis first."""
+    cdef int k, i
+    for k in range(plan.ndim):
+        i = k
+        order[i] = plan.ndim - 1 - k
+        while i > 0 and magnitude(strides[order[i - 1]]) > magnitude(strides[order[i]]):
+            order[i - 1], order[i] = order[i], order[i - 1]
+            i -= 1
+
+
+cdef Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
+    return -stride if stride < 0 else stride
+
+
+cdef void plan_nest(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+                    Nest *nest) noexcept nogil:
+    """The loops of the whole output of a plan that is not empty.
+
+    `src_strides` are those of the input's axes, `dst_strides` those of the output's; NULL for the
+    order of C. In an output of other strides, the axis with the shortest step becomes the innermost
+    loop, and one that steps backward is walked from its other end.
+    """
+    cdef int order[MAX_RANK]
+    cdef int i, k, padding = plan.ndim - plan.input_ndim
+    cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize
+    cdef Py_ssize_t pitch[MAX_RANK]
+    nest_begin(nest, plan.itemsize)
+    if dst_strides == NULL:
+        for k in range(plan.ndim - 1, -1, -1):
+            if src_strides != NULL and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
+                src = src_strides[k - padding]
+            nest_push(nest, plan.shape[k], src, dst)
+            src *= plan.shape[k]
+            dst *= plan.shape[k]
+            nest_push(nest, plan.repeats[k], 0, dst)
+            dst *= plan.repeats[k]
+        return
+    for k in range(plan.ndim - 1, -1, -1):
+        pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src
+        src *= plan.shape[k]
+    plan_order(plan, dst_strides, order)
+    for i in range(plan.ndim):
+        k = order[i]
+        src, dst = pitch[k], dst_strides[k]
+        if dst < 0:
+            nest.src += (plan.shape[k] - 1) * src
+            nest.dst += (plan.output[k] - 1) * dst
+            src, dst = -src, -dst
+        nest_push(nest, plan.shape[k], src, dst)
+        nest_push(nest, plan.repeats[k], 0, dst * plan.shape[k])

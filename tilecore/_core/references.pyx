@@ -55,7 +55,7 @@ cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray resul
         write_assigned(plan, array, result)
         return 0
     source = cnp.PyArray_FROM_OF(array, NPY_ARRAY_CARRAY_RO)
-    plan_nest(plan, cnp.PyArray_NDIM(source), NULL, &nest)
+    plan_nest(plan, NULL, NULL, &nest)
     places = numpy.array(list(object_offsets(array.dtype, 0)), numpy.intp)
     count = cnp.PyArray_SIZE(places)
     offsets = <const Py_ssize_t *>cnp.PyArray_DATA(places)

@@ -65,7 +65,9 @@ def worded(
         The function's own names for the core's arguments, where they differ.
     given : the arguments as they were typed
     """
-    subject = "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
+    subject = (
+        "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
+    )
     where = "" if refusal.axis is None else f" for axis {refusal.axis}"
     context = []
     if input is not None:

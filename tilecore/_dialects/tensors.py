@@ -16,6 +16,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.inputs import as_array, kind_of
+from tilecore._core.refusals import Refusal, worded
 
 _Error = TypeVar("_Error", bound=Exception)
 
@@ -68,7 +69,10 @@ def as_tensor(dialect: str, value: ArrayLike, name: str = "input") -> NDArray[An
             f"{dialect}: {name} is a masked array, and a tensor has no mask: expected a plain "
             f"array (tilecore.tile keeps masks); {name} shape {value.shape}, dtype {value.dtype}"
         )
-    return as_array(value, dialect, name)
+    try:
+        return as_array(value)
+    except Refusal as refusal:
+        raise worded(refusal, dialect, None, {"input": name}) from refusal.__cause__
 
 
 def as_repeats(

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import tilecore
 from tilecore._core.inputs import as_array
+from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.tensors import renamed
 
 __all__ = ["tile"]
@@ -122,7 +123,10 @@ def checked(x: Any) -> Any:
         kind = type(x._meta)
     else:
         if not hasattr(type(x), "__array_function__"):
-            x = as_array(x, "dask.tile")
+            try:
+                x = as_array(x)
+            except Refusal as refusal:
+                raise worded(refusal, "dask.tile") from refusal.__cause__
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
         raise TypeError(

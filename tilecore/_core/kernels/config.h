@@ -29,8 +29,10 @@
  * half as long from 64 MiB on. Where processors were idle they gained 1.4 to 1.6 times at 17 MB. */
 #define TILECORE_DEFAULT_THREAD_BYTES ((ptrdiff_t)64 << 20)
 
-/* Between two looks for a KeyboardInterrupt: 10 to 100 ms of work. */
-#define TILECORE_INTERRUPT_BYTES ((ptrdiff_t)1 << 28)
+/* A call in the main thread looks for signals every so often, and reads the clock for that after so much
+ * work: less than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
+#define TILECORE_LOOK_MILLISECONDS 50
+#define TILECORE_WATCH_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results from this size on lie in memory of our own, which is used again (recycle.pyx): 2 to 3 times as
  * quick at 32 MiB and more, where glibc returns all freed memory to the system. Below it keeps it, and

@@ -1,0 +1,185 @@
+"""`out` of any strides, and `axis`: the same values as without."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
+
+import tilecore
+
+DTYPES = ["u1", "<u2", "f4", ">f8", "c16", "S3", "V5", "O", [("a", "u1"), ("b", "O")]]
+
+
+@st.composite
+def places(draw, shape, dtype):
+    """An array of this shape somewhere in a larger one: any order of axes, steps and directions."""
+    order = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from([-3, -2, -1, 1, 1, 1, 2])) for _ in shape]
+    inner = draw(st.integers(1, 2))
+    whole = np.zeros([shape[k] * abs(steps[k]) for k in order] + [inner], dtype)
+    view = whole[..., 0].transpose(np.argsort(order)) if shape else whole[..., 0]
+    return whole, view[(*(slice(None, None, step) for step in steps), ...)]
+
+
+@st.composite
+def requests(draw):
+    shape = tuple(draw(st.lists(st.integers(1, 5), max_size=4)))
+    reps = tuple(draw(st.lists(st.integers(1, 4), max_size=4)))
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    n = int(np.prod(shape))
+    x = np.empty(n, dtype)
+    if dtype.names:
+        x["a"], x["b"] = np.arange(n), [f"item {k}" for k in range(n)]
+    else:
+        x[:] = np.arange(n).astype("u1").astype(dtype if dtype.kind != "V" else "S5")
+    x = x.reshape(shape)
+    if draw(st.booleans()):
+        x = x.T[::-1] if x.ndim else x
+    output = tilecore.output_shape(x.shape, reps)
+    return x, reps, draw(places(output, dtype))
+
+
+@settings(max_examples=300)
+@given(requests())
+def test_any_strides(oracle, case):
+    x, reps, (whole, view) = case
+    before = whole.copy()
+    want = oracle(x, reps)
+    assert tilecore.tile(x, reps, view) is view
+    assert view.tolist() == want.tolist()
+    view[...] = np.zeros((), whole.dtype)
+    assert whole.tolist() == before.tolist()  # nothing else was written
+    plan = tilecore.TilePlan(x.shape, reps, x.dtype)
+    assert plan(x, view) is view
+    assert view.tolist() == want.tolist()
+
+
+@settings(max_examples=300)
+@given(requests(), st.data())
+def test_any_strides_of_a_region(oracle, case, data):
+    x, reps, _ = case
+    whole = oracle(x, reps)
+    start = tuple(data.draw(st.integers(0, n - 1)) for n in whole.shape)
+    stop = tuple(
+        data.draw(st.integers(lo + 1, n)) for lo, n in zip(start, whole.shape, strict=True)
+    )
+    want = whole[(*map(slice, start, stop), ...)]
+    _, view = data.draw(places(want.shape, x.dtype))
+    assert tilecore.tile_region(x, reps, start, stop, view) is view
+    assert view.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_large(oracle, threads):
+    x = np.arange(700 * 900, dtype="u2").reshape(700, 900)
+    rgba = np.zeros((4, 1400, 2700), "u2").transpose(1, 2, 0)
+    tilecore.tile(x, (2, 3), rgba[..., 1], threads=threads)
+    assert (rgba[..., 1] == oracle(x, (2, 3))).all() and not rgba[..., [0, 2, 3]].any()
+    channels_last = np.zeros((1400, 2700, 4), "u2")
+    tilecore.tile(x, (2, 3), channels_last[::-1, :, 3], threads=threads)
+    assert (channels_last[::-1, :, 3] == oracle(x, (2, 3))).all()
+    assert not channels_last[..., :3].any()
+
+
+def test_one_gray_into_three_channels():
+    gray = np.arange(64 * 48, dtype="u1").reshape(64, 48, 1)
+    rgba = np.full((64, 48, 4), 9, "u1")
+    tilecore.tile(gray, (1, 1, 3), rgba[..., :3])
+    assert (rgba[..., :3] == gray).all() and (rgba[..., 3] == 9).all()
+
+
+# Elements of two bytes. Steps that are no multiples of each other may still never meet.
+@pytest.mark.parametrize(
+    ("shape", "strides", "meets"),
+    [
+        ((3, 4), (2, 2), True), ((3, 4), (0, 2), True), ((3, 4), (1, 6), True),
+        ((2, 2), (6, 4), False), ((2, 2), (3, 2), True), ((3, 2), (4, 6), False),
+        ((2, 3), (10, 4), False), ((2, 4), (10, 4), False), ((4, 2), (4, 12), True),
+        ((1, 4), (0, 2), False), ((4, 1), (2, 0), False), ((2, 2), (-6, 4), False),
+    ],
+)  # fmt: skip
+def test_elements_that_share_a_byte(shape, strides, meets):
+    memory = np.zeros(100, "u1")
+    out = as_strided(memory[50:].view("u2")[:1], shape, strides)
+    addresses = [
+        tuple(i * s + b for b in (0, 1))
+        for i, s in [(1, int(np.dot(index, strides))) for index in np.ndindex(shape)]
+    ]
+    seen = [byte for pair in addresses for byte in pair]
+    assert meets == (len(set(seen)) < len(seen))  # the table is right
+    x = np.arange(np.prod(shape), dtype="u2").reshape(shape)
+    if meets:
+        with pytest.raises(ValueError, match="^tile: out must not have two elements that share"):
+            tilecore.tile(x, 1, out)
+        assert not memory.any()
+    else:
+        tilecore.tile(x, 1, out)
+        assert (out == x).all()
+
+
+def test_an_out_that_overlaps_the_input():
+    memory = np.arange(48)
+    x = memory.reshape(4, 12)[:, ::2]
+    odd = memory.reshape(4, 12)[:, 1::2]
+    tilecore.tile(x, 1, odd)  # between its elements
+    assert (odd == np.arange(48).reshape(4, 12)[:, ::2]).all()
+    with pytest.raises(ValueError, match="must not share memory with the input"):
+        tilecore.tile(x, 1, memory.reshape(4, 12)[:, 4:10])
+
+
+# ---------------------------------------------------------------- axis
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_axis(oracle, data):
+    shape = tuple(data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)))
+    x = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+    axes = data.draw(st.lists(st.integers(0, x.ndim - 1), unique=True))
+    reps = [data.draw(st.integers(0, 3)) for _ in axes]
+    full = [1] * x.ndim
+    for axis, count in zip(axes, reps, strict=True):
+        full[axis] = count
+    signed = tuple(axis - data.draw(st.sampled_from([0, x.ndim])) for axis in axes)
+    want = oracle(x, full)
+    assert tilecore.tile(x, reps, axis=signed).tolist() == want.tolist()
+    assert tilecore.tile_mapped(x, reps, axis=list(signed)).tolist() == want.tolist()
+    assert tilecore.output_shape(shape, reps, axis=signed) == want.shape
+    plan = tilecore.TilePlan(shape, reps, x.dtype, axis=signed)
+    assert plan.reps == tuple(full) and plan(x).tolist() == want.tolist()
+    region = tilecore.tile_region(x, reps, (0,) * x.ndim, want.shape, axis=signed)
+    assert region.tolist() == want.tolist()
+    if len(axes) == 1:
+        assert tilecore.tile(x, reps[0], axis=signed[0]).tolist() == want.tolist()
+
+
+def test_axis_of_a_view():
+    x = np.ones((3, 1))
+    assert tilecore.tile_view(x, 5, axis=-1).strides == (8, 0)
+
+
+@pytest.mark.parametrize(
+    ("reps", "axis", "kind", "words"),
+    [
+        (2, 2, np.exceptions.AxisError, "axis 2 is out of bounds for array of dimension 2"),
+        (2, -3, np.exceptions.AxisError, "axis -3 is out of bounds for array of dimension 2"),
+        (2, 10**30, np.exceptions.AxisError, "out of bounds"),
+        ((2, 2), (1, -1), ValueError, "repeated axis 1"),
+        ((2, 2), 1, ValueError, "repeats must have one entry for each of the 1 axes, got 2"),
+        (2, (0, 1), ValueError, "one entry for each of the 2 axes, got 1"),
+        (2, 1.0, TypeError, "axis must be an integer or a tuple of integers, got 1.0"),
+        (2, "a", TypeError, "axis must be integers, but item 0 is of type str"),
+        ((2, -1), (0, 1), ValueError, "repeats must not be negative, got -1"),
+    ],
+)
+def test_axis_refused(reps, axis, kind, words):
+    x = np.zeros((2, 3))
+    for name, call in [
+        ("tile", tilecore.tile), ("tile_mapped", tilecore.tile_mapped),
+        ("tile_view", tilecore.tile_view),
+        ("output_shape", lambda x, reps, axis: tilecore.output_shape(x.shape, reps, axis=axis)),
+        ("TilePlan", lambda x, reps, axis: tilecore.TilePlan(x.shape, reps, "f8", axis=axis)),
+    ]:  # fmt: skip
+        with pytest.raises(kind, match=f"^{name}: .*{words}.* axis "):
+            call(x, reps, axis=axis)

@@ -1,0 +1,72 @@
+"""Whether two dtypes are the same, with no exception lost."""
+
+from typing import Any
+
+import numpy as np
+
+
+def same_dtype(one: Any, other: Any) -> bool:
+    """Whether arrays of these dtypes hold their items in the same bytes, by the same names.
+
+    >>> same_dtype(np.dtype("<i4"), np.dtype("int32")), same_dtype(np.dtype("<i4"), np.dtype(">i4"))
+    (True, False)
+
+    As ``==``, but that NumPy's own comparison of structures swallows what the titles of their fields,
+    which may be any objects, raise when they are compared; and so with what StringDType has for a
+    missing string. Here that comes out.
+    """
+    if one is other:
+        return True
+    if isinstance(one, np.dtypes.StringDType) and isinstance(other, np.dtypes.StringDType):
+        return one.coerce == other.coerce and same_missing(one, other)
+    if one.names is None and one.subdtype is None:
+        return bool(one == other)
+    if not same_titles(one, other):
+        return False
+    return bool(untitled(one) == untitled(other))
+
+
+def same_missing(one: Any, other: Any) -> bool:
+    """Whether two StringDTypes have the same missing string, or both none; NaN is like NaN."""
+    first, second = (
+        getattr(one, "na_object", same_missing),
+        getattr(other, "na_object", same_missing),
+    )
+    if first is second:
+        return True
+    if isinstance(first, float) and isinstance(second, float):
+        return bool(first == second or (first != first and second != second))
+    return bool(first == second)
+
+
+def same_titles(one: Any, other: Any) -> bool:
+    if one.subdtype is not None and other.subdtype is not None:
+        return same_titles(one.base, other.base)
+    if one.names is None or one.names != other.names:
+        return one.names == other.names
+    for name in one.names:
+        first, second = one.fields[name], other.fields[name]
+        titles = first[2:], second[2:]  # () where there is none
+        if titles[0] is not titles[1] and titles[0] != titles[1]:
+            return False
+        if not same_titles(first[0], second[0]):
+            return False
+    return True
+
+
+def untitled(dtype: Any) -> Any:
+    """The dtype without titles, which is compared without running code of anybody's."""
+    if dtype.subdtype is not None:
+        return np.dtype((untitled(dtype.base), dtype.shape))
+    if dtype.names is None:
+        return dtype
+    fields = [dtype.fields[name] for name in dtype.names]
+    return np.dtype(
+        {
+            "names": list(dtype.names),
+            "formats": [untitled(field[0]) for field in fields],
+            "offsets": [field[1] for field in fields],
+            "itemsize": dtype.itemsize,
+        },
+        align=dtype.isalignedstruct,
+    )

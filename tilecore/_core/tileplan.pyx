@@ -1,0 +1,181 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""TilePlan: a tiling as an object, made once, for many arrays of one shape and dtype."""
+
+import inspect
+
+import numpy
+
+from tilecore._core.counts import brief
+from tilecore._core.dtypes import same_dtype
+from tilecore._core.refusals import Refusal, worded
+
+cimport cython
+cimport numpy as cnp
+
+from tilecore._core.arguments cimport (
+    as_tuple, plain, read_integers, read_out, read_repeats, read_threads, spread,
+)
+from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK
+from tilecore._core.plan cimport MAX_RANK, Plan, plan_check
+from tilecore._core.results cimport read_bounds, region, whole
+from tilecore._core.tiling cimport Bounds, Tiling, tiling_clear, tiling_init, tiling_prepare
+
+cnp.import_array()
+
+
+signature_of_plan = inspect.Signature([
+    inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("shape", "reps", "dtype")
+] + [inspect.Parameter("axis", inspect.Parameter.KEYWORD_ONLY, default=None)])
+
+
+@cython.final
+cdef class TilePlan:
+    """TilePlan(shape, reps, dtype, *, axis=None)\n--\n
+
+    A tiling planned once, for loops over many arrays of one shape and dtype.
+
+    >>> import numpy, tilecore
+    >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
+    >>> plan.output_shape, plan.nbytes
+    ((4, 6), 96)
+    >>> plan(numpy.ones((2, 3), "float32")).shape
+    (4, 6)
+    >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
+    (2, 5)
+
+    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
+    a result larger than memory: its regions need not be.
+
+    Parameters
+    ----------
+    shape : int or iterable of int
+        Of the arrays to tile.
+    reps : int or iterable of int
+        As in `tile`.
+    dtype : dtype_like
+        Of the arrays to tile.
+    axis : int or tuple of int, optional
+        As in `tile`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile`, for the shape and the reps.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+    cdef Tiling tiling
+    cdef readonly tuple input_shape
+    cdef readonly tuple output_shape
+    cdef readonly tuple reps    # one for each axis of the result
+    cdef readonly cnp.dtype dtype
+
+    def __cinit__(self, *arguments, **named):
+        # Cython's own words for a wrong call would speak of __cinit__.
+        try:
+            given = signature_of_plan.bind(*arguments, **named).arguments
+        except TypeError as reason:
+            raise TypeError(f"TilePlan: {reason}") from None
+        shape, reps, axis = given["shape"], given["reps"], given.get("axis")
+        try:
+            self.read(shape, reps, given["dtype"], axis)
+        except Refusal as refusal:
+            typed = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
+            raise worded(refusal, "TilePlan", self.input_shape, **typed) from refusal.__cause__
+
+    cdef int read(self, shape, reps, dtype, axis) except -1:
+        cdef Py_ssize_t sizes[MAX_RANK + 1]
+        cdef Py_ssize_t repeats[MAX_RANK + 1]
+        cdef const Plan *plan = &self.tiling.plan
+        cdef int ndim, n, status
+        try:
+            self.dtype = numpy.dtype(dtype)
+        except (TypeError, ValueError) as reason:
+            if type(reason) is not TypeError and type(reason) is not ValueError:
+                raise  # the object's own
+            raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
+        ndim = read_integers(shape, sizes, "extents", 0)
+        self.input_shape = as_tuple(sizes, ndim)
+        n = read_repeats(reps, repeats, ndim)
+        if axis is not None:
+            n = spread(axis, repeats, n, ndim)
+        status = tiling_init(&self.tiling, ndim, sizes, n, repeats, self.dtype.itemsize)
+        plan_check(plan, status)
+        self.output_shape = as_tuple(plan.output, plan.ndim)
+        self.reps = as_tuple(plan.repeats, plan.ndim)
+        if not PyDataType_REFCHK(self.dtype) and not tiling_prepare(&self.tiling):
+            raise Refusal(MemoryError, "no memory for the plan")
+        return 0
+
+    def __dealloc__(self):
+        tiling_clear(&self.tiling)
+
+    @property
+    def nbytes(self):
+        """Bytes of the whole result."""
+        return self.tiling.plan.nbytes
+
+    def __call__(self, a, out=None, *, threads=None):
+        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+        cdef cnp.ndarray array = None
+        cdef cnp.ndarray target = None
+        cdef int count
+        try:
+            count = 0 if threads is None else read_threads(threads)
+            array = a if PyArray_CheckExact(a) else plain(a)
+            target = self.checked(array, out)
+            target = whole(&self.tiling, array, target, count)
+            return target if out is None else out
+        except Refusal as refusal:
+            raise worded(refusal, "TilePlan", array, repeats=self.reps) from refusal.__cause__
+
+    def region(self, a, start, stop, out=None, *, threads=None):
+        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
+        cdef Bounds bounds
+        cdef cnp.ndarray array = None
+        cdef cnp.ndarray target = None
+        cdef int count
+        try:
+            count = read_threads(threads)
+            read_bounds(&bounds, start, stop)
+            array = plain(a)
+            target = self.checked(array, out)
+            target = region(&self.tiling, array, &bounds, target, count)
+            return target if out is None else out
+        except Refusal as refusal:
+            raise worded(refusal, "TilePlan.region", array, repeats=self.reps) from refusal.__cause__
+
+    cdef cnp.ndarray checked(self, cnp.ndarray array, out):
+        """`out` as read_out reads it, or None, for an array of the plan's dtype and shape."""
+        cdef const Plan *plan = &self.tiling.plan
+        cdef cnp.ndarray target = None
+        cdef cnp.dtype dtype = array.descr
+        cdef bint fits
+        cdef int k, padding = plan.ndim - plan.input_ndim
+        # Comparing dtypes may run code of the caller's, so the shape comes last.
+        if dtype is not self.dtype and not same_dtype(dtype, self.dtype):
+            raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {dtype}")
+        if out is not None:
+            target = read_out(out, array)
+        fits = cnp.PyArray_NDIM(array) == plan.input_ndim and array.descr is dtype
+        if fits:
+            for k in range(plan.input_ndim):
+                fits = fits and cnp.PyArray_DIM(array, k) == plan.shape[padding + k]
+        if not fits:
+            raise Refusal(ValueError, f"the plan is for shape {self.input_shape}, got {(<object>array).shape}")
+        return target
+
+    def __repr__(self):
+        return f"TilePlan({self.input_shape}, {self.reps}, {str(self.dtype)!r})"
+
+    def __eq__(self, other):
+        if not isinstance(other, TilePlan):
+            return NotImplemented
+        return self.__reduce__() == other.__reduce__()
+
+    def __hash__(self):
+        return hash(self.__reduce__())
+
+    def __reduce__(self):
+        return TilePlan, (self.input_shape, self.reps, self.dtype)

@@ -1,0 +1,132 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""What can be executed: a tiling, made once from shape, repeats and itemsize, and executed any number of
+times, whole or a region of it, from any place of such a shape to any other.
+
+    tile            makes one on its stack, and executes it once
+    TilePlan        keeps one, its block prepared
+    the C API       keeps one, its block prepared, and the number of threads, which needs the GIL to ask
+
+Here alone it is decided how many threads write, whether a call looks for signals, and whether stores may
+go round the cache. From here on nothing can fail: every offset has been shown to fit.
+"""
+
+import os
+import threading
+
+from tilecore._core.threads import get_num_threads
+
+cimport numpy as cnp
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+
+from tilecore._core.execute cimport (
+    TILECORE_DEFAULT_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode,
+    divide, execute, write_one_block,
+)
+from tilecore._core.plan cimport PLAN_OK, Nest, Place, plan_check, plan_init, plan_nest, place_strides
+from tilecore._core.regions cimport execute_region
+
+cnp.import_array()
+
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+
+cdef int tiling_init(Tiling *tiling, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                     Py_ssize_t itemsize) noexcept nogil:
+    """A PlanStatus."""
+    tiling.threads = 0
+    tiling.endless = False
+    tiling.memory = NULL
+    tiling.block = NULL
+    return plan_init(&tiling.plan, ndim, shape, nreps, repeats, itemsize)
+
+
+cdef int tiling_of(Tiling *tiling, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) except -1:
+    """For the shape that `array` has now."""
+    cdef int status = tiling_init(tiling, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps,
+                                  repeats, cnp.PyArray_ITEMSIZE(array))
+    if status != PLAN_OK:
+        plan_check(&tiling.plan, status)
+    return 0
+
+
+cdef bint tiling_prepare(Tiling *tiling) noexcept nogil:
+    """Get the block ready where the result is a single one; False where there is no memory for that."""
+    cdef Nest nest
+    if not 0 < tiling.plan.nbytes < TILECORE_NOGIL_BYTES:
+        return True
+    # The kernels' masks want an alignment that Python's objects do not have.
+    tiling.memory = PyMem_RawMalloc(sizeof(Blocks) + 64)
+    if tiling.memory == NULL:
+        return False
+    tiling.block = <Blocks *>((<size_t>tiling.memory + 63) & ~<size_t>63)
+    plan_nest(&tiling.plan, NULL, NULL, &nest)
+    divide(tiling.block, &nest, False, True)
+    if tiling.block.loops:
+        tiling.block = NULL
+    return True
+
+
+cdef void tiling_clear(Tiling *tiling) noexcept nogil:
+    PyMem_RawFree(tiling.memory)
+
+
+# ---------------------------------------------------------------- how
+
+cdef Mode choose_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads, bint warm) except *:
+    """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
+    cdef Mode mode = caller_mode(tiling, nbytes, threads)
+    mode.warm = warm
+    if threads <= 0 and nbytes >= TILECORE_DEFAULT_THREAD_BYTES:
+        mode.threads = get_num_threads()
+    if nbytes >= TILECORE_WATCH_BYTES:
+        mode.poll = PyThread_get_thread_ident() == main_thread
+    return mode
+
+
+cdef Mode caller_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads) noexcept nogil:
+    """How to write for a caller from C: his memory is taken for warm, and signals are his business."""
+    if threads > 0:
+        return Mode(threads, TILECORE_THREAD_BYTES, True, False)
+    return Mode(tiling.threads, TILECORE_DEFAULT_THREAD_BYTES, True, False)
+
+
+# ---------------------------------------------------------------- execution
+
+cdef int tiling_execute(const Tiling *tiling, const Place *source, const Place *target, Mode mode) noexcept nogil:
+    """Write all of it; 0, or -1 where a signal handler has raised."""
+    cdef Nest nest
+    if tiling.plan.nbytes == 0:
+        return 0
+    if tiling.block != NULL and source.contiguous and target.contiguous:
+        write_one_block(tiling.block, target.data, source.data)
+        return 0
+    plan_nest(&tiling.plan, place_strides(source), place_strides(target), &nest)
+    return execute(&nest, target.data, source.data, tiling.plan.nbytes, mode)
+
+
+cdef int tiling_execute_region(const Tiling *tiling, const Place *source, const Place *target,
+                               const Py_ssize_t *start, const Py_ssize_t *stop, Py_ssize_t nbytes,
+                               Mode mode) noexcept nogil:
+    """Write [start, stop), `nbytes` in all; as tiling_execute."""
+    if nbytes == 0:
+        return 0
+    return execute_region(&tiling.plan, place_strides(source), place_strides(target), target.data, source.data,
+                          start, stop, nbytes, mode)
+
+
+# ---------------------------------------------------------------- set-up
+
+# Python delivers signals to it alone. Not asked for at each call, for that would run Python.
+cdef unsigned long main_thread = threading.main_thread().ident
+
+
+def note_main_thread():
+    """In a forked child the thread that has forked is the main one."""
+    global main_thread
+    main_thread = PyThread_get_thread_ident()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=note_main_thread)
