@@ -36,7 +36,7 @@ def extension(source):
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
-        extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O2", "-pthread"],
+        extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O3", "-pthread"],
         extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
     )
 
