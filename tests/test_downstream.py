@@ -14,21 +14,29 @@ import pytest
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
 README = Path(__file__).parent.parent / "README.md"
-PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
+pytestmark = pytest.mark.tree
 
 
 class Environment:
-    """A virtual environment with the build tools and, after `install`, tilecore."""
+    """A virtual environment that sees the build tools; tilecore is installed into it.
 
-    def __init__(self, folder, run):
-        venv.create(folder / "venv", with_pip=True)
-        scripts = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-        self.command, self.folder, self.python = run, folder, scripts / "python"
-        self.pip("setuptools>=77", "Cython>=3.1", "numpy>=2.0")
+    The tools stay where they are, for what is the same for everybody is downloaded once.
+    """
+
+    def __init__(self, folder, run, tools):
+        venv.create(folder / "venv", with_pip=False)
+        self.command, self.folder, self.tools = run, folder, tools
+        self.python = folder / "venv" / tools.relative_to(tools.parent.parent)
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        seen, own = (
+            run(python, "-c", where, cwd=folder).strip() for python in (tools, self.python)
+        )
+        (Path(own) / "tools.pth").write_text(seen)
 
     def pip(self, *arguments, **environment):
+        pip = ("-m", "pip", "--python", self.python, "--disable-pip-version-check", "--quiet")
         env = os.environ | environment
-        self.command(self.python, *PIP, *arguments, cwd=self.folder, env=env)
+        self.command(self.tools, *pip, "install", *arguments, cwd=self.folder, env=env)
 
     def build(self, name, without="", **environment):
         """Install a downstream package from a copy, for builds leave files behind.
@@ -52,9 +60,9 @@ class Environment:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory, built, run):
-    made = Environment(tmp_path_factory.mktemp("downstream"), run)
-    made.pip(built[2])
+def environment(tmp_path_factory, built, run, tools):
+    made = Environment(tmp_path_factory.mktemp("downstream"), run, tools)
+    made.pip(built.wheel)
     return made
 
 
@@ -185,16 +193,18 @@ assert os.path.isfile(os.path.join(include, "tilecore", "tilecore.h")), include
 """
 
 
-def test_headers_of_an_sdist_install(tmp_path, built, run):
-    environment = Environment(tmp_path, run)
-    environment.pip("--no-build-isolation", "--no-deps", built[1])
+def test_headers(environment):
     environment.run(HEADERS)
 
 
-def test_an_editable_install_can_be_built_upon(tmp_path, built, run):
+def test_an_editable_install_can_be_built_upon(tmp_path, built, run, tools):
+    """Of a tree whose modules are compiled already: what is in question is how they are found."""
     tree = tmp_path / "tree"
-    shutil.copytree(built[0], tree)
-    environment = Environment(tmp_path, run)
+    shutil.copytree(built.unpacked, tree)
+    (library,) = (tree / "build").glob("lib.*")
+    for module in [*library.rglob("*.so"), *library.rglob("*.pyd")]:
+        shutil.copy2(module, tree / module.relative_to(library))
+    environment = Environment(tmp_path, run, tools)
     environment.pip("--no-build-isolation", "--no-deps", "--editable", tree)
     environment.run(HEADERS)
     environment.build("cython_consumer")

@@ -1,34 +1,125 @@
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import TypeVar
 
 _Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 _Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
+_Scalar = TypeVar("_Scalar", bound=np.generic, default=Any)
+_Scalar_co = TypeVar("_Scalar_co", bound=np.generic, covariant=True, default=Any)
+_Out = TypeVar("_Out", bound=NDArray[Any])
+_Masked: TypeAlias = np.ma.MaskedArray[Any, np.dtype[_Scalar]]
 
+class _HasDtype(Protocol[_Scalar_co]):
+    """An array or a NumPy scalar, whose dtype the result takes over."""
+
+    def __array__(self) -> np.ndarray[Any, np.dtype[_Scalar_co]]: ...
+
+@overload
+def tile(
+    a: _Masked[_Scalar],
+    reps: _Integers,
+    out: None = None,
+    *,
+    axis: _Axes = None,
+    threads: SupportsIndex | None = None,
+) -> _Masked[_Scalar]: ...
+@overload
+def tile(
+    a: _HasDtype[_Scalar],
+    reps: _Integers,
+    out: None = None,
+    *,
+    axis: _Axes = None,
+    threads: SupportsIndex | None = None,
+) -> NDArray[_Scalar]: ...
+@overload
 def tile(
     a: ArrayLike,
     reps: _Integers,
-    out: NDArray[Any] | None = None,
+    out: None = None,
     *,
     axis: _Axes = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[Any]: ...
+@overload
+def tile(
+    a: ArrayLike,
+    reps: _Integers,
+    out: _Out,
+    *,
+    axis: _Axes = None,
+    threads: SupportsIndex | None = None,
+) -> _Out: ...
+@overload
+def tile_region(
+    a: _HasDtype[_Scalar],
+    reps: _Integers,
+    start: _Integers,
+    stop: _Integers,
+    out: None = None,
+    *,
+    axis: _Axes = None,
+    threads: SupportsIndex | None = None,
+) -> NDArray[_Scalar]: ...
+@overload
 def tile_region(
     a: ArrayLike,
     reps: _Integers,
     start: _Integers,
     stop: _Integers,
-    out: NDArray[Any] | None = None,
+    out: None = None,
     *,
     axis: _Axes = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[Any]: ...
+@overload
+def tile_region(
+    a: ArrayLike,
+    reps: _Integers,
+    start: _Integers,
+    stop: _Integers,
+    out: _Out,
+    *,
+    axis: _Axes = None,
+    threads: SupportsIndex | None = None,
+) -> _Out: ...
+@overload
+def tile_view(
+    a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None
+) -> NDArray[_Scalar]: ...
+@overload
 def tile_view(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
+@overload
+def tile_mapped(
+    a: _Masked[_Scalar], reps: _Integers, *, axis: _Axes = None
+) -> _Masked[_Scalar]: ...
+@overload
+def tile_mapped(
+    a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None
+) -> NDArray[_Scalar]: ...
+@overload
 def tile_mapped(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
 def output_shape(shape: _Integers, reps: _Integers, *, axis: _Axes = None) -> tuple[int, ...]: ...
+@overload
+def tiled(
+    array: NDArray[_Scalar],
+    reps: _Integers,
+    out: None = None,
+    threads: SupportsIndex | None = None,
+) -> NDArray[_Scalar]: ...
+@overload
 def tiled(
     array: NDArray[Any],
+    reps: _Integers,
+    out: _Out,
+    threads: SupportsIndex | None = None,
+) -> _Out: ...
+@overload
+def tiled(
+    array: NDArray[_Scalar],
     reps: _Integers,
     out: NDArray[Any] | None = None,
     threads: SupportsIndex | None = None,
