@@ -119,14 +119,22 @@ def built(tmp_path_factory, tools):
 # What a test reaches puts it into a tier: the first of these of which its code, the functions of its
 # module that it calls, or its fixtures name something. A test that names nothing of it is quick.
 TIERS = {
-    "compiler": {"sysconfig", "tools"},
+    "package": {"tools"},
+    "compiler": {"sysconfig"},
     "process": {
         *("subprocess", "multiprocessing", "multiprocessing_context", "distributed", "processes"),
         *("fork", "forkpty", "posix_spawn", "run_command"),
     },
 }
+# What names these needs the sources around it, or looks at settings, signals or memory of the process.
+TREE = {"ROOT", "README", "CORE", "tools"}
+WHOLE_PROCESS = {
+    *("monkeypatch", "capsys", "signal", "gc", "tracemalloc", "getrefcount", "active_count"),
+    *("set_max_bytes", "set_num_threads", "set_recycle_limit", "recycled_bytes", "release_memory"),
+    *("/proc/self/statm", "/proc/self/smaps_rollup", "/proc/self/maps", "/proc/self/fd"),
+}
 STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
-started = []  # what a quick test started, which it must not
+started = []  # what a test started, which a quick one must not
 
 
 def words(code):
@@ -165,7 +173,7 @@ def reached(functions):
 def pytest_collection_modifyitems(items):
     named = {}
     for item in items:
-        if not isinstance(item, pytest.Function) or any(map(item.get_closest_marker, TIERS)):
+        if not isinstance(item, pytest.Function):
             continue
         if item.function not in named:
             fixtures = item._fixtureinfo.name2fixturedefs.values()
@@ -173,9 +181,12 @@ def pytest_collection_modifyitems(items):
             named[item.function] = reached(code) | set(item.fixturenames)
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
         used = named[item.function] | {value for value in values if isinstance(value, str)}
-        item.add_marker(next((tier for tier in TIERS if used & TIERS[tier]), "quick"))
-        if "built" in item.fixturenames:
+        if not any(map(item.get_closest_marker, TIERS)):
+            item.add_marker(next((tier for tier in TIERS if used & TIERS[tier]), "quick"))
+        if used & TREE:
             item.add_marker("tree")
+        if used & WHOLE_PROCESS:
+            item.add_marker("whole_process")
 
 
 def note_start(event, arguments):
@@ -192,9 +203,7 @@ def pytest_runtest_call(item):
     started.clear()
     result = yield
     if item.get_closest_marker("quick") and started:
-        pytest.fail(
-            f"in the quick tier, but it started a process: {started}; see TIERS", pytrace=False
-        )
+        pytest.fail(f"in the quick tier, but it started {started[0]}; see TIERS", pytrace=False)
     return result
 
 

@@ -11,6 +11,7 @@ import pytest
 REPORT = Path(__file__).parent.parent / "benchmarks" / "report.py"
 RESULTS = REPORT.parent / "results" / "report.md"
 README = REPORT.parent.parent / "README.md"
+pytestmark = pytest.mark.tree
 BLOCK, ROWS = ("block", [4], [2], "f4"), ("rows", [2, 3], [1, 5], "u1")
 
 

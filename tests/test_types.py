@@ -10,7 +10,7 @@ import pytest
 import tilecore
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.tree
+pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 
 def check(*command, cwd):
