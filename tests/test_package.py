@@ -1,6 +1,8 @@
 """The package as a whole: which module imports which, and what is in the sdist and the wheel."""
 
 import re
+import shutil
+import subprocess
 import sys
 import tarfile
 import venv
@@ -87,6 +89,18 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     )
     imports = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(libraries)})\b", re.MULTILINE)
     assert not [path.name for path in outside if imports.search(path.read_text())]
+
+
+def test_the_source_folder_says_what_it_is(tmp_path):
+    """As a newcomer meets it who imports tilecore inside the clone."""
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(ROOT / "tilecore", tmp_path / "tilecore", ignore=ignored)
+    command = [sys.executable, "-c", "import tilecore"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: tilecore: the modules in {tmp_path / 'tilecore'} are not")
+    assert "leave the clone" in last and "pip install" in last
+    assert "During handling" not in done.stderr and "ModuleNotFoundError" not in done.stderr
 
 
 # ---------------------------------------------------------------- sdist and wheel
