@@ -13,6 +13,39 @@ _Out = TypeVar("_Out", bound=NDArray[Any])
 
 @final
 class TilePlan(Generic[_Scalar]):
+    """A tiling planned once, for loops over many arrays of one shape and dtype.
+
+    >>> import numpy, tilecore
+    >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
+    >>> plan.output_shape, plan.nbytes
+    ((4, 6), 96)
+    >>> plan(numpy.ones((2, 3), "float32")).shape
+    (4, 6)
+    >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
+    (2, 5)
+
+    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
+    a result larger than memory: its regions need not be.
+
+    Parameters
+    ----------
+    shape : int or iterable of int
+        Of the arrays to tile.
+    reps : int or iterable of int
+        As in `tile`.
+    dtype : dtype_like
+        Of the arrays to tile.
+    axis : int or tuple of int, optional
+        As in `tile`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile`, for the shape and the reps.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+
     @overload
     def __new__(
         cls,
@@ -35,11 +68,13 @@ class TilePlan(Generic[_Scalar]):
     @property
     def dtype(self) -> np.dtype[_Scalar]: ...
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of the whole result."""
     @overload
     def __call__(
         self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
-    ) -> NDArray[_Scalar]: ...
+    ) -> NDArray[_Scalar]:
+        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
     @overload
     def __call__(
         self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
@@ -53,7 +88,8 @@ class TilePlan(Generic[_Scalar]):
         out: None = None,
         *,
         threads: SupportsIndex | None = None,
-    ) -> NDArray[_Scalar]: ...
+    ) -> NDArray[_Scalar]:
+        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
     @overload
     def region(
         self,
