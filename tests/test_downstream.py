@@ -3,6 +3,7 @@
 They are in tests/downstream/, small enough to be read as documentation.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -118,26 +119,76 @@ print(cpp_consumer.overhead())
     float(printed)  # nanoseconds
 
 
-def test_the_readmes_modules(environment):
-    """Its blocks that begin with a file's name: a source, then its setup.py."""
+def readmes_files():
+    """Its blocks that begin with a file's name, in order: (name, text)."""
     text = README.read_text(encoding="utf-8")
     blocks = re.findall(r"^```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     first = re.compile(r"(?:# cython: .*\n)?(?:#|//) (\w+\.\w+)\n")
-    named = [(block, match[1]) for block in blocks if (match := first.match(block))]
-    assert [name for _, name in named] == ["rows.pyx", "setup.py", "twice.cpp", "setup.py"]
-    for (source, name), (setup, _) in zip(named[::2], named[1::2], strict=True):
-        folder = environment.folder / f"readme_{name.partition('.')[0]}"
-        folder.mkdir()
-        (folder / name).write_text(source, encoding="utf-8")
-        (folder / "setup.py").write_text(setup, encoding="utf-8")
-        environment.install(folder)
+    return [(match[1], block) for block in blocks if (match := first.match(block))]
+
+
+def write_files(folder, files):
+    folder.mkdir()
+    for name, text in files:
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""'
+
+
+def test_the_readmes_modules(environment):
+    """Each source with the setup.py that follows it."""
+    files = readmes_files()
+    assert [name for name, _ in files] == [
+        *("rows.pyx", "setup.py", "twice.cpp", "setup.py"),
+        *("CMakeLists.txt", "meson.build", "grow.cpp"),
+    ]
+    for two in (files[:2], files[2:4]):
+        environment.install(write_files(environment.folder / f"readme_{two[0][0]}", two))
+    environment.run(USE_TWICE)
     environment.run("""
-import rows, twice
+import rows
 x = np.arange(6, dtype="f4").reshape(2, 3)
 assert rows.repeat_rows(x, 3) == np.tile(x, (3, 1)).tobytes()
 assert rows.repeat_rows(x, 0) == b""
-assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""
 """)
+
+
+def test_the_readmes_builds(environment):
+    """CMake and Meson, and pybind11 by the changes to CMake's file that are told there."""
+    environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
+    files = dict(readmes_files())
+    twice, cmake = ("twice.cpp", files["twice.cpp"]), ("CMakeLists.txt", files["CMakeLists.txt"])
+    grow = files["CMakeLists.txt"].replace(
+        "Python_add_library(twice MODULE WITH_SOABI twice.cpp)", ""
+    )
+    grow = grow.replace("target_include", "find_package(pybind11 REQUIRED)\ntarget_include", 1)
+    grow = grow.replace("REQUIRED)\n", "REQUIRED)\npybind11_add_module(grow grow.cpp)\n", 1)
+    grow = grow.replace("(twice PRIVATE", "(grow PRIVATE")
+    scripts = environment.python.parent
+    found = "import pybind11; print(pybind11.get_cmake_dir())"
+    for name, sources, use in [
+        ("cmake", [twice, cmake], USE_TWICE),
+        ("meson", [twice, ("meson.build", files["meson.build"])], USE_TWICE),
+        (
+            "pybind11",
+            [("grow.cpp", files["grow.cpp"]), ("CMakeLists.txt", grow)],
+            "import grow; assert grow.grow(np.arange(2), (2, 1)).tolist() == [[0, 1], [0, 1]]",
+        ),
+    ]:
+        folder = write_files(environment.folder / f"readme_{name}", sources)
+        path = os.pathsep.join([str(scripts), os.environ["PATH"]])  # ninja, and the interpreter
+        run = functools.partial(environment.command, cwd=folder, env=os.environ | {"PATH": path})
+        if name == "meson":
+            run(scripts / "meson", "setup", "build")
+            run(scripts / "meson", "compile", "-C", "build")
+        else:
+            config = [f"-DPython_EXECUTABLE={environment.python}", "-G", "Ninja"]
+            config.append(f"-Dpybind11_DIR={environment.run(found).strip()}")
+            run(scripts / "cmake", "-S", folder, "-B", folder / "build", *config)
+            run(scripts / "cmake", "--build", folder / "build")
+        environment.run(use, cwd=folder / "build")
 
 
 @pytest.mark.parametrize(

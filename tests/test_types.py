@@ -34,10 +34,10 @@ def test_strict(tmp_path):
 
 def test_signatures_of_what_is_compiled():
     for function, text in {
-        tilecore.tile: "(a, reps, out=None, *, threads=None)",
-        tilecore.tile_region: "(a, reps, start, stop, out=None, *, threads=None)",
-        tilecore.output_shape: "(shape, reps)",
-        tilecore.TilePlan: "(shape, reps, dtype)",
+        tilecore.tile: "(a, reps, out=None, *, axis=None, threads=None)",
+        tilecore.tile_region: "(a, reps, start, stop, out=None, *, axis=None, threads=None)",
+        tilecore.output_shape: "(shape, reps, *, axis=None)",
+        tilecore.TilePlan: "(shape, reps, dtype, *, axis=None)",
         tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
         tilecore.set_max_bytes: "(n, /)",
     }.items():
@@ -49,7 +49,7 @@ def test_stubs_are_those_of_the_modules(tmp_path):
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\n"
-        "tilecore.capi\ntilecore._core.(arguments|plan|references|results)\n"  # for C alone
+        "tilecore.capi\ntilecore._core.(arguments|plan|references|regions|results)\n"  # for C alone
         "tilecore.integrations.openvino_op.Tile\n"  # its base has no types
     )
     check("-m", "mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)

@@ -22,8 +22,8 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 
 try:
     from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
-except ModuleNotFoundError as missing:
-    if missing.name != "tilecore._core.arrays":
+except ModuleNotFoundError as _error:
+    if _error.name != "tilecore._core.arrays":
         raise
     raise ImportError(
         f"tilecore: the modules in {__path__[0]} are not compiled for this Python. In a clone, that "
