@@ -95,6 +95,7 @@ def tile(
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
+
 @overload
 def tile(
     a: _HasDtype[_Scalar],
@@ -171,6 +172,7 @@ def tile_region(
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
+
 @overload
 def tile_region(
     a: ArrayLike,
@@ -194,9 +196,7 @@ def tile_region(
     threads: SupportsIndex | None = None,
 ) -> _Out: ...
 @overload
-def tile_view(
-    a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None
-) -> NDArray[_Scalar]:
+def tile_view(a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None) -> NDArray[_Scalar]:
     """A tiling without a copy, where strides can say it.
 
     >>> import numpy, tilecore
@@ -233,12 +233,11 @@ def tile_view(
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
+
 @overload
 def tile_view(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
 @overload
-def tile_mapped(
-    a: _Masked[_Scalar], reps: _Integers, *, axis: _Axes = None
-) -> _Masked[_Scalar]:
+def tile_mapped(a: _Masked[_Scalar], reps: _Integers, *, axis: _Axes = None) -> _Masked[_Scalar]:
     """A tiling whose repeats share memory, each page until it is written to.
 
     >>> import numpy, tilecore
@@ -280,6 +279,7 @@ def tile_mapped(
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
+
 @overload
 def tile_mapped(
     a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None
@@ -318,6 +318,7 @@ def output_shape(shape: _Integers, reps: _Integers, *, axis: _Axes = None) -> tu
 
     Source: NumPy 2, `numpy.tile`.
     """
+
 @overload
 def tiled(
     array: NDArray[_Scalar],
@@ -326,6 +327,7 @@ def tiled(
     threads: SupportsIndex | None = None,
 ) -> NDArray[_Scalar]:
     """`tile` of a plain array, with Refusals that nobody has worded."""
+
 @overload
 def tiled(
     array: NDArray[Any],
