@@ -1,6 +1,6 @@
 """tilecore's default call against every installed peer, paired and interleaved in one process.
 
-    python benchmarks/compare.py [--grid] [--seconds 3] [--only rows3 mask] [--peers numpy jax]
+    python benchmarks/compare.py [--grid] [--seconds 3] [--only "short rows"] [--peers numpy jax]
 
 Prints a Markdown table. A ratio is the peer's time over tilecore's: above 1, tilecore is faster.
 Each is the median of many pairs, measured one directly after the other, with its quartiles.

@@ -11,15 +11,24 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import machine
+import pytest
+
+ELSEWHERE = pytest.StashKey[machine.Elsewhere]()
 
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="benchmarks: every case, and the grid")
 
 
+def pytest_configure(config):
+    config.stash[ELSEWHERE] = machine.Elsewhere()
+
+
 def pytest_report_header():
     return [f"{what}: {said}" for what, said in machine.describe().items()]
 
 
-def pytest_benchmark_update_machine_info(machine_info):
+def pytest_benchmark_update_machine_info(config, machine_info):
     machine_info.update(machine.describe())
+    if share := config.stash[ELSEWHERE].share():
+        machine_info[machine.Elsewhere.NAME] = share

@@ -38,6 +38,33 @@ def describe() -> dict[str, str]:
     return {what: said for what, said in about.items() if said}
 
 
+class Elsewhere:
+    """How busy the processors are meanwhile with what is not this process or its children."""
+
+    NAME = "other processes"
+
+    def __init__(self) -> None:
+        self.begin = self._seconds()
+
+    def share(self) -> str:
+        """Of the processors' time since the object was made; nothing where it cannot be told."""
+        before, now = self.begin, self._seconds()
+        if before is None or now is None or now[0] <= before[0]:
+            return ""
+        passed, busy, own = (b - a for a, b in zip(before, now, strict=True))
+        return f"{max(0.0, busy - own) / passed:.0%} of the processors' time"
+
+    @staticmethod
+    def _seconds() -> tuple[float, float, float] | None:
+        """The processors' time that has passed, what of it was work or stolen, and our own."""
+        fields = _read("/proc/stat").partition("\n")[0].split()[1:9]
+        if len(fields) < 8:
+            return None
+        ticks = [int(field) / os.sysconf("SC_CLK_TCK") for field in fields]
+        idle = ticks[3] + ticks[4]
+        return sum(ticks), sum(ticks) - idle, sum(os.times()[:4])
+
+
 def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -1,118 +1,53 @@
 """pytest-benchmark's JSON as Markdown and charts, and the comparison of two versions.
 
+    python benchmarks/report.py
     pytest benchmarks --benchmark-json=new.json
     python benchmarks/report.py new.json --output FOLDER
     python benchmarks/report.py new.json --against old.json --fail
 
-The first form writes report.md and the charts it shows; without --output it prints the Markdown.
-The second says of every case of tilecore whether it became faster or slower: see `judge`. Either
+Without a file, the benchmarks are run first, for a minute or two, and the report lies in
+build/report. The second form writes report.md and the charts it shows; without --output it prints the
+Markdown. The third says of every case of tilecore whether it became faster or slower: see `judge`. Either
 side may be several files, which are runs of the same version: the more, the smaller a difference
 can be told from noise. --fail exits with 1 where something became slower.
 """
 
 import argparse
-import json
+import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from math import exp, log
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import charts
+from runs import Key, Run, Times, load, merge, others_share, pool
 
-FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
+HERE = Path(__file__).parent.resolve()
 PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
 YARDSTICKS = ("memset", "numpy")
 SAME = "no difference beyond noise"
 LEAST_CHANGE = 1.05  # a smaller one is never told, however quiet the machine
 ERRORS = 20  # one of so many peers and bounds may seem to have changed
-# The README's table, one row for each kind of workload, by what it is.
-SHORT = {
-    "tiny2d": "a few numbers",
-    "rgb_wide": "gray to RGB",
-    "rows3": "short rows",
-    "repeat_kv": "attention heads",
-    "nchw_batch": "one image to a batch",
-    "mask": "attention mask",
-    "big2d": "a large matrix",
-}
+# The README's table.
+SHORT = (
+    *("a few numbers", "short rows", "gray to RGB", "one image to a batch"),
+    *("attention heads", "attention mask", "a large matrix"),
+)
+LOADED = 5  # per cent of the processors' time that others may take before the report warns
 # Where the report was made, in this order; what else the file holds is not printed.
-MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", "huge pages", "system")
-MACHINE += ("Python", "compiler", "versions", "tilecore, build", "tilecore, kernels")
+MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", "other processes")
+MACHINE += (
+    "huge pages",
+    "system",
+    "Python",
+    "compiler",
+    "versions",
+    "tilecore, build",
+    "tilecore, kernels",
+)
 MACHINE += ("tilecore, threads",)
-
-
-class Key(NamedTuple):
-    """One timed case. The kind is the test function's name: warm, fresh, grid, size or threads."""
-
-    group: str
-    kind: str
-    workload: str
-    case: str
-    threads: int
-
-    @property
-    def ours(self) -> bool:
-        return self.case.startswith("tilecore")
-
-    @property
-    def words(self) -> str:
-        threads = f", threads {self.threads}" if self.threads else ""
-        return f"{self.workload}, {self.case}{threads} ({self.kind})"
-
-
-class Times(NamedTuple):
-    """The lower quartile, the median and the upper quartile: seconds, or a ratio of them."""
-
-    low: float
-    mid: float
-    high: float
-
-    def over(self, other: "Times") -> "Times":
-        """The ratio, between the most that the quartiles of both leave open."""
-        return Times(self.low / other.high, self.mid / other.mid, self.high / other.low)
-
-
-class Run(NamedTuple):
-    machine: dict[str, str]
-    times: dict[Key, Times]
-    nbytes: dict[Key, int]
-    shapes: dict[str, str]  # by workload
-
-
-def load(path: Path) -> Run:
-    data = json.loads(path.read_text())
-    run = Run(data["machine_info"], {}, {}, {})
-    for benchmark in data["benchmarks"]:
-        params = benchmark["params"] or {}
-        if "workload" not in params:
-            continue  # the kernels have a report of their own
-        name, shape, reps, dtype = params["workload"]
-        kind = benchmark["name"].partition("[")[0].removeprefix("test_")
-        case, threads = params["case"], params.get("threads", 0)
-        key = Key(benchmark["group"], kind, name, case, threads)
-        stats = benchmark["stats"]
-        low, high = ("min", "max") if stats["rounds"] < FEW_ROUNDS else ("q1", "q3")
-        run.times[key] = Times(stats[low], stats["median"], stats[high])
-        run.nbytes[key] = benchmark["extra_info"]["output bytes"]
-        run.shapes[name] = " × ".join(f"({','.join(map(str, part))})" for part in (shape, reps))
-        run.shapes[name] += f" {dtype}"
-    if not run.times:
-        raise SystemExit(f"{path}: no case of benchmarks/ in it")
-    return run
-
-
-def pool(several: Iterable[Times]) -> Times:
-    """Several runs as one: what any of them leaves open stays open."""
-    lows, mids, highs = zip(*several, strict=True)
-    return Times(min(lows), median(mids), max(highs))
-
-
-def merge(runs: Sequence[Run]) -> Run:
-    keys = [key for key in runs[0].times if all(key in run.times for run in runs)]
-    times = {key: pool(run.times[key] for run in runs) for key in keys}
-    return runs[0]._replace(times=times)
 
 
 # ---------------------------------------------------------------- words and tables
@@ -170,7 +105,7 @@ def beside_all(run: Run, ours: Key, cases: Iterable[str]) -> list[str]:
 
 def short_table(run: Run) -> str:
     rows = [
-        [SHORT[key.workload], run.shapes[key.workload], seconds(run.times[key].mid)]
+        [key.workload, run.shapes[key.workload], seconds(run.times[key].mid)]
         + beside_all(run, key, present(run))
         for key in default_calls(run, "warm")
         if key.workload in SHORT
@@ -212,13 +147,28 @@ def every_case(run: Run) -> str:
             gigabytes = f"{rate(run.nbytes[key], times).mid:.3g}"
             threads = str(key.threads or "")
             rows.append([key.workload, key.kind, key.case, threads, *numbers, gigabytes])
-    header = ["workload", "kind", "case", "threads", "median", "quartile", "quartile", "GB/s"]
+    header = [
+        "workload",
+        "kind",
+        "case",
+        "threads",
+        "median",
+        "lower quartile",
+        "upper quartile",
+        "GB/s",
+    ]
     return table(header, rows)
 
 
 def machine_list(run: Run) -> str:
+    text = ""
+    if others_share(run.machine) > LOADED:
+        text = (
+            f"**Made on a loaded machine: other processes took {run.machine['other processes']}. "
+        )
+        text += "Times and ratios are not to be relied upon.**\n\n"
     known = [(what, run.machine[what]) for what in MACHINE if what in run.machine]
-    return "".join(f"- {what}: {said}\n" for what, said in known)
+    return text + "".join(f"- {what}: {said}\n" for what, said in known)
 
 
 # ---------------------------------------------------------------- charts
@@ -265,7 +215,7 @@ def sizes_chart(run: Run) -> str:
     ticks = {n: ticks[n] for key, n in run.nbytes.items() if key.kind == "size"}
     return charts.lines(
         "Bytes written, by size of the result",
-        "A block of 256 KiB, over and over. Dashed: memset of memory that was written to before.",
+        "A block of 256 KiB, over and over. Fresh: into memory that is new to the process. Dashed: memset.",
         "size of the result",
         curves,
         ticks,
@@ -295,8 +245,7 @@ REPORT = """\
 # Benchmarks
 
 {machine}
-Made by `pytest benchmarks --benchmark-json=FILE` and `python benchmarks/report.py FILE --output
-FOLDER`. Every result was checked before it was timed. The cases of a workload are timed one after
+Made by `python benchmarks/report.py`. Every result was checked before it was timed. The cases of a workload are timed one after
 the other: where the machine drifts meanwhile, so do the ratios. `python benchmarks/compare.py`
 measures in pairs, interleaved.
 
@@ -310,6 +259,15 @@ tilecore; bold where the quartiles lie above tilecore's, in italics where below.
 write as many bytes to memory that was written to before, on one thread, and tile nothing.
 
 {peers}"""
+
+
+SIZES = """\
+"tilecore" and "numpy" drop each result before the next call, which tilecore then writes to the same
+memory. "tilecore fresh" and "numpy fresh" keep their results, as a program that needs them all does:
+each is written to memory that the system has to clear first. "tilecore out" writes to an array that is
+there, and "tilecore mapped" is `tile_mapped`, which copies nothing that repeats before it is written to.
+memset writes to memory that was written to before.
+"""
 
 
 def report(run: Run, folder: Path | None) -> str:
@@ -329,7 +287,7 @@ def report(run: Run, folder: Path | None) -> str:
         text += "\n## Over a grid of shapes\n\nHow many times as long as tilecore's default call.\n"
         text += f"\n{grid_table(run)}"
     if folder and "size" in kinds:
-        text += "\n## By size\n\n" + picture("sizes.svg", "GB/s by size", sizes_chart(run))
+        text += "\n## By size\n\n" + picture("sizes.svg", "GB/s by size", sizes_chart(run)) + SIZES
     if folder and len({key.threads for key in run.times if key.kind == "threads"}) > 1:
         text += "\n## By threads\n\n" + picture(
             "threads.svg", "GB/s by threads", threads_chart(run)
@@ -418,25 +376,60 @@ change, at most one in {ERRORS} seems to.
     return text, count["slower"] > 0
 
 
+def measure(file: Path, options: Sequence[str]) -> None:
+    """Run the benchmarks into a file, or end with what to do."""
+    for name in ("tilecore", "pytest_benchmark"):
+        if importlib.util.find_spec(name) is None:
+            raise SystemExit(f"{name} is not installed; in the clone: pip install '.[bench]'")
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pytest",
+        HERE,
+        "-q",
+        "--ignore",
+        HERE / "test_kernels.py",
+    ]
+    done = subprocess.run([*command, "--benchmark-json", file, *options], check=False)
+    if done.returncode:
+        raise SystemExit("the benchmarks failed: see what pytest says above")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("new", nargs="+", type=Path, help="JSON of pytest-benchmark")
+    parser.add_argument("new", nargs="*", type=Path, help="JSON of pytest-benchmark; none: measure")
     parser.add_argument("--against", nargs="+", type=Path, metavar="OLD", help="an older version")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="for report.md and charts")
     parser.add_argument("--fail", action="store_true", help="exit with 1 where one became slower")
+    parser.add_argument("--full", action="store_true", help="without a file: measure every case")
+    parser.add_argument("--only", metavar="NAMES", help="without a file: these, by pytest's -k")
     arguments = parser.parse_args()
     if arguments.fail and not arguments.against:
         parser.error("--fail needs --against")
-    new, slower = [load(path) for path in arguments.new], False
+    measured = not arguments.new
+    if (arguments.full or arguments.only) and not measured:
+        parser.error("--full and --only choose what is measured, and there are files already")
+    if measured:
+        arguments.output = arguments.output or Path("build", "report")
     if arguments.output:
-        arguments.output.mkdir(parents=True, exist_ok=True)
+        try:
+            arguments.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--output {arguments.output}: {error.strerror}")
+    if measured:
+        options = ["--full"] * arguments.full + (["-k", arguments.only] if arguments.only else [])
+        arguments.new = [arguments.output / "benchmarks.json"]
+        measure(arguments.new[0].resolve(), options)
+    new, slower = [load(path) for path in arguments.new], False
     if arguments.against:
         text, slower = comparison([load(path) for path in arguments.against], new)
     else:
         text = report(merge(new), arguments.output)
     if arguments.output:
-        name = "comparison.md" if arguments.against else "report.md"
-        (arguments.output / name).write_text(text, encoding="utf-8")
+        path = arguments.output / ("comparison.md" if arguments.against else "report.md")
+        path.write_text(text, encoding="utf-8")
+        print(path)
     else:
         print(text)
     sys.exit(arguments.fail and slower)

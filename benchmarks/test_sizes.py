@@ -13,11 +13,12 @@ FULL_SIZES = SIZES | {2**27: "128 MiB", 2**29: "512 MiB", 2**30: "1 GiB"}
 # A line of the chart for each: its name, the case, and what becomes of the results.
 KEPT, DROPPED = time_fresh, lambda benchmark, call, nbytes: benchmark(call)
 LINES = {
-    "tilecore recycled": (TILECORE["tilecore"], DROPPED),
+    "tilecore": (TILECORE["tilecore"], DROPPED),
     "tilecore fresh": (TILECORE["tilecore"], KEPT),
     "tilecore mapped": (tilecore_mapped, DROPPED),
     "tilecore out": (TILECORE["tilecore out"], DROPPED),
     "numpy": (PEERS["numpy"], DROPPED),
+    "numpy fresh": (PEERS["numpy"], KEPT),
     "memset": (BOUNDS["memset"], DROPPED),
 }
 if (threads := min(8, usable_cpus())) > 1:  # as many as tilecore takes

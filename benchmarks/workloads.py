@@ -29,20 +29,20 @@ class Workload(NamedTuple):
 
 
 WORKLOADS = [
-    Workload("tiny2d", (2, 3), (2, 2), "f4"),
-    Workload("mid2d", (64, 64), (4, 4), "f4"),
-    Workload("rows3", (200_000, 3), (1, 5), "f4"),
-    Workload("splat16", (200_000, 1), (1, 16), "f4"),
-    Workload("splat_u8", (1_000_000, 1), (1, 3), "u1"),
-    Workload("rgb_wide", (256, 256, 1), (1, 1, 3), "u1"),
-    Workload("image", (256, 256, 3), (4, 4, 1), "u1"),
-    Workload("nchw_batch", (1, 64, 56, 56), (16, 1, 1, 1), "f4"),
-    Workload("repeat_kv", (2, 8, 1, 512, 64), (1, 1, 4, 1, 1), "f2"),
-    Workload("mask", (1, 1, 1, 512), (8, 12, 512, 1), "f4"),
-    Workload("prime", (7, 5, 3, 2), (13, 11, 17, 7), "f8"),
-    Workload("vec_outer", (1_000_000,), (64,), "f4"),
-    Workload("big2d", (1024, 1024), (8, 8), "f4"),
-    Workload("wide_rows", (4096, 1024), (1, 8), "f4"),
+    Workload("a few numbers", (2, 3), (2, 2), "f4"),
+    Workload("a small matrix", (64, 64), (4, 4), "f4"),
+    Workload("short rows", (200_000, 3), (1, 5), "f4"),
+    Workload("numbers, each 16 times", (200_000, 1), (1, 16), "f4"),
+    Workload("bytes, each 3 times", (1_000_000, 1), (1, 3), "u1"),
+    Workload("gray to RGB", (256, 256, 1), (1, 1, 3), "u1"),
+    Workload("image, 4 by 4", (256, 256, 3), (4, 4, 1), "u1"),
+    Workload("one image to a batch", (1, 64, 56, 56), (16, 1, 1, 1), "f4"),
+    Workload("attention heads", (2, 8, 1, 512, 64), (1, 1, 4, 1, 1), "f2"),
+    Workload("attention mask", (1, 1, 1, 512), (8, 12, 512, 1), "f4"),
+    Workload("prime extents", (7, 5, 3, 2), (13, 11, 17, 7), "f8"),
+    Workload("one long row", (1_000_000,), (64,), "f4"),
+    Workload("a large matrix", (1024, 1024), (8, 8), "f4"),
+    Workload("wide rows", (4096, 1024), (1, 8), "f4"),
 ]
 
 ROW_BYTES = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96)

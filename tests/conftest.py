@@ -1,16 +1,23 @@
 """What several test files share."""
 
+import inspect
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
+import types
+import venv
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
+PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
 
 # How long an example takes says something of the machine, and of sanitizers, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,6 +49,11 @@ def run_command(*command, cwd, env=None):
     return done.stdout
 
 
+def python_of(folder):
+    """The interpreter of a virtual environment."""
+    return folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+
+
 @pytest.fixture(scope="session")
 def run():
     """Run a command that must succeed; what it printed."""
@@ -68,12 +80,146 @@ def program(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    """The sdist, and the wheel that was built from it, of a copy of the source tree."""
-    tree = tmp_path_factory.mktemp("tree") / "tilecore"
+def tools(tmp_path_factory):
+    """The interpreter of an environment that has `build` and what pyproject.toml says a build needs."""
+    folder = tmp_path_factory.mktemp("tools")
+    venv.create(folder, with_pip=True)
+    python = python_of(folder)
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    run_command(python, *PIP, "build>=1.2", *needed, cwd=folder)
+    return python
+
+
+class Built(NamedTuple):
+    tree: Path  # a copy of the source tree
+    sdist: Path
+    wheel: Path
+    unpacked: Path  # the sdist, in which the wheel was built
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, tools):
+    """The sdist, and the wheel that is built from it: once, for all who need the package anew."""
+    tree, dist = tmp_path_factory.mktemp("tree") / "tilecore", tmp_path_factory.mktemp("dist")
     ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.so")
     shutil.copytree(ROOT, tree, ignore=ignored)
-    dist = tmp_path_factory.mktemp("dist")
-    run_command(sys.executable, "-m", "build", "--outdir", dist, tree, cwd=dist)
-    (sdist,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
-    return tree, sdist, wheel
+    command = [tools, "-m", "build", "--no-isolation", "--outdir", dist]
+    run_command(*command, "--sdist", tree, cwd=dist)
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(dist, filter="data")
+        unpacked = dist / archive.getnames()[0].partition("/")[0]
+    run_command(*command, "--wheel", unpacked, cwd=dist)
+    (wheel,) = dist.glob("*.whl")
+    return Built(tree, sdist, wheel, unpacked)
+
+
+# ---------------------------------------------------------------- tiers
+
+# What a test reaches puts it into a tier: the first of these of which its code, the functions of its
+# module that it calls, or its fixtures name something. A test that names nothing of it is quick.
+TIERS = {
+    "package": {"tools"},
+    "compiler": {"sysconfig"},
+    "process": {
+        *("subprocess", "multiprocessing", "multiprocessing_context", "distributed", "processes"),
+        *("fork", "forkpty", "posix_spawn", "run_command"),
+    },
+}
+# What names these needs the sources around it, or looks at settings, signals or memory of the process.
+TREE = {"ROOT", "README", "CORE", "tools"}
+WHOLE_PROCESS = {
+    *("monkeypatch", "capsys", "signal", "gc", "tracemalloc", "getrefcount", "active_count"),
+    *("set_max_bytes", "set_num_threads", "set_recycle_limit", "recycled_bytes", "release_memory"),
+    *("/proc/self/statm", "/proc/self/smaps_rollup", "/proc/self/maps", "/proc/self/fd"),
+}
+STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
+started = []  # what a test started, which a quick one must not
+
+
+def words(code):
+    """The names and the texts in a function's code, and in the functions inside it."""
+    found, constants = set(code.co_names), list(code.co_consts)
+    for constant in constants:
+        if isinstance(constant, tuple):
+            constants.extend(constant)
+        elif isinstance(constant, str):
+            found.add(constant)
+        elif isinstance(constant, types.CodeType):
+            found |= words(constant)
+    return found
+
+
+def reached(functions):
+    """What functions name, and what the functions and classes of their modules that they name do."""
+    found, seen = set(), set()
+    functions = list(functions)
+    for function in functions:
+        function = inspect.unwrap(getattr(function, "__func__", function))
+        if not inspect.isfunction(function) or function in seen:
+            continue
+        seen.add(function)
+        named = words(function.__code__)
+        found |= named
+        for value in (function.__globals__.get(name) for name in named):
+            if inspect.isclass(value) and value.__module__ == function.__module__:
+                functions.extend(vars(value).values())
+            elif inspect.isfunction(value) and value.__module__ == function.__module__:
+                functions.append(value)
+    return found
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items):
+    named = {}
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if item.function not in named:
+            fixtures = item._fixtureinfo.name2fixturedefs.values()
+            code = [item.function, *(fixture.func for (*_, fixture) in fixtures)]
+            named[item.function] = reached(code) | set(item.fixturenames)
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        used = named[item.function] | {value for value in values if isinstance(value, str)}
+        if not any(map(item.get_closest_marker, TIERS)):
+            item.add_marker(next((tier for tier in TIERS if used & TIERS[tier]), "quick"))
+        if used & TREE:
+            item.add_marker("tree")
+        if used & WHOLE_PROCESS:
+            item.add_marker("whole_process")
+
+
+def note_start(event, arguments):
+    if event in STARTS:
+        started.append(f"{event} {arguments}")
+
+
+sys.addaudithook(note_start)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """A quick test that starts a process fails: then the tiers overlook something."""
+    started.clear()
+    result = yield
+    if item.get_closest_marker("quick") and started:
+        pytest.fail(f"in the quick tier, but it started {started[0]}; see TIERS", pytrace=False)
+    return result
+
+
+# ---------------------------------------------------------------- reports
+
+reported = {}  # the errors of shared fixtures, by the test that told of each
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A fixture that several tests share and that fails is an error once; the others are skipped."""
+    report = yield
+    if call.when == "setup" and report.failed:
+        first = reported.setdefault(call.excinfo.value, item.nodeid)
+        if first != item.nodeid:
+            path, line, _ = item.location
+            reason = f"Skipped: what it needs could not be made, see the error of {first}"
+            report.outcome, report.longrepr = "skipped", (path, (line or 0) + 1, reason)
+    return report

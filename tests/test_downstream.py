@@ -3,6 +3,7 @@
 They are in tests/downstream/, small enough to be read as documentation.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -14,21 +15,29 @@ import pytest
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
 README = Path(__file__).parent.parent / "README.md"
-PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
+pytestmark = pytest.mark.tree
 
 
 class Environment:
-    """A virtual environment with the build tools and, after `install`, tilecore."""
+    """A virtual environment that sees the build tools; tilecore is installed into it.
 
-    def __init__(self, folder, run):
-        venv.create(folder / "venv", with_pip=True)
-        scripts = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-        self.command, self.folder, self.python = run, folder, scripts / "python"
-        self.pip("setuptools>=77", "Cython>=3.1", "numpy>=2.0")
+    The tools stay where they are, for what is the same for everybody is downloaded once.
+    """
+
+    def __init__(self, folder, run, tools):
+        venv.create(folder / "venv", with_pip=False)
+        self.command, self.folder, self.tools = run, folder, tools
+        self.python = folder / "venv" / tools.relative_to(tools.parent.parent)
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        seen, own = (
+            run(python, "-c", where, cwd=folder).strip() for python in (tools, self.python)
+        )
+        (Path(own) / "tools.pth").write_text(seen)
 
     def pip(self, *arguments, **environment):
+        pip = ("-m", "pip", "--python", self.python, "--disable-pip-version-check", "--quiet")
         env = os.environ | environment
-        self.command(self.python, *PIP, *arguments, cwd=self.folder, env=env)
+        self.command(self.tools, *pip, "install", *arguments, cwd=self.folder, env=env)
 
     def build(self, name, without="", **environment):
         """Install a downstream package from a copy, for builds leave files behind.
@@ -52,9 +61,9 @@ class Environment:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory, built, run):
-    made = Environment(tmp_path_factory.mktemp("downstream"), run)
-    made.pip(built[2])
+def environment(tmp_path_factory, built, run, tools):
+    made = Environment(tmp_path_factory.mktemp("downstream"), run, tools)
+    made.pip(built.wheel)
     return made
 
 
@@ -110,26 +119,76 @@ print(cpp_consumer.overhead())
     float(printed)  # nanoseconds
 
 
-def test_the_readmes_modules(environment):
-    """Its blocks that begin with a file's name: a source, then its setup.py."""
+def readmes_files():
+    """Its blocks that begin with a file's name, in order: (name, text)."""
     text = README.read_text(encoding="utf-8")
     blocks = re.findall(r"^```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     first = re.compile(r"(?:# cython: .*\n)?(?:#|//) (\w+\.\w+)\n")
-    named = [(block, match[1]) for block in blocks if (match := first.match(block))]
-    assert [name for _, name in named] == ["rows.pyx", "setup.py", "twice.cpp", "setup.py"]
-    for (source, name), (setup, _) in zip(named[::2], named[1::2], strict=True):
-        folder = environment.folder / f"readme_{name.partition('.')[0]}"
-        folder.mkdir()
-        (folder / name).write_text(source, encoding="utf-8")
-        (folder / "setup.py").write_text(setup, encoding="utf-8")
-        environment.install(folder)
+    return [(match[1], block) for block in blocks if (match := first.match(block))]
+
+
+def write_files(folder, files):
+    folder.mkdir()
+    for name, text in files:
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""'
+
+
+def test_the_readmes_modules(environment):
+    """Each source with the setup.py that follows it."""
+    files = readmes_files()
+    assert [name for name, _ in files] == [
+        *("rows.pyx", "setup.py", "twice.cpp", "setup.py"),
+        *("CMakeLists.txt", "meson.build", "grow.cpp"),
+    ]
+    for two in (files[:2], files[2:4]):
+        environment.install(write_files(environment.folder / f"readme_{two[0][0]}", two))
+    environment.run(USE_TWICE)
     environment.run("""
-import rows, twice
+import rows
 x = np.arange(6, dtype="f4").reshape(2, 3)
 assert rows.repeat_rows(x, 3) == np.tile(x, (3, 1)).tobytes()
 assert rows.repeat_rows(x, 0) == b""
-assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""
 """)
+
+
+def test_the_readmes_builds(environment):
+    """CMake and Meson, and pybind11 by the changes to CMake's file that are told there."""
+    environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
+    files = dict(readmes_files())
+    twice, cmake = ("twice.cpp", files["twice.cpp"]), ("CMakeLists.txt", files["CMakeLists.txt"])
+    grow = files["CMakeLists.txt"].replace(
+        "Python_add_library(twice MODULE WITH_SOABI twice.cpp)", ""
+    )
+    grow = grow.replace("target_include", "find_package(pybind11 REQUIRED)\ntarget_include", 1)
+    grow = grow.replace("REQUIRED)\n", "REQUIRED)\npybind11_add_module(grow grow.cpp)\n", 1)
+    grow = grow.replace("(twice PRIVATE", "(grow PRIVATE")
+    scripts = environment.python.parent
+    found = "import pybind11; print(pybind11.get_cmake_dir())"
+    for name, sources, use in [
+        ("cmake", [twice, cmake], USE_TWICE),
+        ("meson", [twice, ("meson.build", files["meson.build"])], USE_TWICE),
+        (
+            "pybind11",
+            [("grow.cpp", files["grow.cpp"]), ("CMakeLists.txt", grow)],
+            "import grow; assert grow.grow(np.arange(2), (2, 1)).tolist() == [[0, 1], [0, 1]]",
+        ),
+    ]:
+        folder = write_files(environment.folder / f"readme_{name}", sources)
+        path = os.pathsep.join([str(scripts), os.environ["PATH"]])  # ninja, and the interpreter
+        run = functools.partial(environment.command, cwd=folder, env=os.environ | {"PATH": path})
+        if name == "meson":
+            run(scripts / "meson", "setup", "build")
+            run(scripts / "meson", "compile", "-C", "build")
+        else:
+            config = [f"-DPython_EXECUTABLE={environment.python}", "-G", "Ninja"]
+            config.append(f"-Dpybind11_DIR={environment.run(found).strip()}")
+            run(scripts / "cmake", "-S", folder, "-B", folder / "build", *config)
+            run(scripts / "cmake", "--build", folder / "build")
+        environment.run(use, cwd=folder / "build")
 
 
 @pytest.mark.parametrize(
@@ -185,16 +244,15 @@ assert os.path.isfile(os.path.join(include, "tilecore", "tilecore.h")), include
 """
 
 
-def test_headers_of_an_sdist_install(tmp_path, built, run):
-    environment = Environment(tmp_path, run)
-    environment.pip("--no-build-isolation", "--no-deps", built[1])
+def test_headers(environment):
     environment.run(HEADERS)
 
 
-def test_an_editable_install_can_be_built_upon(tmp_path, built, run):
+def test_an_editable_install_can_be_built_upon(tmp_path, built, run, tools):
+    """Of a copy in which the wheel was built, so that Cython's part is done."""
     tree = tmp_path / "tree"
-    shutil.copytree(built[0], tree)
-    environment = Environment(tmp_path, run)
+    shutil.copytree(built.unpacked, tree)
+    environment = Environment(tmp_path, run, tools)
     environment.pip("--no-build-isolation", "--no-deps", "--editable", tree)
     environment.run(HEADERS)
     environment.build("cython_consumer")

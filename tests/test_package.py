@@ -1,13 +1,18 @@
 """The package as a whole: which module imports which, and what is in the sdist and the wheel."""
 
 import re
+import shutil
+import subprocess
 import sys
 import tarfile
 import venv
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.tree
 
 # A module imports only from the rows above its own; a folder named alone stands for all that is in it.
 DIALECTS = [{"_dialects.tensors"}, {"_dialects.dims"}, {"onnx", "openvino", "directml"}]
@@ -86,6 +91,18 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     assert not [path.name for path in outside if imports.search(path.read_text())]
 
 
+def test_the_source_folder_says_what_it_is(tmp_path):
+    """As a newcomer meets it who imports tilecore inside the clone."""
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(ROOT / "tilecore", tmp_path / "tilecore", ignore=ignored)
+    command = [sys.executable, "-c", "import tilecore"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: tilecore: the modules in {tmp_path / 'tilecore'} are not")
+    assert "leave the clone" in last and "pip install" in last
+    assert "During handling" not in done.stderr and "ModuleNotFoundError" not in done.stderr
+
+
 # ---------------------------------------------------------------- sdist and wheel
 
 
@@ -96,8 +113,8 @@ def sources(tree, folder, *suffixes):
 
 
 def test_sdist(built):
-    tree, sdist, _ = built
-    with tarfile.open(sdist) as archive:
+    tree = built.tree
+    with tarfile.open(built.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
     expected = {"pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md"}
     expected |= {"CONTRIBUTING.md", "LICENSE", "tilecore/py.typed"}
@@ -110,8 +127,8 @@ def test_sdist(built):
 
 
 def test_wheel(built):
-    tree, _, wheel = built
-    files = set(zipfile.ZipFile(wheel).namelist())
+    tree = built.tree
+    files = set(zipfile.ZipFile(built.wheel).namelist())
     modules = {name for name in files if name.endswith((".so", ".pyd"))}
     assert {name.partition(".")[0] for name in modules} == {
         name.partition(".")[0] for name in sources(tree, "tilecore", ".pyx")
@@ -130,7 +147,7 @@ def test_wheel_in_a_fresh_environment(built, run, tmp_path):
     venv.create(tmp_path / "venv", with_pip=True)
     scripts = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     python = scripts / "python"
-    run(python, "-m", "pip", "install", "--disable-pip-version-check", built[2], cwd=tmp_path)
+    run(python, "-m", "pip", "install", "--disable-pip-version-check", built.wheel, cwd=tmp_path)
     code = "import numpy, tilecore; print(tilecore.tile(numpy.arange(3), (2, 2)).tolist())"
     assert (
         run(python, "-I", "-c", code, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"

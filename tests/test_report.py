@@ -1,6 +1,7 @@
 """benchmarks/report.py, over small files as pytest-benchmark writes them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 REPORT = Path(__file__).parent.parent / "benchmarks" / "report.py"
 RESULTS = REPORT.parent / "results" / "report.md"
 README = REPORT.parent.parent / "README.md"
+pytestmark = pytest.mark.tree
 BLOCK, ROWS = ("block", [4], [2], "f4"), ("rows", [2, 3], [1, 5], "u1")
 
 
@@ -30,9 +32,10 @@ def case(kind, workload, name, seconds, *, threads=None, nbytes=10**9, rounds=20
 
 @pytest.fixture
 def write(tmp_path):
-    def write(name, cases):
+    def write(name, cases, busy=None):
         path = tmp_path / name
         machine = {"processor": "a processor", "memory": "8 GiB", "node": "secret"}
+        machine |= {"other processes": busy} if busy else {}
         kernels = {"name": "test_kernels", "params": None, "group": "", "extra_info": {}}
         content = {"machine_info": machine, "benchmarks": [*cases, kernels]}
         path.write_text(json.dumps(content))
@@ -72,7 +75,7 @@ def test_report(write, tmp_path):
         *(case("threads", BLOCK, "memset", 0.05 / n, threads=n) for n in (1, 2, 4)),
     ]
     path = write("new.json", cases)
-    assert run(path, "--output", tmp_path / "results") == ""
+    assert run(path, "--output", tmp_path / "results") == f"{tmp_path / 'results' / 'report.md'}\n"
     text = (tmp_path / "results" / "report.md").read_text(encoding="utf-8")
     assert "- processor: a processor\n- memory: 8 GiB\n" in text
     assert "secret" not in text
@@ -82,6 +85,11 @@ def test_report(write, tmp_path):
         *("(4) × (2) f4", "1 GB", "100 ms", "10", "**2.0×**", "1.0×", "*0.50×*", ""),
     ]
     assert peers["rows"][1:6] == ["30 bytes", "2 µs", "0.015", "**500×**", ""]
+    headers = [line for line in text.splitlines() if line.startswith(("|  |", "| workload"))]
+    for header in headers:
+        names = [name.strip() for name in header.split("|")[1:-1]]
+        assert len(set(names)) == len(names)
+    assert len(headers) == 4
     grid = rows_of(text.partition("## Over a grid")[2].partition("##")[0])
     assert grid["numpy"] == ["1", "0.50×", "0.50×", "rows", "1"]
 
@@ -158,8 +166,59 @@ def test_the_readme_shows_the_report():
     assert (RESULTS.parent / "peers.svg").exists()
 
 
+def test_a_loaded_machine_is_told_at_the_head(write):
+    warning = "**Made on a loaded machine: other processes took 31% of the processors' time."
+    quiet = write("quiet.json", version(), "2% of the processors' time")
+    busy = write("busy.json", version(), "31% of the processors' time")
+    assert run(quiet, busy).splitlines()[2].startswith(warning)  # the busiest of several runs
+    assert run(busy, "--against", quiet).splitlines()[2].startswith(warning)
+    assert "loaded" not in run(quiet) and "other processes: 2%" in run(quiet)
+
+
+def test_one_name_for_each_workload(tmp_path):
+    """In table, picture and report; what the README shows is measured."""
+    source = (REPORT.parent / "workloads.py").read_text(encoding="utf-8")
+    names = re.findall(r'^    Workload\("(.*?)"', source, re.MULTILINE)
+    assert len(names) >= 14
+    shown = rows_of(README.read_text(encoding="utf-8").partition("## What there is")[0])
+    assert set(shown) - {"", "---"} <= set(names)
+    words = ElementTree.parse(RESULTS.parent / "peers.svg").iter("{http://www.w3.org/2000/svg}text")
+    assert set(names) <= {word.text for word in words}
+    assert set(names) <= set(rows_of(RESULTS.read_text(encoding="utf-8")))
+
+
+def test_without_a_file_it_measures(tmp_path):
+    pytest.importorskip("pytest_benchmark")
+    only = "test_warm and gray and (tilecore or numpy) and not out and not thread"
+    printed = run("--output", tmp_path, "--only", only)
+    assert printed.endswith(f"\n{tmp_path / 'report.md'}\n")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "gray to RGB" in rows_of(text) and (tmp_path / "peers.svg").exists()
+
+
+def test_what_is_missing_is_one_line(tmp_path):
+    (tmp_path / "other.json").write_text("[]")
+    for file, reason in {
+        "none.json": "No such file",
+        "other.json": "not of pytest-benchmark",
+    }.items():
+        command = [sys.executable, REPORT, file]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert done.stderr.startswith(f"{file}: {reason}")
+        assert f"pytest benchmarks --benchmark-json={file}" in done.stderr
+    # An interpreter that has neither tilecore nor pytest-benchmark.
+    done = subprocess.run(
+        [sys.executable, "-S", REPORT], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "is not installed; in the clone: pip install '.[bench]'" in done.stderr
+
+
 def test_refusals(write):
     path = write("new.json", version())
     run(path, "--fail", status=2)
+    run(path, "--full", status=2)
+    run(path, "--output", path, status=2)
     run(write("empty.json", []), status=1)
     run(path, "--against", write("other.json", [case("warm", ROWS, "tilecore", 1.0)]), status=1)

@@ -5,14 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import tilecore
 
 HERE = Path(__file__).parent
+pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 
 def check(*command, cwd):
+    """Run Python so; it must succeed."""
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=cwd, capture_output=True, text=True, check=False
+        [sys.executable, *command], cwd=cwd, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -24,16 +28,16 @@ def test_strict(tmp_path):
     for module in (tilecore, tilecore.onnx, tilecore.openvino, tilecore.directml):
         for name in module.__all__:
             assert f".{name}" in used or f" {name}" in used, name
-    check("mypy", "--strict", "-p", "tilecore", cwd=tmp_path)
-    check("mypy", "--strict", sample, cwd=tmp_path)
+    check("-m", "mypy", "--strict", "-p", "tilecore", cwd=tmp_path)
+    check("-m", "mypy", "--strict", sample, cwd=tmp_path)
 
 
 def test_signatures_of_what_is_compiled():
     for function, text in {
-        tilecore.tile: "(a, reps, out=None, *, threads=None)",
-        tilecore.tile_region: "(a, reps, start, stop, out=None, *, threads=None)",
-        tilecore.output_shape: "(shape, reps)",
-        tilecore.TilePlan: "(shape, reps, dtype)",
+        tilecore.tile: "(a, reps, out=None, *, axis=None, threads=None)",
+        tilecore.tile_region: "(a, reps, start, stop, out=None, *, axis=None, threads=None)",
+        tilecore.output_shape: "(shape, reps, *, axis=None)",
+        tilecore.TilePlan: "(shape, reps, dtype, *, axis=None)",
         tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
         tilecore.set_max_bytes: "(n, /)",
     }.items():
@@ -45,6 +49,12 @@ def test_stubs_are_those_of_the_modules(tmp_path):
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\n"
+        "tilecore.capi\ntilecore._core.(arguments|plan|references|regions|results)\n"  # for C alone
         "tilecore.integrations.openvino_op.Tile\n"  # its base has no types
     )
-    check("mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)
+    check("-m", "mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)
+
+
+def test_stubs_show_the_docstrings():
+    """One source: what the compiled modules say, written by .ci/stubs."""
+    check(str(HERE.parent / ".ci" / "stubs"), "--check", cwd=HERE)

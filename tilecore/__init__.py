@@ -20,8 +20,17 @@ Which to take for large results (`help` on each tells what it costs):
 hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
+try:
+    from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
+except ModuleNotFoundError as _error:
+    if _error.name != "tilecore._core.arrays":
+        raise
+    raise ImportError(
+        f"tilecore: the modules in {__path__[0]} are not compiled for this Python. In a clone, that "
+        "is the source folder, which Python finds first: leave the clone, and import what "
+        "`pip install .` installed; or compile in place: `pip install --editable .`"
+    ) from None
 from tilecore import directml, onnx, openvino
-from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 from tilecore._core.config import get_include, show_config
 from tilecore._core.memory import get_max_bytes, set_max_bytes
 from tilecore._core.recycle import (

@@ -9,25 +9,48 @@ import tilecore
 from tilecore import directml, onnx, openvino
 
 x = np.ones((2, 3), np.float32)
-out = np.empty((4, 6), np.float32)
+out: NDArray[np.float32] = np.empty((4, 6), np.float32)
 
-assert_type(tilecore.tile(x, (2, 2)), NDArray[Any])
-tilecore.tile([1, 2], 2, threads=2)
-tilecore.tile(x, np.array([2, 2]), out)
-tilecore.tile(x, np.int8(2), out=out, threads=None)
-assert_type(tilecore.tile_region(x, (2, 2), (0, 0), (1, 1)), NDArray[Any])
-assert_type(tilecore.tile_view(x, (3, 1, 1)), NDArray[Any])
-assert_type(tilecore.tile_mapped(x, (1000, 1)), NDArray[Any])
+# What comes back has the dtype of what went in, the class of a masked array, and that of `out`.
+Floats = NDArray[np.float32]
+assert_type(tilecore.tile(x, (2, 2)), Floats)
+assert_type(tilecore.tile(np.float32(1), 3), Floats)
+assert_type(tilecore.tile([1, 2], 2, threads=2), NDArray[Any])
+assert_type(tilecore.tile(x, np.array([2, 2]), out), Floats)
+assert_type(tilecore.tile([[1.0]], np.int8(2), out=out, threads=None), Floats)
+assert_type(tilecore.tile_region(x, (2, 2), (0, 0), (1, 1)), Floats)
+assert_type(tilecore.tile_region([1], (2, 2), (0, 0), (1, 1)), NDArray[Any])
+assert_type(tilecore.tile_region([1], (2, 2), (0, 0), (4, 6), out), Floats)
+assert_type(tilecore.tile_view(x, (3, 1, 1)), Floats)
+assert_type(tilecore.tile_view([1], 1), NDArray[Any])
+assert_type(tilecore.tile_mapped(x, (1000, 1)), Floats)
+assert_type(tilecore.tile_mapped([1], 2), NDArray[Any])
 assert_type(tilecore.output_shape((2, 3), 2), tuple[int, ...])
 
-plan = tilecore.TilePlan((2, 3), 2, "float32")
-assert_type(plan(x, out, threads=1), NDArray[Any])
-assert_type(plan.region(x, (0, 0), (1, 1)), NDArray[Any])
+plan = tilecore.TilePlan((2, 3), 2, np.float32)
+assert_type(plan, tilecore.TilePlan[np.float32])
+assert_type(plan(x), Floats)
+assert_type(plan(x, out, threads=1), Floats)
+assert_type(plan.region([[1]], (0, 0), (1, 1)), Floats)
+assert_type(tilecore.TilePlan((2, 3), 2, x.dtype)(x), Floats)
+assert_type(tilecore.TilePlan((2, 3), 2, "float32")(x), NDArray[Any])
 assert_type(plan.input_shape + plan.output_shape + plan.reps, tuple[int, ...])
-assert_type(plan.dtype, np.dtype[Any])
+assert_type(plan.dtype, np.dtype[np.float32])
 assert_type(plan.nbytes, int)
 assert_type(hash(plan), int)
 assert_type(plan == plan, bool)
+
+Masked = np.ma.MaskedArray[Any, np.dtype[np.int8]]
+
+
+def masked(array: Masked) -> None:
+    assert_type(tilecore.tile(array, 2), Masked)
+    assert_type(tilecore.tile_mapped(array, 2), Masked)
+
+
+def untyped(plan: tilecore.TilePlan) -> None:  # as callers write it who do not care
+    assert_type(plan(x), NDArray[Any])
+
 
 tilecore.set_num_threads(2)
 tilecore.set_recycle_limit(np.int64(2**20))

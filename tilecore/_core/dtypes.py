@@ -43,7 +43,7 @@ def same_titles(one: Any, other: Any) -> bool:
     if one.subdtype is not None and other.subdtype is not None:
         return same_titles(one.base, other.base)
     if one.names is None or one.names != other.names:
-        return one.names == other.names
+        return bool(one.names == other.names)
     for name in one.names:
         first, second = one.fields[name], other.fields[name]
         titles = first[2:], second[2:]  # () where there is none

@@ -1,21 +1,64 @@
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, TypeAlias, final
+from types import GenericAlias
+from typing import Any, Generic, SupportsIndex, TypeAlias, final, overload
 
-from numpy import dtype
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing_extensions import TypeVar
 
 _Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+_Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
+_Scalar = TypeVar("_Scalar", bound=np.generic, default=Any)
+_Out = TypeVar("_Out", bound=NDArray[Any])
 
 @final
-class TilePlan:
+class TilePlan(Generic[_Scalar]):
+    """A tiling planned once, for loops over many arrays of one shape and dtype.
+
+    >>> import numpy, tilecore
+    >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
+    >>> plan.output_shape, plan.nbytes
+    ((4, 6), 96)
+    >>> plan(numpy.ones((2, 3), "float32")).shape
+    (4, 6)
+    >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
+    (2, 5)
+
+    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
+    a result larger than memory: its regions need not be.
+
+    Parameters
+    ----------
+    shape : int or iterable of int
+        Of the arrays to tile.
+    reps : int or iterable of int
+        As in `tile`.
+    dtype : dtype_like
+        Of the arrays to tile.
+    axis : int or tuple of int, optional
+        As in `tile`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile`, for the shape and the reps.
+
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    """
+
+    @overload
     def __new__(
         cls,
         shape: _Integers,
         reps: _Integers,
-        dtype: DTypeLike,
+        dtype: type[_Scalar] | np.dtype[_Scalar],
         *,
-        axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    ) -> TilePlan: ...
+        axis: _Axes = None,
+    ) -> TilePlan[_Scalar]: ...
+    @overload
+    def __new__(
+        cls, shape: _Integers, reps: _Integers, dtype: DTypeLike, *, axis: _Axes = None
+    ) -> TilePlan[Any]: ...
     @property
     def input_shape(self) -> tuple[int, ...]: ...
     @property
@@ -23,24 +66,40 @@ class TilePlan:
     @property
     def reps(self) -> tuple[int, ...]: ...
     @property
-    def dtype(self) -> dtype[Any]: ...
+    def dtype(self) -> np.dtype[_Scalar]: ...
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of the whole result."""
+    @overload
     def __call__(
-        self,
-        a: ArrayLike,
-        out: NDArray[Any] | None = None,
-        *,
-        threads: SupportsIndex | None = None,
-    ) -> NDArray[Any]: ...
+        self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
+    ) -> NDArray[_Scalar]:
+        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+    @overload
+    def __call__(
+        self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
+    ) -> _Out: ...
+    @overload
     def region(
         self,
         a: ArrayLike,
         start: _Integers,
         stop: _Integers,
-        out: NDArray[Any] | None = None,
+        out: None = None,
         *,
         threads: SupportsIndex | None = None,
-    ) -> NDArray[Any]: ...
+    ) -> NDArray[_Scalar]:
+        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
+    @overload
+    def region(
+        self,
+        a: ArrayLike,
+        start: _Integers,
+        stop: _Integers,
+        out: _Out,
+        *,
+        threads: SupportsIndex | None = None,
+    ) -> _Out: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...

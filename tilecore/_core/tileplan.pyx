@@ -3,6 +3,7 @@
 """TilePlan: a tiling as an object, made once, for many arrays of one shape and dtype."""
 
 import inspect
+from types import GenericAlias
 
 import numpy
 
@@ -70,6 +71,8 @@ cdef class TilePlan:
     cdef readonly tuple output_shape
     cdef readonly tuple reps    # one for each axis of the result
     cdef readonly cnp.dtype dtype
+
+    __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
     def __cinit__(self, *arguments, **named):
         # Cython's own words for a wrong call would speak of __cinit__.

@@ -1,1 +1,2 @@
-def note_main_thread() -> None: ...
+def note_main_thread() -> None:
+    """In a forked child the thread that has forked is the main one."""
