@@ -378,7 +378,16 @@ def _tile(
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
-        return tiled(tensor, _counts(version, tensor, repeats), out, threads)
+        if tensor.dtype.type not in version.types.classes:
+            check_type(tensor, version.types)
+        # What needs no more checks, nearly every tensor of repeats, the core reads quicker.
+        if not (
+            type(repeats) is ndarray
+            and repeats.shape == (tensor.ndim,)
+            and repeats.dtype.type in INT64.classes
+        ):
+            return tiled(tensor, as_repeats(repeats, INT64, tensor.ndim), out, threads)
+        return tiled(tensor, repeats, out, threads)
     except Refusal as refusal:
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 

@@ -102,7 +102,8 @@ def as_repeats(
     # What callers bring nearly always takes a short way; `read_repeats` knows all of it.
     repeats: tuple[int, ...] | None = None
     if type(value) is ndarray:
-        if value.dtype.type in allowed.classes and value.ndim == 1 and value.size <= MAX_RANK:
+        shape = value.shape
+        if len(shape) == 1 and shape[0] <= MAX_RANK and value.dtype.type in allowed.classes:
             repeats = tuple(value.tolist())
     elif (type(value) is tuple or type(value) is list) and len(value) <= MAX_RANK:
         repeats = tuple(value)
