@@ -41,7 +41,6 @@ def test_the_row(dialect):
     rule = row.rule()
     assert rule.name.startswith(row.name)
     assert rule.counts(X, [1, 1, 2, 2]) == (1, 1, 2, 2)
-    assert rule.counts(X, np.array([1, 1, 2, 2])) == (1, 1, 2, 2)
     assert dialect.tile(X, [1, 1, 2, 2]).shape == (1, 1, 4, 6)
     assert set(row.options) <= set(inspect.signature(row.rule).parameters)
 

@@ -22,7 +22,8 @@ def test_strict(tmp_path):
     sample = HERE / "typing" / "every_name.py"
     used = sample.read_text()
     for name in tilecore.__all__:
-        assert f".{name}" in used or f" {name}" in used, name
+        dialect = hasattr(getattr(tilecore, name), "DIALECT")
+        assert dialect or f".{name}" in used or f" {name}" in used, name
     seen = ["import tilecore"]  # by `import tilecore` alone
     for module in vars(tilecore).values():
         if hasattr(module, "DIALECT"):
