@@ -30,7 +30,7 @@ except ModuleNotFoundError as _error:
         "is the source folder, which Python finds first: leave the clone, and import what "
         "`pip install .` installed; or compile in place: `pip install --editable .`"
     ) from None
-from tilecore import directml, onnx, openvino
+from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.config import get_include, show_config
 from tilecore._core.memory import get_max_bytes, set_max_bytes
 from tilecore._core.recycle import (
