@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilecore
-from tilecore import onnx
+from tilecore.__main__ import legal_repeats, parser
 from tilecore._cli import files
 
 
@@ -192,11 +192,10 @@ class TestRefused:
 
     def test_a_dialect_that_lacks_the_type(self, tmp_path):
         np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
-        with pytest.raises(TypeError, match="^ONNX Tile-13: element type datetime64"):
-            files.tile_file(
-                tmp_path / "in.npy", tmp_path / "out.npy",
-                lambda array: onnx.legal_repeats(array, [2]), nullcontext, 1 << 28,
-            )  # fmt: skip
+        typed = ["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"]
+        rule = legal_repeats(parser().parse_args(typed))
+        with pytest.raises(TypeError, match="^ONNX Tile-13: input is of type datetime64"):
+            files.tile_file(tmp_path / "in.npy", tmp_path / "out.npy", rule, nullcontext, 1 << 28)
 
     def test_a_missing_input_or_folder(self, source):
         with pytest.raises(FileNotFoundError, match="absent.npy"):

@@ -20,7 +20,7 @@ Which to take for large results (`help` on each tells what it costs):
 hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
-from tilecore import directml, onnx, openvino
+from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 from tilecore._core.config import get_include, show_config
 from tilecore._core.memory import get_max_bytes, set_max_bytes

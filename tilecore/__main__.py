@@ -10,16 +10,20 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 import tilecore
-from tilecore import directml, onnx, openvino
 from tilecore._cli.demo import demo
 from tilecore._cli.files import tile_file
 from tilecore._core.limits import parse_bytes
+from tilecore._core.refusals import Refusal, worded
+from tilecore._dialects.row import Dialect, Option
+
+DIALECTS: dict[str, Dialect] = {
+    name: module.DIALECT for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,12 +62,12 @@ def parser() -> Parser:
     )
     command.add_argument(
         "--dialect",
-        choices=["numpy", "onnx", "openvino", "directml"],
+        choices=["numpy", *DIALECTS],
         default="numpy",
         help="whose rules hold (default: %(default)s)",
     )
-    command.add_argument("--opset", metavar="N", type=int, help="of ONNX, 6 or more")
-    command.add_argument("--feature-level", metavar="N_M", help="of DirectML, as 4_1")
+    for name, option in options().items():
+        command.add_argument(flag(name), type=option.read, metavar=option.metavar, help=option.help)
     command.add_argument(
         "--memory",
         metavar="SIZE",
@@ -120,20 +124,35 @@ def tile(arguments: argparse.Namespace) -> None:
 
 def legal_repeats(arguments: argparse.Namespace) -> Callable[[Any], tuple[str, tuple[int, ...]]]:
     """The dialect's rule, with what it is told of versions."""
-    dialect, repeats = arguments.dialect, arguments.repeats
-    opset, feature_level = arguments.opset, arguments.feature_level
-    if opset is not None and dialect != "onnx":
-        raise ValueError(f"--opset is for --dialect onnx, not {dialect}")
-    if feature_level is not None and dialect != "directml":
-        raise ValueError(f"--feature-level is for --dialect directml, not {dialect}")
-    if dialect == "onnx":
-        return partial(onnx.legal_repeats, repeats=repeats, opset=13 if opset is None else opset)
-    if dialect == "openvino":
-        return partial(openvino.legal_repeats, repeats=repeats)
-    if dialect == "directml":
-        level = "4_1" if feature_level is None else feature_level
-        return partial(directml.legal_repeats, repeats=repeats, feature_level=level)
-    return lambda array: ("tile", repeats)  # all that TilePlan takes
+    chosen, repeats = arguments.dialect, arguments.repeats
+    given = {name: getattr(arguments, name) for name in options()}
+    given = {name: value for name, value in given.items() if value is not None}
+    accepted = DIALECTS[chosen].options if chosen in DIALECTS else {}
+    for name in given.keys() - accepted.keys():
+        takers = " or ".join(other for other, row in DIALECTS.items() if name in row.options)
+        raise ValueError(f"{flag(name)} is for --dialect {takers}, not {chosen}")
+    if chosen not in DIALECTS:
+        return lambda array: ("tile", repeats)  # all that TilePlan takes
+    rule = DIALECTS[chosen].rule(**given)
+
+    def legal(array: Any) -> tuple[str, tuple[int, ...]]:
+        try:
+            return rule.name, rule.counts(array, repeats)
+        except Refusal as refusal:
+            asked = {"--repeats": ",".join(map(str, repeats))}
+            names = {"repeats": "--repeats"}
+            raise worded(refusal, rule.name, array, names, **asked) from refusal.__cause__
+
+    return legal
+
+
+def options() -> dict[str, Option]:
+    """Those of all dialects."""
+    return {name: option for row in DIALECTS.values() for name, option in row.options.items()}
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 @contextmanager

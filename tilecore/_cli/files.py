@@ -29,8 +29,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from tilecore._core.refusals import reworded
 from tilecore._core.tileplan import TilePlan
-from tilecore._dialects.tensors import renamed
 
 LegalRepeats: TypeAlias = Callable[[NDArray[Any]], tuple[str, tuple[int, ...]]]
 """A dialect's name, and the repeats that it allows for an input."""
@@ -75,8 +75,10 @@ def tile_file(
     name, repeats = legal_repeats(input.array)
     try:
         plan = TilePlan(input.array.shape, repeats, input.array.dtype)
-    except (TypeError, ValueError, MemoryError) as reason:
-        raise renamed(reason, name) from None
+    except (TypeError, ValueError, MemoryError) as error:
+        asked = {"--repeats": ",".join(map(str, repeats))}
+        names = {"repeats": "--repeats"}
+        raise reworded(error, name, input.array, names, **asked) from error.__cause__
     with whole_or_absent(target, source) as temporary:
         with create_npy(temporary, plan, input) as file, progress(plan.nbytes) as advance:
             if plan.nbytes:
