@@ -300,7 +300,7 @@ def test_arrays_of_other_kinds():
     masked = np.ma.masked_array([1, 2], [True, False])
     for x in (masked, da.from_array(masked), np.rec.array([1])):
         with pytest.raises(
-            TypeError, match="^dask.tile: the input must be a NumPy array.*, got (Masked|rec)"
+            TypeError, match="^dask.tile: input must be a NumPy array.*, got (Masked|rec)"
         ):
             tile(x, 2)
 

@@ -35,7 +35,9 @@ def test_ranks_and_types_of_each_level(level, oracle):
             result = directml.tile(x, repeats, feature_level=level)
             np.testing.assert_array_equal(result, oracle(x, repeats), strict=True)
         else:
-            with pytest.raises(ValueError, match=f"^DirectML Tile, feature level {level}: rank"):
+            with pytest.raises(
+                ValueError, match=f"^DirectML Tile, feature level {level}: input has rank"
+            ):
                 directml.tile(x, repeats, feature_level=level)
     for code in CODES:
         x = np.zeros((1, 1, 1, 2), code)
@@ -44,7 +46,9 @@ def test_ranks_and_types_of_each_level(level, oracle):
             result = directml.tile(x, [1, 1, 1, 2], feature_level=level)
             np.testing.assert_array_equal(result, oracle(x, (1, 1, 1, 2)), strict=True)
         else:
-            with pytest.raises(TypeError, match=f"^DirectML Tile, feature level {level}: data"):
+            with pytest.raises(
+                TypeError, match=f"^DirectML Tile, feature level {level}: input is of"
+            ):
                 directml.tile(x, [1, 1, 1, 2], feature_level=level)
 
 
@@ -76,19 +80,24 @@ def test_what_is_no_feature_level(level, error):
 @pytest.mark.parametrize(
     "shape, repeats, error, text",
     [
-        ((2, 3), [1, 0], ValueError, "repeat of axis 1: 0, expected 1 to 4294967295"),
-        ((2, 3), [-1, 1], ValueError, "repeat of axis 0: -1"),
-        ((1,), [2**32], ValueError, "repeat of axis 0: 4294967296"),
-        ((1,), [10**5000], ValueError, "repeat of axis 0: an int of 16610 bits"),
+        ((2, 3), [1, 0], ValueError, "repeats must be 1 to 4294967295, got 0 for axis 1"),
+        ((2, 3), [-1, 1], ValueError, "repeats must be 1 to 4294967295, got -1 for axis 0"),
+        ((1,), [2**32], ValueError, "repeats must be .* got 4294967296 for axis 0"),
+        ((1,), [10**5000], ValueError, "repeats must be .* got <integer of 16610 bits> for axis 0"),
         ((2, 3), [1], ValueError, "repeats has length 1"),
         ((2, 3), [1, 1, 1], ValueError, "repeats has length 3"),
-        ((), [], ValueError, "rank 0, expected 1 to 8"),
-        ((2, 0), [1, 1], ValueError, "axis 1 has size 0"),
-        ((2, 3), [2**31, 1], ValueError, "more than 4294967295 elements .* axis 0"),
-        ((2, 3), [2**16, 2**16], ValueError, "more than 4294967295 elements .* axis 1"),
-        ((2, 3), [[1, 1]], ValueError, "repeats, axis 0: a sequence"),
-        ((2, 3), [1.0, 1], TypeError, "repeats, axis 0: a float"),
-        ((2, 3), [True, 1], TypeError, "repeats, axis 0: a bool"),
+        ((), [], ValueError, "input has rank 0, expected 1 to 8"),
+        ((2, 0), [1, 1], ValueError, "input must have no empty axis, but has size 0 for axis 1"),
+        ((2, 3), [2**31, 1], ValueError, "the output would have more than 4294967295 .* axis 0"),
+        (
+            (2, 3),
+            [2**16, 2**16],
+            ValueError,
+            "the output would have more than 4294967295 .* axis 1",
+        ),
+        ((2, 3), [[1, 1]], ValueError, "repeats must be one-dimensional"),
+        ((2, 3), [1.0, 1], TypeError, "repeats must be integers, but item 0 is of type float"),
+        ((2, 3), [True, 1], TypeError, "repeats must be integers, but item 0 is of type bool"),
         ((2, 3), np.array([1.0, 1]), TypeError, "repeats has dtype float64"),
     ],
     ids=lambda value: None if isinstance(value, list) else str(value)[:30],
@@ -101,6 +110,7 @@ def test_requests_that_are_not_legal(shape, repeats, error, text):
 
 
 def test_the_largest_output():
+    """DML_BUFFER_TENSOR_DESC: the size of a tensor "may not exceed (2^32 - 1) elements"."""
     assert directml.infer_shape((1,), [2**32 - 1]) == (2**32 - 1,)
     assert directml.infer_shape((65535, 1), [1, 65537]) == (65535, 65537)
 

@@ -60,10 +60,11 @@ def test_docstrings(name):
         run_examples(where, getattr(value, "__doc__", None) or "", dict(vars(module)))
 
 
+DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 INTEGRATIONS = [importlib.import_module(name) for name in modules() if ".integrations." in name]
 PUBLIC = [
     (module.__name__, name)
-    for module in (tilecore, tilecore.onnx, tilecore.openvino, tilecore.directml, *INTEGRATIONS)
+    for module in (tilecore, *DIALECTS, *INTEGRATIONS)
     for name in module.__all__
     if callable(getattr(module, name))
 ]

@@ -32,6 +32,44 @@ def test_every_integer_type_of_repeats(code):
     assert openvino.tile(np.ones((2, 3)), np.array([2, 1], code)).shape == (4, 3)
 
 
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4"])
+def test_integers_of_less_than_8_bits(name, oracle):
+    dtype = getattr(pytest.importorskip("ml_dtypes"), name)
+    data, repeats = np.array([[1, 0, 1]], dtype), np.array([-1 if name[0] == "i" else 1, 1], dtype)
+    expected = (0, 3) if name[0] == "i" else (1, 3)
+    assert openvino.tile(data, repeats).shape == openvino.infer_shape((1, 3), repeats) == expected
+    result = openvino.tile(data, np.array([1, 1, 1], dtype))
+    np.testing.assert_array_equal(result, oracle(data, (1, 1, 1)), strict=True)
+
+
+def test_shapes_of_openvino_itself():
+    ov = pytest.importorskip("openvino")
+    dims = ov.Dimension(1, 5), ov.Dimension(2, -1), ov.Dimension(), ov.Dimension(7)
+    expected = ((3, 15), (4, None), None, 7)
+    for shape in (ov.PartialShape(list(dims)), dims, list(dims)):
+        assert openvino.infer_shape(shape, [3, 2, 1, 1]) == expected
+    assert openvino.infer_shape(ov.Shape([2, 3]), [2, 2]) == (4, 6)
+    assert openvino.infer_shape(ov.PartialShape.dynamic(), [2, 2]) is None
+    assert openvino.infer_shape((2, 3), ov.PartialShape([ov.Dimension(1, 2), 3])) == ((2, 4), 9)
+    assert openvino.infer_shape((2, 3), (ov.Dimension(1, 2), 3)) == ((2, 4), 9)
+    assert openvino.infer_shape((2, 3), repeats_shape=ov.PartialShape([3])) == (None, None, None)
+    assert openvino.infer_shape((2, 3), repeats_shape=ov.Shape([3])) == (None, None, None)
+    assert openvino.infer_shape((2, 3), repeats_shape=ov.PartialShape([-1])) is None
+    with pytest.raises(ValueError, match=r"^OpenVINO Tile-1: .*PartialShape: \[2\.\.3,2"):
+        openvino.infer_shape(ov.PartialShape([ov.Dimension(2, 3), 2]), [1], repeats_shape=[2])
+
+
+def test_errors_speak_of_data():
+    text = "OpenVINO Tile-1: data of type list cannot be read as an array"
+    with pytest.raises(ValueError, match=text):
+        openvino.tile([[1], [2, 3]], [2])
+    with pytest.raises(
+        MemoryError, match=r"; data shape \(2, 3\), dtype uint8, repeats \[10"
+    ) as raised:
+        openvino.tile(np.ones((2, 3), np.uint8), [10**15])
+    assert "input" not in str(raised.value)
+
+
 @pytest.mark.parametrize("repeats", [[-1, 2], np.array([-128, 2], np.int8), [-(2**63), 2]], ids=str)
 def test_negative_repeats_are_clamped(repeats):
     assert openvino.tile(np.ones((2, 3)), repeats).shape == (0, 6)

@@ -1,12 +1,15 @@
 """Tile as an operation of OpenVINO: in models, beside the built-in one, in files, on hard inputs."""
 
+import gc
+
 import numpy as np
 import pytest
 
 ov = pytest.importorskip("openvino")
 opset1 = pytest.importorskip("openvino.opset1")
 opset3 = pytest.importorskip("openvino.opset3")
-Tile = pytest.importorskip("tilecore.integrations.openvino_op").Tile
+integration = pytest.importorskip("tilecore.integrations.openvino_op")
+Tile, replace_tile = integration.Tile, integration.replace_tile
 
 CORE = ov.Core()
 
@@ -105,7 +108,11 @@ def test_symbols_survive_a_repeat_of_1():
             [(partial(2), "f32"), (partial(1), "boolean")],
         ),
         (TypeError, "data of element type i4, expected", [(partial(2), "i4"), (partial(1), "i64")]),
-        (ValueError, "repeats, rank 2, expected 1", [(partial(2), "f32"), (partial(1, 1), "i64")]),
+        (
+            ValueError,
+            "repeats_shape must have 1 entry, has 2",
+            [(partial(2), "f32"), (partial(1, 1), "i64")],
+        ),
     ],
 )
 def test_errors(kind, message, inputs):
@@ -114,9 +121,9 @@ def test_errors(kind, message, inputs):
 
 
 def test_overflow():
-    with pytest.raises(ValueError, match=r"axis 0: 1099511627776 \* 1099511627776 overflows int64"):
+    with pytest.raises(ValueError, match=r"axis 0 overflows int64: 1099511627776 \* 1099511627776"):
         model([2**40], [2**40])
-    with pytest.raises(ValueError, match="overflows int64"):  # not read as negative
+    with pytest.raises(ValueError, match="must be within int64"):  # not read as negative
         model([2], [2**64 - 1], length_type=np.uint64)
     with pytest.raises(ValueError, match="OpenVINO Tile-1: axis 0 overflows"):
         evaluated(model([-1], 1, length_type=np.uint64), X, np.array([2**64 - 1], np.uint64))
@@ -283,3 +290,98 @@ def test_a_model_whose_shapes_change():
     proto = model([2, 3], [2, 2])
     proto.reshape([5, (1, 4)])
     assert proto.output(0).get_partial_shape() == partial(10, (2, 8))
+
+
+# --- in the place of the built-in one ------------------------------------------------------------
+
+
+def kinds(model):
+    """How many built-in Tiles, and how many of ours; bodies left out."""
+    names = [node.get_type_name() for node in model.get_ordered_ops()]
+    return names.count("Tile"), names.count("TilecoreTile")
+
+
+def written_and_read(proto, tmp_path):
+    ov.save_model(proto, tmp_path / "model.xml", compress_to_fp16=False)
+    return CORE.read_model(tmp_path / "model.xml")
+
+
+def test_replaced_in_a_model_from_a_file(tmp_path, oracle):
+    data, repeats = opset1.parameter([-1, 3], np.float32), opset1.parameter([3], np.int64)
+    first = opset1.tile(data, [2, 1])
+    first.set_friendly_name("first")
+    first.output(0).set_names({"tiled"})
+    second = opset1.tile(opset1.relu(first), repeats)
+    second.output(0).set_names({"result"})
+    read = written_and_read(ov.Model([second, first], [data, repeats]), tmp_path)
+    assert kinds(read) == (2, 0)
+    shapes = [output.get_partial_shape() for output in read.outputs]
+    assert replace_tile(read) == 2
+    gc.collect()  # the model alone holds the new nodes
+    assert kinds(read) == (0, 2)
+    assert [output.get_partial_shape() for output in read.outputs] == shapes
+    sources = [read.output(name).get_node().input_value(0) for name in ("tiled", "result")]
+    assert sources[0].get_node().get_friendly_name() == "first"
+    assert [source.get_names() for source in sources] == [{"tiled"}, {"result"}]
+    x, counts = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([2, 1, 3])
+    compiled = CORE.compile_model(read, "CPU")
+    result = compiled([x, counts])
+    np.testing.assert_array_equal(result["tiled"], oracle(x, (2, 1)), strict=True)
+    expected = oracle(oracle(x, (2, 1)), counts)
+    np.testing.assert_array_equal(result["result"], expected, strict=True)
+    assert replace_tile(read) == 0
+
+
+def test_replaced_where_the_built_in_operation_is_wrong(tmp_path, oracle):
+    for x, repeats in requests(4, 5, wanted=lambda r: len(r) > 3 and np.count_nonzero(r > 1) > 2):
+        data = opset1.parameter([-1] * x.ndim, x.dtype)
+        read = written_and_read(ov.Model([opset1.tile(data, repeats)], [data]), tmp_path)
+        assert replace_tile(read) == 1
+        np.testing.assert_array_equal(run(read, x), oracle(x, repeats), strict=True)
+
+
+def test_replaced_in_the_bodies_of_if(tmp_path, oracle):
+    def body(count):
+        data = opset1.parameter([-1, 3], np.float32)
+        return ov.Model([opset1.tile(data, [count, 1])], [data]), data
+
+    (then, x), (other, y) = body(2), body(3)
+    yes, data = opset1.parameter([], np.bool_), opset1.parameter([-1, 3], np.float32)
+    branch = ov.opset8.if_op(yes)
+    branch.set_then_body(then)
+    branch.set_else_body(other)
+    branch.set_input(data.output(0), x, y)
+    branch.set_output(then.results[0], other.results[0])
+    read = written_and_read(ov.Model([branch.output(0)], [yes, data]), tmp_path)
+    assert replace_tile(read) == 2
+    (branch,) = [node for node in read.get_ordered_ops() if node.get_type_name() == "If"]
+    assert kinds(branch.get_then_body()) == kinds(branch.get_else_body()) == (0, 1)
+    compiled = CORE.compile_model(read, "CPU")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for answer, count in ((True, 2), (False, 3)):
+        result = compiled([np.array(answer), x])[0]
+        np.testing.assert_array_equal(result, oracle(x, (count, 1)), strict=True)
+
+
+def test_replaced_in_the_body_of_a_loop(tmp_path, oracle):
+    inner = opset1.parameter([-1, 3], np.float32)
+    go = ov.opset8.constant(np.array(True))
+    body = ov.Model([go, opset1.tile(inner, [2, 1])], [inner])
+    loop = ov.opset8.loop(ov.opset8.constant(np.array(2)), ov.opset8.constant(np.array(True)))
+    loop.set_function(body)
+    data = opset1.parameter([-1, 3], np.float32)
+    loop.set_special_body_ports([-1, 0])
+    loop.set_merged_input(inner, data.output(0), body.results[1].output(0))
+    result = loop.get_iter_value(body.results[1].output(0), -1)
+    read = written_and_read(ov.Model([result], [data]), tmp_path)
+    assert replace_tile(read) == 1
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(run(read, x), oracle(x, (4, 1)), strict=True)
+
+
+def test_nothing_is_replaced_where_one_cannot_be():
+    good, bad = opset1.parameter([2], np.float32), opset1.parameter([2], ov.Type.i4)
+    proto = ov.Model([opset1.tile(good, [2]), opset1.tile(bad, [2])], [good, bad])
+    with pytest.raises(TypeError, match="data of element type i4"):
+        replace_tile(proto)
+    assert kinds(proto) == (2, 0)

@@ -24,7 +24,7 @@ hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 from tilecore._cli import errors as _errors  # noqa: F401
 
 # isort: split
-from tilecore import directml, onnx, openvino
+from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 from tilecore._core.config import get_include, show_config
 from tilecore._core.memory import get_max_bytes, set_max_bytes

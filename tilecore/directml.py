@@ -3,36 +3,54 @@
 
 `output[i] = input[i mod input.shape]`, where every axis has its own repeat of 1 or more, and every
 size and the number of elements fit in 32 bits. The feature level says which ranks and data types.
+
+The limit on the number of elements stands in DML_BUFFER_TENSOR_DESC, the description of every
+tensor in memory: it "may not exceed (2^32 - 1) elements", under TotalTensorSizeInBytes.
 """
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tile as tile_array
-from tilecore._dialects.dims import Dim, Shape, as_repeats_dims, as_shape, tile_dims
-from tilecore._dialects.tensors import (
-    INTEGERS,
-    as_repeats,
-    as_tensor,
-    error,
-    renamed,
-    scalar_classes,
-    shown,
+from tilecore._core.arrays import tiled
+from tilecore._core.counts import brief
+from tilecore._core.refusals import Refusal, worded
+from tilecore._dialects.dims import (
+    Dim,
+    Shape,
+    as_repeats_dims,
+    as_shape,
+    check_length,
+    refused,
+    tile_dims,
 )
+from tilecore._dialects.row import Dialect, Option, Rule
+from tilecore._dialects.tensors import Types, as_repeats, as_tensor, check_type, types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _UINT_MAX = 2**32 - 1
 
-_ONLY_4, _1_TO_8 = frozenset({4}), frozenset(range(1, 9))
-_FLOATS = ("float32", "float16")
-_TO_32 = (*_FLOATS, "int32", "int16", "int8", "uint32", "uint16", "uint8")
-_TO_64 = (*_FLOATS, "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
+_ONLY_4, _1_TO_8 = range(4, 5), range(1, 9)
+
+
+def _types(names: str) -> Types:
+    return types({name: name.upper() for name in names.split()})
+
+
+_FLOATS = _types("float32 float16")
+_TO_32 = _types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
+_TO_64 = _types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
 
 # Ranks, and data types in the specification's order, from each feature level on until the next.
 _SINCE = {
@@ -45,9 +63,8 @@ _SINCE = {
 
 class _Level(NamedTuple):
     name: str
-    ranks: frozenset[int]
-    types: tuple[str, ...]
-    classes: frozenset[type]
+    ranks: range
+    types: Types
 
 
 def tile(
@@ -95,18 +112,18 @@ def tile(
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
-    Source: DML_TILE_OPERATOR_DESC, Members and Tensor support.
+    Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
     try:
         level = _LEVELS[feature_level]
     except (KeyError, TypeError):  # a level newer than the table, or none at all
         level = _level_of(feature_level)
-    tensor = input if type(input) is ndarray else as_tensor(level.name, input)
-    counts = _counts(level, tensor, repeats)
+    tensor = None
     try:
-        return tile_array(tensor, counts, out, threads=threads)
-    except (TypeError, ValueError, MemoryError) as reason:
-        raise renamed(reason, level.name) from None
+        tensor = input if type(input) is ndarray else as_tensor(input)
+        return tiled(tensor, _counts(level, tensor, repeats), out, threads)
+    except Refusal as refusal:
+        raise worded(refusal, level.name, tensor, repeats=repeats) from refusal.__cause__
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
@@ -117,7 +134,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
 
     They are the names of `DML_TENSOR_DATA_TYPE` without that prefix, in the tables' order.
     """
-    return _names(_level_of(feature_level))
+    return tuple(_level_of(feature_level).types.names.values())
 
 
 def infer_shape(
@@ -152,55 +169,35 @@ def infer_shape(
     TypeError, ValueError
         As `tile` would raise on every input of these sizes.
 
-    Source: DML_TILE_OPERATOR_DESC, Members and Tensor support.
+    Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
     level = _level_of(feature_level)
-    shape = as_shape(level.name, sizes)
-    length, entries = as_repeats_dims(level.name, shape, repeats, None, low=1)
-    if shape is None:
-        if entries is not None:  # which no sizes can mend
-            problem = _problem(level, (1,) * len(entries), _at_least_1(entries))
-            if problem is not None:
-                raise error(ValueError, level.name, problem, None, None, repeats=repeats)
-        return None
-    if isinstance(length, int) and length != len(shape):
-        what = f"repeats has length {length}, expected the input's rank {len(shape)}"
-        raise error(ValueError, level.name, what, shape, None, repeats=repeats)
-    counts = (None,) * len(shape) if entries is None else entries
-    # Nothing may be 0, so 1 is the least that an unknown can be.
-    problem = _problem(level, _at_least_1(shape), _at_least_1(counts))
-    if problem is not None:
-        raise error(ValueError, level.name, problem, shape, None, repeats=repeats)
-    return tile_dims(level.name, shape, counts, repeats=repeats)
+    try:
+        shape = as_shape(sizes, "sizes")
+        length, entries = as_repeats_dims(repeats, None, low=1)
+        if shape is None:
+            if entries is not None:  # which no sizes can mend
+                _check(level, (1,) * len(entries), _at_least_1(entries))
+            return None
+        check_length(length, len(shape))
+        counts = (None,) * len(shape) if entries is None else entries
+        # Nothing may be 0, so 1 is the least that an unknown can be.
+        _check(level, _at_least_1(shape), _at_least_1(counts))
+        return tile_dims(shape, counts)
+    except Refusal as refusal:
+        raise refused(refusal, level.name, sizes=sizes, repeats=repeats) from refusal.__cause__
 
 
 # --- what they share -----------------------------------------------------------------------------
 
 
-def legal_repeats(
-    input: NDArray[Any], repeats: ArrayLike, feature_level: str = "4_1"
-) -> tuple[str, tuple[int, ...]]:
-    """The level's name, and the repeats that it allows for the input, where another does the tiling.
-
-    >>> import numpy as np
-    >>> legal_repeats(np.ones((2, 3), np.int8), [2, 2], "5_0")
-    ('DirectML Tile, feature level 5_0', (2, 2))
-    """
-    level = _level_of(feature_level)
-    return level.name, _counts(level, input, repeats)
-
-
 def _counts(level: _Level, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
-    name, ranks, _, classes = level
-    if tensor.dtype.type not in classes:
-        expected = f"expected {', '.join(_names(level))}; tilecore.tile takes every dtype"
-        what = f"data type {tensor.dtype}, {expected}"
-        raise error(TypeError, name, what, tensor.shape, tensor.dtype, repeats=repeats)
-    counts = as_repeats(name, repeats, tensor, INTEGERS, tensor.ndim)
-    # Negative repeats whose product is positive go on: the core refuses them.
-    if tensor.ndim not in ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
-        problem = _problem(level, tensor.shape, counts) or "repeats out of range"
-        raise error(ValueError, name, problem, tensor.shape, tensor.dtype, repeats=repeats)
+    if tensor.dtype.type not in level.types.classes:
+        check_type(tensor, level.types)
+    counts = as_repeats(repeats, count=tensor.ndim)
+    # Products are positive where two repeats are negative: the core refuses those.
+    if tensor.ndim not in level.ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
+        _check(level, tensor.shape, counts)
     return counts
 
 
@@ -212,12 +209,11 @@ def _level_of(feature_level: str) -> _Level:
         ) from None
     match = re.fullmatch(r"([1-9][0-9]{0,3})_(0|[1-9][0-9]{0,3})", feature_level)
     if match is None:
-        what = f"feature_level {shown(feature_level)}, expected 'N_M' from '1_0' on"
+        what = f"feature_level {brief(feature_level)}, expected 'N_M' from '1_0' on"
         raise ValueError(f"DirectML Tile: {what}") from None
     number = (int(match[1]), int(match[2]))
-    ranks, types = _SINCE[max(since for since in _SINCE if since <= number)]
-    name = f"DirectML Tile, feature level {feature_level}"
-    return _Level(name, ranks, types, scalar_classes(types))
+    since = max(since for since in _SINCE if since <= number)
+    return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
 # The levels that exist so far, made once; any other is read when it is asked for.
@@ -227,28 +223,38 @@ _LEVELS = {
 }
 
 
-def _names(level: _Level) -> tuple[str, ...]:
-    return tuple(name.upper() for name in level.types)
+def _rule(feature_level: str = "4_1") -> Rule:
+    """
+    >>> import numpy as np
+    >>> rule = _rule(feature_level="5_0")
+    >>> rule.name, rule.counts(np.ones((2, 3), np.int8), [2, 2])
+    ('DirectML Tile, feature level 5_0', (2, 2))
+    """
+    level = _level_of(feature_level)
+    return Rule(level.name, partial(_counts, level))
+
+
+DIALECT = Dialect("DirectML", _rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")})
 
 
 def _at_least_1(dims: Sequence[Dim]) -> list[int]:
     return [dim if isinstance(dim, int) else 1 for dim in dims]
 
 
-def _problem(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> str | None:
-    """What the level does not allow about these sizes, if anything."""
+def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
+    """Refuse sizes that the level does not allow."""
+    least, largest = level.ranks[0], level.ranks[-1]
     if len(shape) not in level.ranks:
-        least, largest = min(level.ranks), max(level.ranks)
         expected = f"{least} to {largest}" if least < largest else least
-        return f"rank {len(shape)}, expected {expected}"
+        raise Refusal(ValueError, f"has rank {len(shape)}, expected {expected}", "input")
     elements = 1
-    for axis, size in enumerate(shape):
-        repeat = repeats[axis]
+    for axis, (size, repeat) in enumerate(zip(shape, repeats, strict=True)):
         if not 0 < repeat <= _UINT_MAX:
-            return f"repeat of axis {axis}: {shown(repeat)}, expected 1 to {_UINT_MAX}"
+            what = f"must be 1 to {_UINT_MAX}, got {brief(repeat)}"
+            raise Refusal(ValueError, what, "repeats", axis)
         if size == 0:
-            return f"axis {axis} has size 0, expected 1 or more"
+            raise Refusal(ValueError, "must have no empty axis, but has size 0", "input", axis)
         elements *= size * repeat
         if elements > _UINT_MAX:
-            return f"more than {_UINT_MAX} elements in the output up to axis {axis}"
-    return None
+            what = f"the output would have more than {_UINT_MAX} elements, up to axis {axis}"
+            raise Refusal(ValueError, what)

@@ -5,24 +5,33 @@ int64 tensor with one entry for each axis of the input, and nothing is broadcast
 the one axis that it is told.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tile as tile_array
-from tilecore._dialects.dims import Dim, Shape, as_repeats_dims, as_shape, tile_dims
+from tilecore._core.arrays import tiled
+from tilecore._core.counts import brief, read_count
+from tilecore._core.refusals import Refusal, worded
+from tilecore._dialects.dims import (
+    Dim,
+    Shape,
+    as_repeats_dims,
+    as_shape,
+    check_length,
+    refused,
+    tile_dims,
+)
+from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import (
     INT64,
-    as_integer,
+    Types,
     as_repeats,
     as_tensor,
-    element_type,
-    error,
-    renamed,
-    scalar_classes,
-    shown,
+    check_type,
+    types,
 )
 
 __all__ = [
@@ -37,14 +46,13 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class _Version(NamedTuple):
     name: str
-    types: Mapping[str, str]  # NumPy's name -> the specification's, in the specification's order
-    classes: frozenset[type]  # those of `types` that NumPy itself has
-
-
-def _version(name: str, types: Mapping[str, str]) -> _Version:
-    return _Version(name, types, scalar_classes(types))
+    types: Types
 
 
 _INTEGERS = {f"{u}int{n}": f"tensor({u}int{n})" for u in ("u", "") for n in (8, 16, 32, 64)}
@@ -53,9 +61,9 @@ _FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": 
 _OTHERS = {"str": "tensor(string)", "bool": "tensor(bool)"} | {
     name: f"tensor({name})" for name in ("complex64", "complex128")
 }
-_TILE_1 = _version("ONNX Tile-1", _FLOATS)
-_TILE_6 = _version("ONNX Tile-6", _INTEGERS | _FLOATS | _OTHERS)
-_TILE_13 = _version("ONNX Tile-13", _INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS)
+_TILE_1 = _Version("ONNX Tile-1", types(_FLOATS))
+_TILE_6 = _Version("ONNX Tile-6", types(_INTEGERS | _FLOATS | _OTHERS))
+_TILE_13 = _Version("ONNX Tile-13", types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
 
 
 def tile_13(
@@ -64,6 +72,7 @@ def tile_13(
     out: NDArray[Any] | None = None,
     *,
     threads: int | None = None,
+    opset: None = None,
 ) -> NDArray[Any]:
     """Tile the input as ONNX Tile-13 does.
 
@@ -87,6 +96,8 @@ def tile_13(
         Where to write.
     threads : int, optional
         How many threads may write.
+    opset : None
+        Not for here: `for_opset` gives the function that a model of an opset means.
 
     Returns
     -------
@@ -95,7 +106,7 @@ def tile_13(
     Raises
     ------
     TypeError
-        An element type that is none of this version's, or repeats that are not int64.
+        An element type that is none of this version's, or repeats that are not int64; an opset.
     ValueError
         Repeats that are not 1-D, not one for each axis, negative, or too large for int64.
     MemoryError
@@ -103,6 +114,11 @@ def tile_13(
 
     Source: ONNX Tile-13, in opsets 13 to 28.
     """
+    if opset is not None:
+        raise TypeError(
+            "ONNX Tile-13: an opset is for for_opset, as in onnx.for_opset(11)(input, repeats); "
+            f"got opset {brief(opset)}"
+        )
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
@@ -166,20 +182,19 @@ def tile_1(
 
     Source: ONNX Tile-1, in opsets 1 to 5.
     """
-    tensor = input if type(input) is ndarray else as_tensor(_TILE_1.name, input)
-    if tensor.dtype.type not in _TILE_1.classes:
-        _check_rare_type(_TILE_1, tensor)
-    count = tiles if type(tiles) is int else _whole_number("tiles", tiles, tensor.shape)
-    position = axis if type(axis) is int else _whole_number("axis", axis, tensor.shape)
-    rank = tensor.ndim
-    if not -rank <= position < rank:
-        raise _no_such_axis(position, tensor.shape, tensor.dtype)
-    repeats = [1] * rank
-    repeats[position] = count
+    tensor = None
     try:
-        return tile_array(tensor, tuple(repeats), out, threads=threads)
-    except (TypeError, ValueError, MemoryError) as reason:
-        raise renamed(reason, _TILE_1.name) from None
+        tensor = input if type(input) is ndarray else as_tensor(input)
+        if tensor.dtype.type not in _TILE_1.types.classes:
+            check_type(tensor, _TILE_1.types)
+        count = tiles if type(tiles) is int else _whole_number("tiles", tiles)
+        position = axis if type(axis) is int else _whole_number("axis", axis)
+        repeats = [1] * tensor.ndim
+        repeats[_checked_axis(position, tensor.ndim)] = count
+        return tiled(tensor, tuple(repeats), out, threads)
+    except Refusal as refusal:
+        given = {"tiles": tiles, "axis": axis}
+        raise worded(refusal, _TILE_1.name, tensor, _NAMES_1, **given) from refusal.__cause__
 
 
 tile = tile_13
@@ -200,12 +215,12 @@ def for_opset(opset: SupportsIndex) -> Callable[..., NDArray[Any]]:
 
 
 def supported_types(opset: SupportsIndex = 13) -> tuple[str, ...]:
-    """The element types that Tile takes in this opset, in the specification's words and order.
+    """The element types that Tile takes in this opset, in the words and the order of its schema.
 
     >>> supported_types(opset=5)
     ('tensor(float16)', 'tensor(float)', 'tensor(double)')
     """
-    return tuple(_for_opset(opset)[0].types.values())
+    return tuple(_for_opset(opset)[0].types.names.values())
 
 
 def infer_shape(
@@ -247,14 +262,16 @@ def infer_shape(
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
     version = _with_repeats(opset)
-    shape = as_shape(version.name, input_shape)
-    length, entries = as_repeats_dims(version.name, shape, repeats, repeats_shape, classes=INT64)
-    if shape is None:
-        return None
-    if isinstance(length, int) and length != len(shape):
-        what = f"repeats has length {length}, expected the input's rank {len(shape)}"
-        raise error(ValueError, version.name, what, shape, None, repeats=repeats)
-    return tile_dims(version.name, shape, entries or (None,) * len(shape), repeats=repeats)
+    try:
+        shape = as_shape(input_shape, "input_shape")
+        length, entries = as_repeats_dims(repeats, repeats_shape, INT64)
+        if shape is None:
+            return None
+        check_length(length, len(shape))
+        return tile_dims(shape, entries or (None,) * len(shape))
+    except Refusal as refusal:
+        given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
+        raise refused(refusal, version.name, **given) from refusal.__cause__
 
 
 def infer_shape_1(
@@ -285,26 +302,28 @@ def infer_shape_1(
     TypeError, ValueError
         As `tile_1` would raise on every input of this shape.
 
-    Source: ONNX Tile-1, which has no shape inference of its own.
+    Source: ONNX Tile-1. The inference of its schema gives the element type, and no shape.
     """
-    shape = as_shape(_TILE_1.name, input_shape)
-    count = None if tiles is None else _whole_number("tiles", tiles, shape)
-    position = None if axis is None else _whole_number("axis", axis, shape)
-    if count is not None and not 0 <= count < 2**63:
-        what = "negative tiles" if count < 0 else "tiles overflows int64"
-        raise error(ValueError, _TILE_1.name, what, shape, None, tiles=tiles)
-    if shape is None:
-        return None
-    rank = len(shape)
-    if position is None and rank < 2:
-        position = 0  # no choice
-    if position is not None and not -rank <= position < rank:
-        raise _no_such_axis(position, shape, None)
-    # With the axis unknown, every axis has tiles or 1: known only where both are the same.
-    repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
-    if position is not None:
-        repeats[position] = count
-    return tile_dims(_TILE_1.name, shape, tuple(repeats), tiles=tiles, axis=axis)
+    try:
+        shape = as_shape(input_shape, "input_shape")
+        count = None if tiles is None else _whole_number("tiles", tiles)
+        position = None if axis is None else _whole_number("axis", axis)
+        if count is not None and not 0 <= count < 2**63:
+            what = f"must be 0 or more, and fit int64, got {brief(count)}"
+            raise Refusal(ValueError, what, "tiles")
+        if shape is None:
+            return None
+        rank = len(shape)
+        if position is None and rank < 2:
+            position = 0  # no choice
+        # With the axis unknown, every axis has tiles or 1: known only where both are the same.
+        repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
+        if position is not None:
+            repeats[_checked_axis(position, rank)] = count
+        return tile_dims(shape, tuple(repeats))
+    except Refusal as refusal:
+        given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
+        raise refused(refusal, _TILE_1.name, **given) from refusal.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
@@ -317,16 +336,13 @@ _SINCE: dict[int, tuple[_Version, _Tile]] = {
     13: (_TILE_13, tile_13),
 }
 
+_NAMES_1 = {"repeats": "tiles"}
+
 
 def _for_opset(opset: SupportsIndex) -> tuple[_Version, _Tile]:
-    try:
-        number = as_integer(opset)
-    except (TypeError, ValueError) as reason:
-        if type(reason) not in (TypeError, ValueError):  # the object's own
-            raise
-        raise TypeError(f"ONNX Tile: opset is {reason}") from None
+    number = read_count("ONNX Tile: opset", opset)
     if number < 1:
-        raise ValueError(f"ONNX Tile: opset {shown(number)}, expected 1 or more")
+        raise ValueError(f"ONNX Tile: opset {brief(number)}, expected 1 or more")
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
@@ -338,17 +354,18 @@ def _with_repeats(opset: SupportsIndex) -> _Version:
     return version
 
 
-def legal_repeats(
-    input: NDArray[Any], repeats: ArrayLike, opset: SupportsIndex = 13
-) -> tuple[str, tuple[int, ...]]:
-    """The version's name, and the repeats that it allows for the input, where another does the tiling.
-
+def _rule(opset: SupportsIndex = 13) -> Rule:
+    """
     >>> import numpy as np
-    >>> legal_repeats(np.ones((2, 3)), [2, 2], opset=12)
+    >>> rule = _rule(opset=12)
+    >>> rule.name, rule.counts(np.ones((2, 3)), [2, 2])
     ('ONNX Tile-6', (2, 2))
     """
     version = _with_repeats(opset)
-    return version.name, _counts(version, input, repeats)
+    return Rule(version.name, partial(_counts, version))
+
+
+DIALECT = Dialect("ONNX", _rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
 
 
 def _tile(
@@ -358,51 +375,40 @@ def _tile(
     out: NDArray[Any] | None,
     threads: int | None,
 ) -> NDArray[Any]:
-    tensor = input if type(input) is ndarray else as_tensor(version.name, input)
-    counts = _counts(version, tensor, repeats)
+    tensor = None
     try:
-        return tile_array(tensor, counts, out, threads=threads)
-    except (TypeError, ValueError, MemoryError) as reason:
-        raise renamed(reason, version.name) from None
+        tensor = input if type(input) is ndarray else as_tensor(input)
+        return tiled(tensor, _counts(version, tensor, repeats), out, threads)
+    except Refusal as refusal:
+        raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 
 
 def _counts(version: _Version, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
-    if tensor.dtype.type not in version.classes:
-        _check_rare_type(version, tensor)
-    return as_repeats(version.name, repeats, tensor, INT64, tensor.ndim)
+    if tensor.dtype.type not in version.types.classes:
+        check_type(tensor, version.types)
+    return as_repeats(repeats, INT64, tensor.ndim)
 
 
-def _check_rare_type(version: _Version, tensor: NDArray[Any]) -> None:
-    if (found := element_type(tensor)) not in version.types:
-        what = f"element type {found}, expected {', '.join(version.types.values())}"
-        if found == "object":
-            what += " (an object array counts as strings where every item is a str)"
-        what += "; tilecore.tile takes every dtype"
-        raise error(TypeError, version.name, what, tensor.shape, tensor.dtype)
-
-
-def _whole_number(name: str, value: Any, shape: object) -> int:
+def _whole_number(argument: str, value: Any) -> int:
     """`tiles` or `axis`, an integer or a float that is one, in a tensor of one element."""
-
-    def refuse(kind: type[Exception], what: str) -> Exception:
-        return error(kind, _TILE_1.name, f"{name} {what}", shape, None, **{name: value})
-
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]
     if type(value) is int:  # of any size: what no int64 holds is out of range, not of another type
         return value
-    tensor = as_tensor(_TILE_1.name, value, name)
+    tensor = as_tensor(value, argument)
     if tensor.dtype.kind not in "iuf":
-        raise refuse(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type")
+        what = f"has dtype {tensor.dtype}, expected an integer or a float type"
+        raise Refusal(TypeError, what, argument)
     if tensor.size != 1:
-        raise refuse(ValueError, f"has {tensor.size} elements, expected 1")
-    number: Any = tensor.reshape(())[()]
-    if not number.is_integer():
-        raise refuse(TypeError, f"is {number}, expected a whole number")
+        raise Refusal(ValueError, f"has {tensor.size} elements, expected 1", argument)
+    number = tensor.item()
+    if tensor.dtype.kind == "f" and not number.is_integer():
+        raise Refusal(TypeError, f"must be a whole number, got {number}", argument)
     return int(number)
 
 
-def _no_such_axis(axis: int, shape: Sequence[Any], dtype: object) -> ValueError:
-    rank = len(shape)
-    expected = f"expected {-rank} to {rank - 1}" if rank else "and a 0-D input has no axis"
-    return error(ValueError, _TILE_1.name, f"axis {shown(axis)}, {expected}", shape, dtype)
+def _checked_axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        expected = f"expected {-rank} to {rank - 1}" if rank else "and a 0-D input has no axis"
+        raise Refusal(ValueError, f"is {brief(axis)}, {expected}", "axis")
+    return axis

@@ -6,12 +6,14 @@ front, and a negative repeat counts as 0.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tile as tile_array
+from tilecore._core.arrays import tiled
+from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.dims import (
     Dim,
     Shape,
@@ -19,13 +21,23 @@ from tilecore._dialects.dims import (
     as_shape,
     bounds,
     canonical,
+    refused,
     tile_dims,
 )
-from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor, error, renamed
+from tilecore._dialects.row import Dialect, Rule
+from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 
+_Shape: TypeAlias = Sequence[Dim] | Any | None  # openvino.PartialShape has no types here
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _NAME = "OpenVINO Tile-1"
+_NAMES = {"input": "data"}
 
 
 def tile_1(
@@ -50,6 +62,7 @@ def tile_1(
     ----------
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
+        Those of 4 and 2 bits (of ml_dtypes) too.
         How often each axis is repeated, the last entry for the last axis.
     out : array of the result's shape and the data's dtype, optional
         Where to write.
@@ -71,42 +84,35 @@ def tile_1(
 
     Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
     """
-    tensor = data if type(data) is ndarray else as_tensor(_NAME, data, "data")
-    counts = _counts(tensor, repeats)
+    tensor = None
     try:
-        return tile_array(tensor, counts, out, threads=threads)
-    except (TypeError, ValueError, MemoryError) as reason:
-        raise renamed(reason, _NAME) from None
+        tensor = data if type(data) is ndarray else as_tensor(data)
+        return tiled(tensor, _counts(tensor, repeats), out, threads)
+    except Refusal as refusal:
+        raise worded(refusal, _NAME, tensor, _NAMES, repeats=repeats) from refusal.__cause__
 
 
 tile = tile_1
 
 
-def legal_repeats(data: NDArray[Any], repeats: ArrayLike) -> tuple[str, tuple[int, ...]]:
-    """The operation's name, and the repeats that it means, where another does the tiling.
-
-    >>> import numpy as np
-    >>> legal_repeats(np.ones((2, 3)), [-1])
-    ('OpenVINO Tile-1', (0,))
-    """
-    return _NAME, _counts(data, repeats)
-
-
 def _counts(tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
-    counts = as_repeats(_NAME, repeats, tensor)
+    counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
-            what = f"repeats entry {counts.index(min(counts))} overflows int64"
-            raise error(ValueError, _NAME, what, tensor.shape, tensor.dtype, repeats=repeats)
+            item = counts.index(min(counts))
+            raise Refusal(ValueError, f"must fit int64, but item {item} overflows", "repeats")
         counts = tuple(max(count, 0) for count in counts)
     return counts
 
 
+DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _counts, _NAMES))
+
+
 def infer_shape(
-    data_shape: Sequence[Dim] | None,
-    repeats: Sequence[Dim] | NDArray[Any] | None = None,
+    data_shape: _Shape,
+    repeats: _Shape | NDArray[Any] = None,
     *,
-    repeats_shape: Sequence[Dim] | None = None,
+    repeats_shape: _Shape = None,
 ) -> Shape:
     """The output shape of Tile-1, as far as it is known before there is data.
 
@@ -119,7 +125,8 @@ def infer_shape(
     ----------
     data_shape : tuple of dimensions, or None
         A dimension is an int, None where it is unknown, a str, a symbol, or (low, high), with None
-        for an open end. None is a shape of unknown rank.
+        for an open end. None is a shape of unknown rank. OpenVINO's own PartialShape, Shape and
+        Dimension are taken as they are, here and below.
     repeats : sequence of dimensions or 1-D integer array, or None
         What is known of the repeats.
     repeats_shape : tuple of one dimension, or None
@@ -138,19 +145,20 @@ def infer_shape(
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """
-    shape = as_shape(_NAME, data_shape, name="data shape", intervals=True)
-    length, entries = as_repeats_dims(
-        _NAME, shape, repeats, repeats_shape, intervals=True, low=INT64_MIN
-    )
-    if shape is None or not isinstance(length, int):
-        return None
-    rank = max(len(shape), length)
-    # Entries of which nothing is known leave the whole shape open, padding included, as upstream.
-    counts: tuple[Dim, ...] = (None,) * rank
-    if entries is not None:
-        counts = (1,) * (rank - length) + tuple(_clamped(entry) for entry in entries)
-    dims = (1,) * (rank - len(shape)) + shape
-    return tile_dims(_NAME, dims, counts, repeats=repeats)
+    try:
+        shape = as_shape(data_shape, "data_shape", intervals=True)
+        length, entries = as_repeats_dims(repeats, repeats_shape, intervals=True, low=INT64_MIN)
+        if shape is None or not isinstance(length, int):
+            return None
+        rank = max(len(shape), length)
+        # Entries of which nothing is known leave the whole shape open, padding included, as upstream.
+        counts: tuple[Dim, ...] = (None,) * rank
+        if entries is not None:
+            counts = (1,) * (rank - length) + tuple(_clamped(entry) for entry in entries)
+        return tile_dims((1,) * (rank - len(shape)) + shape, counts)
+    except Refusal as refusal:
+        given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
+        raise refused(refusal, _NAME, **given) from refusal.__cause__
 
 
 def _clamped(repeat: Dim) -> Dim:

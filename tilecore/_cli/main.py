@@ -12,17 +12,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore import directml, onnx, openvino
 from tilecore._cli.demo import demo
 from tilecore._cli.errors import restore_hook, tell
 from tilecore._cli.files import LEAST_MEMORY, tile_file
 from tilecore._core.limits import parse_bytes
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.refusals import Refusal, reworded, worded
+from tilecore._dialects.row import Dialect, Option, Rule
+
+DIALECTS: dict[str, Dialect] = {
+    name: module.DIALECT for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -86,12 +90,12 @@ def parser() -> Parser:
     )
     command.add_argument(
         "--dialect",
-        choices=["numpy", "onnx", "openvino", "directml"],
+        choices=["numpy", *DIALECTS],
         default="numpy",
         help="whose rules hold (default: %(default)s)",
     )
-    command.add_argument("--opset", metavar="N", type=int, help="of ONNX, 6 or more")
-    command.add_argument("--feature-level", metavar="N_M", help="of DirectML, as 4_1")
+    for name, option in options().items():
+        command.add_argument(flag(name), type=option.read, metavar=option.metavar, help=option.help)
     command.add_argument(
         "--memory",
         metavar="SIZE",
@@ -157,7 +161,7 @@ def tile(arguments: argparse.Namespace) -> None:
         tile_file(
             arguments.input,
             arguments.output,
-            partial(planned, arguments, legal_repeats(arguments)),
+            partial(planned, arguments, rule_of(arguments)),
             progress_bar,
             arguments.memory,
             arguments.threads,
@@ -165,51 +169,44 @@ def tile(arguments: argparse.Namespace) -> None:
         )
 
 
-OPTIONS = {"repeats": "--repeats", "axis": "--axis"}
-
-LegalRepeats: TypeAlias = Callable[[NDArray[Any]], tuple[str, tuple[int, ...]]]
-"""Who refuses, and the repeats that it allows for an input."""
-
-
-def planned(
-    arguments: argparse.Namespace, legal_repeats: LegalRepeats, array: NDArray[Any]
-) -> tilecore.TilePlan:
+def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
     """The plan for the input. What is refused gets the command line's words here, and nowhere else."""
-    name = "tile"
+    names = {"repeats": "--repeats", "axis": "--axis"}
+    given = {"--repeats": arguments.repeats, "--axis": arguments.axis}
+    typed = {name: ",".join(map(str, n)) for name, n in given.items() if n is not None}
     try:
-        name, repeats = legal_repeats(array)
+        repeats = rule.counts(array, arguments.repeats)
         return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
+    except Refusal as refusal:
+        raise worded(refusal, rule.name, array, names, **typed) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
-        refusal = error.__context__  # what the function was told, before it put its own name on it
-        if not isinstance(refusal, Refusal):
-            raise
-        options = {"--repeats": arguments.repeats, "--axis": arguments.axis}
-        typed = {option: as_typed(n) for option, n in options.items() if n is not None}
-        raise worded(refusal, name, array, OPTIONS, **typed) from None
+        raise reworded(error, rule.name, array, names, **typed) from None
 
 
-def as_typed(numbers: tuple[int, ...]) -> str:
-    return ",".join(map(str, numbers))
+NUMPY = Rule("tile", lambda array, repeats: repeats)  # all that TilePlan takes
 
 
-def legal_repeats(arguments: argparse.Namespace) -> LegalRepeats:
+def rule_of(arguments: argparse.Namespace) -> Rule:
     """The dialect's rule, with what it is told of versions."""
-    dialect, repeats = arguments.dialect, arguments.repeats
-    opset, feature_level = arguments.opset, arguments.feature_level
-    if opset is not None and dialect != "onnx":
-        raise ValueError(f"--opset is for --dialect onnx, not {dialect}")
-    if feature_level is not None and dialect != "directml":
-        raise ValueError(f"--feature-level is for --dialect directml, not {dialect}")
-    if arguments.axis is not None and dialect != "numpy":
-        raise ValueError(f"--axis is for --dialect numpy, not {dialect}")
-    if dialect == "onnx":
-        return partial(onnx.legal_repeats, repeats=repeats, opset=13 if opset is None else opset)
-    if dialect == "openvino":
-        return partial(openvino.legal_repeats, repeats=repeats)
-    if dialect == "directml":
-        level = "4_1" if feature_level is None else feature_level
-        return partial(directml.legal_repeats, repeats=repeats, feature_level=level)
-    return lambda array: ("tile", repeats)  # all that TilePlan takes
+    chosen = arguments.dialect
+    if arguments.axis is not None and chosen != "numpy":
+        raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
+    given = {name: getattr(arguments, name) for name in options()}
+    given = {name: value for name, value in given.items() if value is not None}
+    accepted = DIALECTS[chosen].options if chosen in DIALECTS else {}
+    for name in given.keys() - accepted.keys():
+        takers = " or ".join(other for other, row in DIALECTS.items() if name in row.options)
+        raise ValueError(f"{flag(name)} is for --dialect {takers}, not {chosen}")
+    return DIALECTS[chosen].rule(**given) if chosen in DIALECTS else NUMPY
+
+
+def options() -> dict[str, Option]:
+    """Those of all dialects."""
+    return {name: option for row in DIALECTS.values() for name, option in row.options.items()}
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 @contextmanager

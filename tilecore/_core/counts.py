@@ -2,7 +2,7 @@
 
 import reprlib
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 
 class Brief(reprlib.Repr):
@@ -21,6 +21,11 @@ class Brief(reprlib.Repr):
 
     repr_bytearray = repr_bytes
 
+    def repr_ndarray(self, x: Any, level: int) -> str:
+        if x.size > self.maxlist:
+            return f"<array of shape {x.shape}, dtype {x.dtype}>"
+        return f"{self.repr(x.tolist())} of dtype {x.dtype}"
+
 
 brief = Brief().repr
 
@@ -29,6 +34,8 @@ def read_count(name: str, n: SupportsIndex) -> int:
     """`n` as an int of any size; a TypeError of the function `name` where it is none."""
     try:
         return index(n)
-    except TypeError:
+    except TypeError as reason:
+        if type(reason) is not TypeError:  # the object's own
+            raise
         what = f"expected an integer, got {brief(n)} of type {type(n).__name__}"
         raise TypeError(f"{name}: {what}") from None

@@ -52,7 +52,7 @@ def worded(
     /,
     **given: Any,
 ) -> Exception:
-    """The error to raise for `refusal`, of the function `name`, ``from None``.
+    """The error to raise for `refusal`, of the function `name`, ``from refusal.__cause__``.
 
     >>> refusal = Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
     >>> worded(refusal, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)
@@ -77,6 +77,21 @@ def worded(
             context.append(f"dtype {input.dtype}")
     context += [f"{what} {brief(value)}" for what, value in given.items()]
     asked = f"; {', '.join(context)}" if context else ""
-    error = refusal.kind(f"{name}: {subject}{refusal.what}{where}{asked}")
-    error.__cause__ = refusal.__cause__
-    return error
+    return refusal.kind(f"{name}: {subject}{refusal.what}{where}{asked}")
+
+
+def reworded(
+    error: Exception,
+    name: str,
+    input: Any = None,
+    names: Mapping[str, str] = NO_NAMES,
+    /,
+    **given: Any,
+) -> Exception:
+    """The error of another public function, in the words of the one that called it.
+
+    An error that `worded` made was raised while its refusal was handled: that is its context. Any
+    other comes out as it is.
+    """
+    refusal = error.__context__
+    return worded(refusal, name, input, names, **given) if isinstance(refusal, Refusal) else error

@@ -15,20 +15,19 @@ is multiplied by exactly 1 stays what it is, so a symbol survives.
 An answer is canonical: (k, k) is k, and (0, None), which says nothing, is None.
 """
 
-from collections.abc import Callable, Iterable, Set
-from itertools import islice
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
-from tilecore._core.inputs import kind_of
+from tilecore._core.counts import brief
+from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.tensors import (
     INT64_MAX,
     INT64_MIN,
     INTEGERS,
-    MAX_RANK,
+    Types,
     as_integer,
-    error,
+    drawn,
     read_repeats,
-    shown,
 )
 
 Dim: TypeAlias = int | str | tuple[int, int | None] | None
@@ -77,95 +76,89 @@ def multiply(dim: Dim, repeat: Dim) -> Dim:
     return canonical(low, None if high is None or high > INT64_MAX else high)
 
 
-def tile_dims(
-    dialect: str, dims: tuple[Dim, ...], counts: tuple[Dim, ...], **typed: object
-) -> tuple[Dim, ...]:
-    """Each dimension times its repeat; both are equally long. `typed` is for the error's text."""
+def tile_dims(dims: tuple[Dim, ...], counts: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Each dimension times its repeat; both are equally long."""
     result = []
     for axis, (dim, repeat) in enumerate(zip(dims, counts, strict=True)):
         try:
             result.append(multiply(dim, repeat))
         except OverflowError:
-            what = f"axis {axis}: {dim} * {repeat} overflows int64"
-            raise error(ValueError, dialect, what, dims, None, **typed) from None
+            raise Refusal(ValueError, f"axis {axis} overflows int64: {dim} * {repeat}") from None
     return tuple(result)
 
 
 # --- reading -------------------------------------------------------------------------------------
 
 
-def as_dim(value: object, intervals: bool = False, low: int = 0) -> Dim:
+def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim:
     """`value` as a dimension, or as a repeat, of which `low` is the smallest that is legal."""
+
+    def refusal(kind: type[Exception], expected: str) -> Refusal:
+        return Refusal(kind, f"must be {expected}, but item {position} is {brief(value)}", argument)
+
     if value is None:
         return None
     if isinstance(value, str):
         if not value:
-            raise ValueError("an empty symbol: expected a name, or None for an unknown size")
+            raise refusal(ValueError, "named where they are symbols (None is an unknown size)")
         return value
+    if intervals and hasattr(type(value), "get_min_length"):  # openvino.Dimension
+        least, most = value.get_min_length(), value.get_max_length()
+        return canonical(least, None if most < 0 else most)
     if intervals and isinstance(value, tuple):
         if len(value) != 2:
-            raise ValueError(f"{value}: expected (low, high)")
-        least, most = as_dim(value[0], low=low), as_dim(value[1], low=low)
-        if not isinstance(least, int) or isinstance(most, str):
-            raise TypeError(f"{value}: expected (int, int) or (int, None)")
-        if most is not None and bounds(most) < bounds(least):
-            raise ValueError(f"{value}: expected low <= high")
-        return canonical(least, bounds(most)[1])
-    number = as_integer(value)
+            raise refusal(ValueError, "(low, high) where they are tuples")
+        ends = [as_dim(end, argument, position, low=low) for end in value]
+        if not isinstance(ends[0], int) or isinstance(ends[1], str):
+            raise refusal(TypeError, "(int, int) or (int, None) where they are tuples")
+        if ends[1] is not None and bounds(ends[1]) < bounds(ends[0]):
+            raise refusal(ValueError, "(low, high) with low <= high where they are tuples")
+        return canonical(ends[0], bounds(ends[1])[1])
+    number = as_integer(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
-        raise ValueError("an int that overflows int64")
+        raise refusal(ValueError, "within int64")
     if number < low:
-        raise ValueError(f"{number}: expected {low} or more, or None where it is unknown")
+        raise refusal(ValueError, f"{low} or more, or None where unknown")
     return number
 
 
-def _read(
-    items: Iterable[object],
-    refuse: Callable[[type[Exception], str], Exception],
-    intervals: bool,
-    low: int = 0,
-) -> tuple[Dim, ...]:
-    drawn = list(islice(items, MAX_RANK + 1))
-    if len(drawn) > MAX_RANK:
-        raise refuse(ValueError, f"more than {MAX_RANK} entries")
-    dims = []
-    for axis, item in enumerate(drawn):
-        try:
-            dims.append(as_dim(item, intervals, low))
-        except (TypeError, ValueError) as reason:
-            if type(reason) not in (TypeError, ValueError):  # the item's own
-                raise
-            raise refuse(kind_of(reason), f"axis {axis}: {reason}") from None
-    return tuple(dims)
+def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Shape:
+    """A shape as the caller typed it, checked; None is an unknown rank.
 
+    >>> as_shape([2, (1, None), "N"], "data_shape", intervals=True)
+    (2, (1, None), 'N')
 
-def as_shape(
-    dialect: str, value: object, *, name: str = "input shape", intervals: bool = False
-) -> Shape:
-    """A shape as the caller typed it, checked; None is an unknown rank."""
-
-    def refuse(kind: type[Exception], what: str) -> Exception:
-        return kind(f"{dialect}: {name}, {what}; {name} {shown(value)}")
-
+    With `intervals`, OpenVINO's own PartialShape, Shape and Dimension are what they say.
+    """
     if value is None:
         return None
+    if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
+        if value.rank.is_dynamic:
+            return None
+        # By index: OpenVINO ends an iteration by a C++ exception, which takes as long as all the rest.
+        value = [value[axis] for axis in range(len(value))]
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
-        items = iter(value)  # type: ignore[call-overload]
-    except TypeError:  # a 0-d array has the method, and cannot
-        what = f"a {type(value).__name__}, expected a tuple of dimensions, or None if unknown"
-        raise refuse(TypeError, what) from None
-    return _read(items, refuse, intervals)
+        items = iter(value)
+    except TypeError as reason:  # a 0-d array has the method, and cannot
+        if type(reason) is not TypeError:  # the object's own
+            raise
+        what = "must be a tuple of dimensions, or None if unknown, got a "
+        raise Refusal(TypeError, what + type(value).__name__, argument) from None
+    return _dims(items, argument, intervals)
+
+
+def _dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) -> tuple[Dim, ...]:
+    found = drawn(items, argument)
+    return tuple(as_dim(item, argument, k, intervals, low) for k, item in enumerate(found))
 
 
 def as_repeats_dims(
-    dialect: str,
-    shape: Shape,
-    repeats: object,
-    repeats_shape: object,
+    repeats: Any,
+    repeats_shape: Any,
+    allowed: Types = INTEGERS,
     *,
-    classes: Set[type] = INTEGERS,
     intervals: bool = False,
     low: int = 0,
 ) -> tuple[Dim, Shape]:
@@ -173,24 +166,38 @@ def as_repeats_dims(
 
     The two ways to tell, the entries and the shape of the tensor that holds them, must agree.
     """
-
-    def refuse(kind: type[Exception], what: str) -> Exception:
-        typed = {"repeats": repeats, "repeats_shape": repeats_shape}
-        return error(kind, dialect, f"repeats, {what}", shape, None, **typed)
-
     length: Dim = None
-    lengths = as_shape(dialect, repeats_shape, name="repeats_shape", intervals=intervals)
+    lengths = as_shape(repeats_shape, "repeats_shape", intervals=intervals)
     if lengths is not None:
         if len(lengths) != 1:
-            raise refuse(ValueError, f"rank {len(lengths)}, expected 1")
+            raise Refusal(ValueError, f"must have 1 entry, has {len(lengths)}", "repeats_shape")
         length = lengths[0]
     if repeats is None:
         return length, None
-    if isinstance(repeats, (list, tuple)):
-        entries = _read(repeats, refuse, intervals, low)
+    if intervals and hasattr(type(repeats), "get_dimension"):
+        entries = as_shape(repeats, "repeats", intervals=True)
+        if entries is None:
+            return length, None
+    elif isinstance(repeats, (list, tuple)):
+        entries = _dims(repeats, "repeats", intervals, low)
     else:
-        entries = _read(read_repeats(dialect, repeats, shape, None, classes), refuse, False, low)
+        entries = _dims(read_repeats(repeats, allowed), "repeats", False, low)
     least, most = bounds(length)
     if len(entries) < least or (most is not None and len(entries) > most):
-        raise refuse(ValueError, f"length {len(entries)}, which contradicts repeats_shape")
+        raise Refusal(
+            ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats"
+        )
     return len(entries), entries
+
+
+def check_length(length: Dim, rank: int) -> None:
+    """For the dialects that demand one repeat for each axis."""
+    if isinstance(length, int) and length != rank:
+        raise Refusal(
+            ValueError, f"has length {length}, expected the input's rank {rank}", "repeats"
+        )
+
+
+def refused(refusal: Refusal, name: str, **given: Any) -> Exception:
+    """The error of an `infer_shape`, with what was given of its arguments."""
+    return worded(refusal, name, **{what: v for what, v in given.items() if v is not None})

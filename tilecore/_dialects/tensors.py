@@ -1,24 +1,23 @@
-"""What the dialects share: plain tensors in, 1-D integer repeats in, one wording for errors out.
+"""What the dialects share: plain tensors in, 1-D integer repeats in.
 
 A specification speaks of tensors, element types and repeats tensors; a Python caller brings arrays,
 lists and NumPy integers. Here the one becomes the other. What is legal stays in each dialect, and
-all arithmetic on sizes stays in the core: `renamed` puts the dialect's name on the core's errors.
+all arithmetic on sizes stays in the core. What cannot be read is a `Refusal`, which the dialect's
+public function words.
 """
 
-import operator
-import reprlib
-from collections.abc import Callable, Container, Set
+import sys
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeVar
+from operator import index
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.inputs import as_array, kind_of
-from tilecore._core.refusals import Refusal, worded
-
-_Error = TypeVar("_Error", bound=Exception)
+from tilecore._core.inputs import as_array
+from tilecore._core.refusals import Refusal
 
 MAX_RANK = 64
 """NumPy's largest rank. A longer repeats is refused unread, however long it is."""
@@ -27,18 +26,30 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 # A C integer type is a class of its own even where two have one width (long and long long), and
 # byte order is no part of the class. StringDType's class is `str`.
-_TYPE_NAMES: dict[type, str] = {
+_NAMES: dict[type, str] = {
     np.dtype(code).type: np.dtype(code).name for code in "?bBhHiIlLqQefdFD"
 } | {np.str_: "str", str: "str"}
 
 
-def scalar_classes(names: Container[str]) -> frozenset[type]:
-    """The classes of NumPy scalars behind the names, for a quick test of `tensor.dtype.type`."""
-    return frozenset(cls for cls, name in _TYPE_NAMES.items() if name in names)
+class Types(NamedTuple):
+    """Element types that a tensor may have."""
+
+    names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
+    classes: frozenset[type]  # of scalars: of those that NumPy itself has, for a quick test
 
 
-INT64 = scalar_classes({"int64"})
-INTEGERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
+def types(names: Mapping[str, str] | Iterable[str]) -> Types:
+    """
+    >>> list(types({"float32": "tensor(float)"}).classes), list(types(["int64"]).names)
+    ([<class 'numpy.float32'>], ['int64'])
+    """
+    names = names if isinstance(names, Mapping) else {name: name for name in names}
+    return Types(names, frozenset(cls for cls, name in _NAMES.items() if name in names))
+
+
+INT64 = types(["int64"])
+# Those of less than 8 bits are from ml_dtypes, which need not be installed.
+INTEGERS = types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
 
 
 def element_type(tensor: NDArray[Any]) -> str:
@@ -47,163 +58,109 @@ def element_type(tensor: NDArray[Any]) -> str:
     >>> element_type(np.zeros((2, 3), ">f4")), element_type(np.array(["a", "bc"], object))
     ('float32', 'str')
     """
-    return _TYPE_NAMES.get(tensor.dtype.type) or _rare_element_type(tensor)
-
-
-def _rare_element_type(tensor: NDArray[Any]) -> str:
     if tensor.dtype.type is np.object_:
         # A tensor of strings is usually an object array in Python; nothing but `str` may be in it.
         return "str" if all(isinstance(item, str) for item in tensor.flat) else "object"
-    if tensor.dtype.type.__name__ == "bfloat16":  # from ml_dtypes, which need not be installed
-        return "bfloat16"
-    return tensor.dtype.name
+    return _NAMES.get(tensor.dtype.type) or tensor.dtype.name
 
 
-def as_tensor(dialect: str, value: ArrayLike, name: str = "input") -> NDArray[Any]:
+def check_type(tensor: NDArray[Any], allowed: Types) -> None:
+    """Refuse a tensor of another type; `tensor.dtype.type in allowed.classes` is the quick test."""
+    if (found := element_type(tensor)) not in allowed.names:
+        what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
+        if found == "object" and "str" in allowed.names:
+            what += " (an object array counts as strings where every item is a str)"
+        raise Refusal(TypeError, what + "; tilecore.tile takes every dtype", "input")
+
+
+def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
     """`value` as a plain `numpy.ndarray`, without a copy where it is an array."""
-    if type(value) is np.ndarray:
+    if type(value) is ndarray:
         return value
-    # isinstance alone believes what `__class__` says.
-    if isinstance(value, np.ma.MaskedArray) and issubclass(type(value), np.ndarray):
-        raise TypeError(
-            f"{dialect}: {name} is a masked array, and a tensor has no mask: expected a plain "
-            f"array (tilecore.tile keeps masks); {name} shape {value.shape}, dtype {value.dtype}"
-        )
-    try:
-        return as_array(value)
-    except Refusal as refusal:
-        raise worded(refusal, dialect, None, {"input": name}) from refusal.__cause__
+    # By its type: isinstance would believe what `__class__` says. Without numpy.ma there is none.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and issubclass(type(value), masked):
+        what = f"is a masked array of shape {np.shape(value)}, and a tensor has no mask: expected "
+        raise Refusal(TypeError, what + "a plain array (tilecore.tile keeps masks)", argument)
+    return as_array(value, argument)
+
+
+# ---------------------------------------------------------------- repeats
 
 
 def as_repeats(
-    dialect: str,
-    value: object,
-    tensor: NDArray[Any],
-    classes: Set[type] = INTEGERS,
-    count: int | None = None,
+    value: object, allowed: Types = INTEGERS, count: int | None = None
 ) -> tuple[int, ...]:
     """A 1-D repeats tensor, or a list or tuple of ints in its stead, as a tuple of ints.
 
-    `classes` are the element types that an array may have, and `count` is the length it must have,
+    >>> as_repeats(np.array([2, 3]), INT64, count=2)
+    (2, 3)
+
+    `allowed` are the element types that an array may have, and `count` is the length it must have,
     where the dialect demands one. Signs and sizes are not looked at.
     """
     # What callers bring nearly always takes a short way; `read_repeats` knows all of it.
     repeats: tuple[int, ...] | None = None
-    if type(value) is tuple or type(value) is list:
-        if len(value) <= MAX_RANK:
-            repeats = tuple(value)
-            for item in repeats:
-                if type(item) is not int:
-                    repeats = None
-                    break
-    elif (
-        type(value) is ndarray
-        and value.ndim == 1
-        and value.dtype.type in classes
-        and value.size <= MAX_RANK
-    ):
-        repeats = tuple(value.tolist())
+    if type(value) is ndarray:
+        if value.dtype.type in allowed.classes and value.ndim == 1 and value.size <= MAX_RANK:
+            repeats = tuple(value.tolist())
+    elif (type(value) is tuple or type(value) is list) and len(value) <= MAX_RANK:
+        repeats = tuple(value)
+        for item in repeats:
+            if type(item) is not int:
+                repeats = None
+                break
     if repeats is None:
-        repeats = read_repeats(dialect, value, tensor.shape, tensor.dtype, classes)
+        repeats = read_repeats(value, allowed)
     if count is not None and len(repeats) != count:
-        what = f"repeats has length {len(repeats)}, expected the input's rank {count}"
-        raise error(ValueError, dialect, what, tensor.shape, tensor.dtype, repeats=value)
+        what = f"has length {len(repeats)}, expected the input's rank {count}"
+        raise Refusal(ValueError, what, "repeats")
     return repeats
 
 
-def read_repeats(
-    dialect: str, value: object, shape: object, dtype: object, classes: Set[type] = INTEGERS
-) -> tuple[int, ...]:
-    """`as_repeats` for every kind of `value`; `shape` and `dtype` are only for the error's text."""
-
-    def refuse(kind: type[_Error], what: str) -> _Error:
-        return error(kind, dialect, what, shape, dtype, repeats=value)
-
+def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
+    """`as_repeats` for every kind of `value`, and for every error."""
     if isinstance(value, (list, tuple)):
-        items = list(islice(value, MAX_RANK + 1))
-        if len(items) > MAX_RANK:
-            raise refuse(ValueError, f"repeats has more than {MAX_RANK} entries")
-        integers = []
-        for position, item in enumerate(items):
-            try:
-                integers.append(as_integer(item))
-            except (TypeError, ValueError) as reason:
-                if type(reason) not in (TypeError, ValueError):  # the item's own
-                    raise
-                what = f"repeats, axis {position}: {reason}"
-                raise refuse(kind_of(reason), what) from None
-        return tuple(integers)
-
+        return tuple(
+            as_integer(item, "repeats", k) for k, item in enumerate(drawn(value, "repeats"))
+        )
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
-        what = f"repeats is a {type(value).__name__}, expected a 1-D tensor or a list of ints"
-        raise refuse(TypeError, what)
-    array = as_tensor(dialect, value, "repeats")  # type: ignore[arg-type]
-    if array.dtype.type not in classes:
-        expected = "int64" if classes is INT64 else "an integer type"
-        raise refuse(TypeError, f"repeats has dtype {array.dtype}, expected {expected}")
+        what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
+        raise Refusal(TypeError, what, "repeats")
+    array = as_tensor(value, "repeats")  # type: ignore[arg-type]
+    if array.dtype.name not in allowed.names:
+        what = f"has dtype {array.dtype}, expected {', '.join(allowed.names)}"
+        raise Refusal(TypeError, what, "repeats")
     if array.ndim != 1:
-        raise refuse(ValueError, f"repeats has rank {array.ndim}, expected 1")
+        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1", "repeats")
     if array.size > MAX_RANK:
-        raise refuse(ValueError, f"repeats has more than {MAX_RANK} entries")
+        raise too_many("repeats")
     return tuple(array.tolist())
 
 
-def as_integer(item: object) -> int:
+def drawn(items: Iterable[Any], argument: str) -> list[Any]:
+    """The items of what may be endless, if they are no more than an array has axes."""
+    found = list(islice(items, MAX_RANK + 1))
+    if len(found) > MAX_RANK:
+        raise too_many(argument)
+    return found
+
+
+def too_many(argument: str) -> Refusal:
+    return Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
+
+
+def as_integer(item: object, argument: str, position: int) -> int:
     """An int or a NumPy integer as an int; a bool is none: a list of bools is a bool tensor."""
-    if isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim > 0):
-        raise ValueError("a sequence, expected one integer")
+    kind = type(item).__name__
+    if isinstance(item, (list, tuple)) or (isinstance(item, ndarray) and item.ndim > 0):
+        raise Refusal(
+            ValueError, f"must be one-dimensional, but item {position} is a {kind}", argument
+        )
     try:
         if not isinstance(item, bool):  # numpy.bool is no index in any case
-            return operator.index(item)  # type: ignore[arg-type]
-    except TypeError:
-        pass
-    raise TypeError(f"a {type(item).__name__}, expected an integer")
-
-
-# --- wording -------------------------------------------------------------------------------------
-
-
-class _Shown(reprlib.Repr):
-    """Values as they were typed, cut short where they would fill the screen."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxtuple = self.maxlist = MAX_RANK
-        self.maxlong = self.maxstring = self.maxother = 60
-
-    def repr_int(self, x: int, level: int) -> str:
-        return super().repr_int(x, level) if abs(x) < 2**128 else f"an int of {x.bit_length()} bits"
-
-    def repr_ndarray(self, x: NDArray[Any], level: int) -> str:
-        if x.size > MAX_RANK:
-            return f"of shape {x.shape}, dtype {x.dtype}"
-        return f"{self.repr(x.tolist())} of dtype {x.dtype}"
-
-
-shown: Callable[[object], str] = _Shown().repr
-
-
-_CORE = ("tile", "tile_region", "TilePlan", "output_shape")
-
-
-def renamed(reason: Exception, dialect: str) -> Exception:
-    """An error of `tile` or a like function, with the dialect's name in place of its own.
-
-    >>> renamed(ValueError("tile: too much"), "ONNX Tile-13")
-    ValueError('ONNX Tile-13: too much')
-    >>> renamed(ValueError("what an object raises itself"), "ONNX Tile-13")
-    ValueError('what an object raises itself')
-    """
-    name, _, text = str(reason).partition(": ")
-    return kind_of(reason)(f"{dialect}: {text}") if name in _CORE else reason
-
-
-def error(
-    kind: type[_Error], dialect: str, what: str, shape: object, dtype: object, **given: object
-) -> _Error:
-    """An error to raise: what is wrong, then what the caller typed."""
-    context = [f"input shape {'unknown' if shape is None else shown(shape)}"]
-    if dtype is not None:
-        context.append(f"dtype {dtype}")
-    context += [f"{name} {shown(value)}" for name, value in given.items()]
-    return kind(f"{dialect}: {what}; {', '.join(context)}")
+            return index(item)  # type: ignore[arg-type]
+    except TypeError as reason:
+        if type(reason) is not TypeError:  # the item's own
+            raise
+    raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}", argument)

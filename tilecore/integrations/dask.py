@@ -28,10 +28,14 @@ from numpy.typing import ArrayLike, NDArray
 
 import tilecore
 from tilecore._core.inputs import as_array
-from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.tensors import renamed
+from tilecore._core.refusals import Refusal, reworded, worded
 
 __all__ = ["tile"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -81,11 +85,14 @@ def tile(
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    array = checked(x)
+    array = None
     try:
+        array = checked(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype)
-    except (TypeError, ValueError) as reason:
-        raise renamed(reason, "dask.tile") from None
+    except Refusal as refusal:
+        raise worded(refusal, "dask.tile", array, repeats=reps) from refusal.__cause__
+    except (TypeError, ValueError, MemoryError) as error:
+        raise reworded(error, "dask.tile", array, repeats=reps) from error.__cause__
     ndim = len(plan.output_shape)
     asked = per_axis(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
@@ -116,23 +123,16 @@ def checked(x: Any) -> Any:
     """`x` as a Dask array of known chunks, or as a NumPy array."""
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
-            raise ValueError(
-                f"dask.tile: the input has unknown chunk sizes, shape {x.shape}; "
-                "x.compute_chunk_sizes() finds them"
-            )
+            what = f"has unknown chunk sizes, shape {x.shape}: x.compute_chunk_sizes() finds them"
+            raise Refusal(ValueError, what, "input")
         kind = type(x._meta)
     else:
         if not hasattr(type(x), "__array_function__"):
-            try:
-                x = as_array(x)
-            except Refusal as refusal:
-                raise worded(refusal, "dask.tile") from refusal.__cause__
+            x = as_array(x)
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
-        raise TypeError(
-            "dask.tile: the input must be a NumPy array or a Dask array of such, "
-            f"got {kind.__name__}"
-        )
+        what = f"must be a NumPy array or a Dask array of such, got {kind.__name__}"
+        raise Refusal(TypeError, what, "input")
     return x
 
 

@@ -31,6 +31,10 @@ from tilecore.onnx import for_opset, tile_1
 __all__ = ["OPS", "Tile", "TileEvaluator"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Tile(OpRun):
     """The Tile that a node means, by the opset of the model or of the function that it stands in.
 
@@ -41,12 +45,10 @@ class Tile(OpRun):
 
     Raises
     ------
-    TypeError
-        As the functions of `tilecore.onnx`. The evaluator raises its own, of which ours is the
-        `__cause__`.
-    ValueError, MemoryError
+    TypeError, ValueError, MemoryError
         As the functions of `tilecore.onnx`. ValueError too, before anything runs, where the node
-        has not as many inputs as its version.
+        has not as many inputs as its version. From within an If, a Loop or a Scan a TypeError comes
+        as the evaluator's own, of which ours is a `__cause__`; `TileEvaluator` raises ours there too.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """
@@ -65,8 +67,26 @@ class Tile(OpRun):
             given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
             raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
 
+    def run(self, *inputs: NDArray[Any], **options: Any) -> tuple[NDArray[Any], ...]:
+        try:
+            return super().run(*inputs, **options)  # type: ignore[no-any-return]
+        except TypeError as error:
+            raise _ours(error) from None
+
     def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
-        return (self._tile(*inputs),)
+        try:
+            return (self._tile(*inputs),)
+        except TypeError as error:
+            error.of_tile = True  # type: ignore[attr-defined]
+            raise
+
+
+def _ours(error: TypeError) -> TypeError:
+    """Of the evaluator's errors, which hold each other as causes, the one that `Tile` raised."""
+    inner: BaseException | None = error
+    while inner is not None and not hasattr(inner, "of_tile"):
+        inner = inner.__cause__
+    return inner if isinstance(inner, TypeError) else error
 
 
 OPS: list[type[OpRun]] = [Tile]
@@ -105,3 +125,9 @@ class TileEvaluator(ReferenceEvaluator):
         # The evaluator makes those of functions and subgraphs itself, of its own class.
         ops = [*(new_ops or ()), *OPS]
         super().__init__(proto, opsets, functions, verbose, ops, **options)
+
+    def run(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().run(*arguments, **options)
+        except TypeError as error:
+            raise _ours(error) from error.__cause__

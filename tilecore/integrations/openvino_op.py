@@ -19,13 +19,14 @@ operation as int32, and float64 as float32; in `openvino.Model.evaluate` they st
 """
 
 # mypy: disable-error-code=import-untyped, allow-subclassing-any, allow-untyped-calls
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from openvino import (
     Dimension,
     DiscreteTypeInfo,
+    Model,
     Node,
     Op,
     Output,
@@ -35,13 +36,21 @@ from openvino import (
     opset1,
 )
 from openvino.op import Constant
+from openvino.utils import replace_node
 
 import tilecore
-from tilecore._dialects.dims import Dim, Shape, bounds, canonical
-from tilecore._dialects.tensors import renamed
-from tilecore.openvino import infer_shape, legal_repeats
+from tilecore._core.arrays import planned_shape
+from tilecore._core.refusals import Refusal, worded
+from tilecore._dialects.dims import Dim, bounds
+from tilecore.openvino import DIALECT, infer_shape
 
-__all__ = ["Tile"]
+__all__ = ["Tile", "replace_tile"]
+
+RULE = DIALECT.rule()
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Tile(Op):
@@ -115,11 +124,12 @@ class Tile(Op):
         # Strings are no memory that NumPy can see: they are read and written as copies.
         strings = data.element_type == Type.string
         source = data.bytes_data if strings else data.data
-        name, counts = legal_repeats(source, repeats.data)
         try:
-            shape = tilecore.output_shape(source.shape, counts)
-        except ValueError as reason:
-            raise renamed(reason, name) from None
+            counts = RULE.counts(source, repeats.data)
+            shape = planned_shape(source.shape, counts)
+        except Refusal as refusal:
+            given = {"repeats": repeats.data}
+            raise worded(refusal, RULE.name, source, RULE.names, **given) from refusal.__cause__
         if target.shape != shape:
             target.shape = shape
         if strings:
@@ -134,19 +144,16 @@ def _is_integer(kind: Type) -> bool:
 
 
 def _refused(kind: type[Exception], what: str) -> Exception:
-    return kind(f"OpenVINO Tile-1: {what}")
+    return kind(f"{RULE.name}: {what}")
 
 
 # --- shapes --------------------------------------------------------------------------------------
 
 
 def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
-    lengths, node = _dims(repeats.get_partial_shape()), repeats.get_node()
-    if isinstance(node, Constant):
-        entries = node.data
-    else:
-        entries = _known_of(repeats) if lengths and isinstance(lengths[0], int) else None
-    dims = infer_shape(_dims(shape), entries, repeats_shape=lengths)
+    length, node = repeats.get_partial_shape(), repeats.get_node()
+    entries = node.data if isinstance(node, Constant) else _known_of(repeats)
+    dims = infer_shape(shape, entries, repeats_shape=length)
     if dims is None:
         return PartialShape.dynamic()
     result = [_dimension(dim) for dim in dims]
@@ -157,34 +164,78 @@ def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     return PartialShape(result)
 
 
-def _known_of(repeats: Output) -> Shape:
+def _known_of(repeats: Output) -> PartialShape | None:
     """The bounds that OpenVINO finds for the entries of a tensor that is no Constant.
 
     Its own operation tells, over a single element: the output's sizes are the repeats. It raises
     where an entry may be negative, and takes a large uint64 for one.
     """
-    if repeats.get_element_type() == Type.u64:
+    length = repeats.get_partial_shape()
+    if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:
         return None
     try:
         one = opset1.constant(np.uint8(0))
-        return _dims(opset1.tile(one, repeats).output(0).get_partial_shape())
+        known = opset1.tile(one, repeats).output(0).get_partial_shape()
     except RuntimeError:
         return None
-
-
-def _dims(shape: PartialShape) -> Shape:
-    """
-    >>> _dims(PartialShape([Dimension(2, 5), 3, -1]))
-    ((2, 5), 3, None)
-    """
-    if shape.rank.is_dynamic:
-        return None
-    # By index: OpenVINO ends an iteration by a C++ exception, which takes as long as all the rest.
-    dims = (shape[axis] for axis in range(len(shape)))
-    ranges = ((dim.get_min_length(), dim.get_max_length()) for dim in dims)
-    return tuple(canonical(low, None if high < 0 else high) for low, high in ranges)
+    return None if known.rank.is_dynamic else known
 
 
 def _dimension(dim: Dim) -> Dimension:
     low, high = bounds(dim)
     return Dimension(low, -1 if high is None else high)
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+def replace_tile(model: Model) -> int:
+    """Put `Tile` in the place of every built-in Tile of a model; the number of them.
+
+    >>> import numpy as np
+    >>> from openvino import Core, Model, opset1
+    >>> data = opset1.parameter([-1, 3], np.float32)
+    >>> model = Model([opset1.tile(data, [2, 1])], [data])      # or Core().read_model("model.xml")
+    >>> replace_tile(model)
+    1
+    >>> Core().compile_model(model, "CPU")(np.ones((2, 3), np.float32))[0].shape
+    (4, 3)
+
+    Parameters
+    ----------
+    model : openvino.Model
+        Changed in place, and in the bodies of its If, Loop and TensorIterator too. Names, of nodes
+        and of tensors, stay what they are.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        Data of less than 8 bits an element; nothing is changed then.
+
+    Source: OpenVINO Tile-1, and openvino.utils.replace_node.
+    """
+    replaced = [(node, Tile(*node.input_values())) for node in _built_in(model)]
+    for old, new in replaced:
+        new.set_friendly_name(old.get_friendly_name())
+        replace_node(old, new)
+    model.validate_nodes_and_infer_types()
+    return len(replaced)
+
+
+def _built_in(model: Model) -> Iterator[Node]:
+    for node in model.get_ordered_ops():
+        if node.get_type_name() == "Tile":
+            yield node
+        for body in _bodies(node):
+            yield from _built_in(body)
+
+
+def _bodies(node: Node) -> list[Model]:
+    kind = node.get_type_name()
+    if kind == "If":
+        return [node.get_then_body(), node.get_else_body()]
+    return [node.get_function()] if kind in ("Loop", "TensorIterator") else []

@@ -1,0 +1,96 @@
+"""What every dialect owes, whichever there are: its row, its names, its errors."""
+
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+
+import tilecore
+from tilecore import integrations
+from tilecore._core.refusals import Refusal, worded
+
+DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
+X = np.ones((1, 1, 2, 3), np.float32)
+
+
+@pytest.fixture(params=DIALECTS, ids=lambda module: module.__name__)
+def dialect(request):
+    return request.param
+
+
+def test_the_package_offers_them():
+    names = {module.__name__ for module in DIALECTS}
+    assert names >= {"tilecore.directml", "tilecore.onnx", "tilecore.openvino"}
+    assert {name.removeprefix("tilecore.") for name in names} <= set(tilecore.__all__)
+
+
+def test_dir_shows_public_names_alone(dialect):
+    assert dir(dialect) == sorted(dialect.__all__)
+
+
+@pytest.mark.parametrize("name", [m.name for m in pkgutil.iter_modules(integrations.__path__)])
+def test_dir_of_integrations(name):
+    module = pytest.importorskip(f"tilecore.integrations.{name}")
+    assert dir(module) == sorted(module.__all__)
+
+
+def test_the_row(dialect):
+    """The rule of the newest version is what `tile` does; options are keyword arguments of it."""
+    row = dialect.DIALECT
+    rule = row.rule()
+    assert rule.name.startswith(row.name)
+    assert rule.counts(X, [1, 1, 2, 2]) == (1, 1, 2, 2)
+    assert rule.counts(X, np.array([1, 1, 2, 2])) == (1, 1, 2, 2)
+    assert dialect.tile(X, [1, 1, 2, 2]).shape == (1, 1, 4, 6)
+    assert set(row.options) <= set(inspect.signature(row.rule).parameters)
+
+
+@pytest.mark.parametrize(
+    "repeats", [[1, 1, 1.5, 1], "1", None, [[1]], np.ones((1, 4), int), [True]]
+)
+def test_the_rule_refuses_what_tile_refuses(dialect, repeats):
+    rule = dialect.DIALECT.rule()
+    with pytest.raises(Refusal) as refused:
+        rule.counts(X, repeats)
+    expected = worded(refused.value, rule.name, X, rule.names, repeats=repeats)
+    with pytest.raises(type(expected)) as raised:
+        dialect.tile(X, repeats)
+    assert str(raised.value) == str(expected)
+    assert type(raised.value) is type(expected)
+
+
+class Own(ValueError):
+    """What an object of the caller's raises by itself."""
+
+
+class Hostile:
+    def __index__(self):
+        raise Own("mine")
+
+    def __array__(self, dtype=None, copy=None):
+        raise Own("mine")
+
+
+def test_errors_of_objects_come_out_as_they_are(dialect):
+    for call in (
+        lambda: dialect.tile(Hostile(), [1]),
+        lambda: dialect.tile(X, Hostile()),
+        lambda: dialect.tile(X, [1, 1, 1, Hostile()]),
+        lambda: dialect.infer_shape((1, 1, 2, Hostile()), [1, 1, 1, 1]),
+        lambda: dialect.infer_shape((1, 1, 2, 3), [1, 1, 1, Hostile()]),
+        lambda: dialect.tile(X, [1, 1, 1, 1], threads=Hostile()),
+    ):
+        with pytest.raises(Own, match="^mine$"):
+            call()
+
+
+def test_the_cause_of_an_unreadable_input_is_told(dialect):
+    class Fails:
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("no")
+
+    name = dialect.DIALECT.rule().name
+    with pytest.raises(TypeError, match=f"^{name}: .* of type Fails cannot be read") as raised:
+        dialect.tile(Fails(), [1])
+    assert isinstance(raised.value.__cause__, RuntimeError)
