@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from tilecore import __main__ as cli
 from tilecore._cli import demo
+from tilecore._cli import main as cli
 
 
 @pytest.fixture

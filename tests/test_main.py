@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,8 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore import __main__ as cli
+from tilecore._cli import errors
+from tilecore._cli import main as cli
 
 
 def start(*arguments, cwd, **how):
@@ -65,6 +68,78 @@ def test_info_is_show_config(capsys):
     assert printed == capsys.readouterr().out != ""
 
 
+def test_info_include_is_get_include(tmp_path):
+    assert run("info", "--include", cwd=tmp_path) == (0, tilecore.get_include() + "\n", "")
+
+
+def test_the_smallest_memory_stands_in_the_help(capsys, source):
+    with pytest.raises(SystemExit):
+        cli.main(["tile", "--help"])
+    least = re.search(r"([0-9]+M) or more", capsys.readouterr().out)[1]
+    target = str(source.with_name("out.npy"))
+    assert cli.main(["tile", str(source), target, "--repeats", "2", "--memory", least]) == 0
+
+
+class TestEnvironment:
+    VARIABLES = ["TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES"]
+
+    @pytest.mark.parametrize("start", [["-m", "tilecore"], ["-Im", "tilecore"], ["-mtilecore"]])
+    @pytest.mark.parametrize("variable", VARIABLES)
+    def test_what_is_malformed_is_one_line(self, variable, start, tmp_path):
+        self.check([sys.executable, *start, "info"], variable, tmp_path)
+
+    def test_of_the_installed_command(self, tmp_path):
+        command = shutil.which("tilecore", path=os.path.dirname(sys.executable))
+        if command is None:  # no scripts there: pip install --target, say
+            command = str(tmp_path / "tilecore")
+            with open(command, "w") as file:
+                file.write("import sys\nfrom tilecore.__main__ import main\nsys.exit(main())\n")
+            return self.check([sys.executable, command, "info"], self.VARIABLES[0], tmp_path)
+        self.check([command, "info"], self.VARIABLES[0], tmp_path)
+
+    def check(self, command, variable, folder):
+        done = subprocess.run(
+            command, cwd=folder, env=os.environ | {variable: "much"}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"tilecore: environment variable {variable}: expected ")
+        assert done.stderr.count("\n") == 1
+
+    def test_in_other_programs_it_is_an_exception(self, tmp_path):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "__init__.py").write_text("import tilecore")
+        (tmp_path / "mine" / "__main__.py").write_text("")
+        env = os.environ | {"TILECORE_MAX_BYTES": "much"}
+        for arguments in (["-c", "import tilecore"], ["-m", "mine", "tilecore"]):
+            command = [sys.executable, *arguments]
+            done = subprocess.run(
+                command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 1 and done.stderr.startswith("Traceback")
+            assert "\nValueError: environment variable TILECORE_MAX_BYTES" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("argv", "original", "expected"),
+        [
+            (["-m", "info"], ["python", "-X", "dev", "-m", "tilecore", "info"], True),
+            (["-m", "info"], ["python", "-Imtilecore", "info"], True),
+            (["-m", "tilecore"], ["python", "-m", "mine", "tilecore"], False),
+            (["-m"], ["python", "-m", "my_tilecore"], False),
+            (["/usr/bin/tilecore", "info"], ["python", "/usr/bin/tilecore", "info"], True),
+            (["tilecore.exe"], ["python.exe", "tilecore.exe"], True),
+            (["tilecore/mine.py"], ["python", "tilecore/mine.py"], False),
+            (["-c"], ["python", "-c", "import tilecore"], False),
+            ([""], ["python"], False),
+            ([], [], False),
+        ],
+    )
+    def test_which_programs_are_the_command(self, argv, original, expected, monkeypatch):
+        monkeypatch.setattr(sys, "argv", argv)
+        monkeypatch.setattr(sys, "orig_argv", original)
+        assert errors.is_command() is expected
+
+
 # ---------------------------------------------------------------- tile
 
 
@@ -74,10 +149,12 @@ def test_info_is_show_config(capsys):
         (["--repeats", "2,3"], (2, 3)),
         (["--repeats", "2", "--memory", "100M", "--threads", "2"], (1, 2)),
         (["--repeats", "4,1,2"], (4, 1, 2)),
-        (["--repeats", ""], ()),
         (["--repeats", "2,0", "--dialect", "onnx"], (2, 0)),
         (["--repeats", "2,3", "--dialect", "onnx", "--opset", "6"], (2, 3)),
         (["--repeats=-1,2", "--dialect", "openvino"], (0, 2)),
+        (["--repeats", "-1,2", "--dialect", "openvino"], (0, 2)),
+        (["--repeats", "3", "--axis", "0"], (3, 1)),
+        (["--repeats", "3,2", "--axis", "-1,0"], (2, 3)),
         (["--repeats", "2,3", "--dialect", "directml", "--feature-level", "4_0"], (2, 3)),
     ],
 )
@@ -96,25 +173,32 @@ def test_tile(options, repeats, source, capsys, oracle):
         (["--repeats", "2,x"], "argument --repeats: expected integers such as 2,3, got '2,x'"),
         (["--repeats", "2,"], "expected integers"),
         (["--repeats", "1.5"], "expected integers"),
-        (["--repeats=-1,2"], "tile: --repeats must not be negative, got -1 for axis 0; input"),
+        (["--repeats", ""], "argument --repeats: expected integers such as 2,3, got ''"),
+        (["--repeats", "-1,2"], "tile: --repeats must not be negative, got -1 for axis 0; input"),
         (["--repeats", "1,9" + 30 * "0"], "tile: axis 1 overflows"),
+        (
+            ["--repeats", "3", "--axis", "2"],
+            "tile: axis 2 is out of bounds for array of dimension 2",
+        ),
+        (["--repeats", "3", "--axis", "-3"], "tile: axis -3 is out of bounds for array of dimensi"),
+        (["--repeats", "3,2", "--axis", "1,-1"], "tile: repeated axis"),
+        (["--repeats", "3", "--axis", "0,1"], "tile: --repeats must have one entry for each of th"),
+        (["--repeats", "3", "--axis", "x"], "argument --axis: expected integers such as 2,3, got"),
+        (["--repeats", "3", "--axis", "0", "--dialect", "onnx"], "--axis is for --dialect numpy,"),
         (["--repeats", "1,2", "--dialect", "numpi"], "argument --dialect: invalid choice"),
         (["--repeats", "2", "--dialect", "onnx"], "ONNX Tile-13: --repeats has length 1"),
-        (
-            ["--repeats=1,-1", "--dialect", "onnx", "--opset", "7"],
-            "ONNX Tile-6: --repeats must not",
-        ),
+        (["--repeats=1,-1", "--dialect", "onnx", "--opset", "7"], "ONNX Tile-6: --repeats must n"),
         (["--repeats", "2,1", "--dialect", "onnx", "--opset", "5"], "ONNX Tile: opset 5 means Til"),
         (["--repeats", "2,1", "--dialect", "onnx", "--opset", "0"], "ONNX Tile: opset 0, expected"),
         (["--repeats", "2,1", "--opset", "13"], "--opset is for --dialect onnx, not numpy"),
         (["--repeats", "2,1", "--feature-level", "4_1"], "--feature-level is for --dialect dir"),
         (["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"], "DirectML Tile: f"),
-        (
-            ["--repeats", "2,0", "--dialect", "directml"],
-            "DirectML Tile, feature level 4_1: --repeats must",
-        ),
+        (["--repeats", "2,0", "--dialect", "directml"], "DirectML Tile, feature level 4_1: --re"),
         (["--repeats", "2,1", "--memory", "much"], "argument --memory: expected a number of bytes"),
-        (["--repeats", "2,1", "--memory", "1M"], "memory of 1M, expected 68M or more"),
+        (
+            ["--repeats", "2,1", "--memory", "1M"],
+            "argument --memory: expected 68M or more, got '1M'",
+        ),
         (
             ["--repeats", "2,1", "--threads", "0"],
             "argument --threads: expected an integer of at least 1",
@@ -128,6 +212,15 @@ def test_what_is_refused(options, text, source, capsys):
     assert out == "" and err.count("\n") == 1
     assert err.startswith("tilecore: ") and text in err
     assert os.listdir(source.parent) == ["in.npy"]
+
+
+def test_a_refusal_speaks_of_what_was_typed(source, capsys):
+    target = str(source.with_name("out.npy"))
+    assert cli.main(["tile", str(source), target, "--repeats", "-2", "--axis", "-1"]) == 2
+    assert capsys.readouterr().err == (
+        "tilecore: tile: --repeats must not be negative, got -2 for axis 1; "
+        "input shape (2, 3), dtype float32, --repeats '-2', --axis '-1'\n"
+    )
 
 
 def stopped(monkeypatch, stop):
@@ -189,6 +282,15 @@ def test_without_the_standard_streams(closed, source, oracle):
     np.testing.assert_array_equal(np.load(folder / "out.npy"), want, strict=True)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sh closes it")
+def test_an_error_that_nobody_listens_to_is_no_output(source):
+    line = '"$0" -m tilecore tile absent.npy - --repeats 2 2>&-'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable], cwd=source.parent, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
 def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
     target = source.with_name("out.npy")
     target.write_bytes(b"as it was")
@@ -199,9 +301,23 @@ def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
 
     stopped(monkeypatch, fail)
     assert cli.main(["tile", str(source), str(target), *MEGABYTES]) == 2
-    assert capsys.readouterr().err == "tilecore: [Errno 28] No space left on device\n"
+    assert capsys.readouterr().err == "tilecore: No space left on device\n"
     assert sorted(os.listdir(source.parent)) == ["in.npy", "out.npy"]
     assert target.read_bytes() == b"as it was"
+
+
+def test_a_write_protected_file_needs_force(source, capsys, oracle):
+    target = source.with_name("out.npy")
+    target.write_bytes(b"as it was")
+    target.chmod(0o444)
+    arguments = ["tile", str(source), str(target), "--repeats", "2"]
+    assert cli.main(arguments) == 2
+    want = f"tilecore: {target}: write-protected; --force replaces it all the same\n"
+    assert capsys.readouterr().err == want
+    assert target.read_bytes() == b"as it was"
+    if os.name == "posix":  # Windows replaces no such file
+        assert cli.main([*arguments, "--force"]) == 0
+        np.testing.assert_array_equal(np.load(target), oracle(np.load(source), 2), strict=True)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="not on this system")
@@ -209,7 +325,7 @@ def test_killed_half_way(source):
     code = f"""
 import os, signal
 from contextlib import nullcontext
-from tilecore import __main__ as cli
+from tilecore._cli import main as cli
 kill = lambda nbytes: os.kill(os.getpid(), signal.SIGKILL)
 cli.progress_bar = lambda total: nullcontext(kill)
 cli.main(["tile", "in.npy", "out.npy", *{MEGABYTES}])
@@ -244,3 +360,84 @@ class TestProgress:
         monkeypatch.setitem(sys.modules, "tqdm", None)
         assert cli.main(arguments) == 0
         assert capsys.readouterr() == ("", "")
+
+
+class TestStandardStreams:
+    REPEATS = ["--repeats", "2,3"]
+
+    def tiled(self, folder, source, target, **how):
+        command = [sys.executable, "-m", "tilecore", "tile", source, target, *self.REPEATS]
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, **how)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout
+
+    def test_a_pipe_and_a_redirected_file(self, source):
+        folder = source.parent
+        self.tiled(folder, "in.npy", "out.npy")
+        want = (folder / "out.npy").read_bytes()
+        assert self.tiled(folder, "-", "-", input=source.read_bytes()) == want
+        assert self.tiled(folder, "in.npy", "-") == want
+        with open(source, "rb") as file:
+            assert self.tiled(folder, "-", "-", stdin=file) == want
+        self.tiled(folder, "-", "./-", input=source.read_bytes())  # a file of that name
+        assert (folder / "-").read_bytes() == want
+        assert sorted(os.listdir(folder)) == ["-", "in.npy", "out.npy"]
+
+    def test_what_comes_behind_other_bytes(self, source):
+        folder = source.parent
+        self.tiled(folder, "in.npy", "out.npy")
+        (folder / "log").write_bytes(b"12345" + source.read_bytes())
+        with open(folder / "log", "rb", buffering=0) as file:
+            file.read(5)
+            assert self.tiled(folder, "-", "-", stdin=file) == (folder / "out.npy").read_bytes()
+
+    def test_what_is_no_npy_file(self, tmp_path):
+        command = [sys.executable, "-m", "tilecore", "tile", "-", "-", *self.REPEATS]
+        done = subprocess.run(
+            command, cwd=tmp_path, input=b"PK\3\4", capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr == (
+            b"tilecore: standard input: a .npz archive, expected a .npy file: "
+            b"numpy.load reads its arrays\n"
+        )
+
+    @pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
+    def test_a_terminal_is_refused(self, arguments, text, source):
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        process = start(
+            "tile", *arguments.split(), *self.REPEATS, cwd=source.parent,
+            stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        expected = f"tilecore: standard {text} is a terminal, expected a file or a pipe\n"
+        assert process.communicate(timeout=120)[1] == expected
+        assert process.returncode == 2
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
+def test_a_full_disk_behind_standard_output(source):
+    with open("/dev/full", "wb") as full:
+        process = start(
+            "tile", "in.npy", "-", "--repeats", "2", cwd=source.parent,
+            stdout=full, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.communicate(timeout=120)[1] == "tilecore: No space left on device\n"
+    assert process.returncode == 2
+
+
+def test_messages_name_the_file_that_the_user_knows(source, capsys):
+    absent = str(source.with_name("absent.npy"))
+    assert cli.main(["tile", absent, "out.npy", "--repeats", "2"]) == 2
+    assert capsys.readouterr().err == f"tilecore: {absent}: No such file or directory\n"
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    target = str(source.with_name("out.npy"))
+    try:
+        assert cli.main(["tile", str(source), target, *MEGABYTES]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert capsys.readouterr().err == f"tilecore: {target}: File too large\n"

@@ -22,6 +22,7 @@ DIALECTS = [name for name, module in vars(tilecore).items() if hasattr(module, "
 OF_DIALECTS = [{"_dialects.row", "_dialects.tensors"}, {"_dialects.dims"}, {*DIALECTS}]
 LAYERS = [
     {"_core", "_dialects", "_cli", "_version"},  # their __init__ alone, which import nothing
+    {"_cli.errors", "_cli.units"},
     {"_core.counts", "_core.dtypes", "_core.limits", "_core.numpy_api"},
     {"_core.refusals"},
     {"_core.inputs", "_core.plan", "_core.recycle", "_core.threads"},
@@ -34,7 +35,10 @@ LAYERS = [
     {"capi", "_core.config"},
     *OF_DIALECTS,
     {"__init__"},
-    {"_cli.demo", "_cli.files", "integrations"},
+    {"_cli.npy", "integrations"},
+    {"_cli.replacing"},
+    {"_cli.demo", "_cli.files"},
+    {"_cli.main"},
     {"__main__"},
 ]
 FROM = re.compile(r"^\s*from\s+(tilecore|\.)([\w.]*)\s+c?import\s+(\([^)]*\)|.*)", re.MULTILINE)

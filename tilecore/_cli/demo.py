@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import tilecore
 from tilecore import directml, onnx, openvino
+from tilecore._cli.units import with_unit
 
 # ---------------------------------------------------------------- what goes in and comes out
 
@@ -136,19 +137,6 @@ def timed(call: Callable[[], Any], count: int) -> float:
 
 def text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
-
-
-def with_unit(value: float, unit: str) -> str:
-    """Three digits and a prefix.
-
-    >>> with_unit(0.0123, "s"), with_unit(72, "B"), with_unit(999_999, "B")
-    ('12.3 ms', '72 B', '1 MB')
-    """
-    prefixes = {"G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-    for prefix, factor in prefixes.items():
-        if value >= 0.9995 * factor:
-            break
-    return f"{value / factor:.3g} {prefix}{unit}"
 
 
 def demo() -> None:

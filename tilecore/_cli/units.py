@@ -1,0 +1,18 @@
+"""Sizes as people read and write them."""
+
+PREFIXES = {
+    "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3,
+    "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9,
+}  # fmt: skip
+
+
+def with_unit(value: float, unit: str) -> str:
+    """Three digits and a prefix.
+
+    >>> with_unit(0.0123, "s"), with_unit(72, "B"), with_unit(999_999, "B"), with_unit(2.4e11, "B")
+    ('12.3 ms', '72 B', '1 MB', '240 GB')
+    """
+    for prefix, factor in PREFIXES.items():
+        if value >= 0.9995 * factor:
+            break
+    return f"{value / factor:.3g} {prefix}{unit}"
