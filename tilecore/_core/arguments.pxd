@@ -16,4 +16,3 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1
 cdef int check_size(Py_ssize_t nbytes) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
-cdef bint is_masked(a)

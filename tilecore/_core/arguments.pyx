@@ -12,7 +12,6 @@ isinstance (which asks `__class__`), a NumPy function that looks for `__array_fu
 """
 
 import operator
-import sys
 
 import numpy
 
@@ -20,6 +19,7 @@ from tilecore._core.counts import brief
 from tilecore._core.dtypes import same_dtype
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
+from tilecore._core.subclasses import is_masked
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -354,12 +354,3 @@ cdef int check_size(Py_ssize_t nbytes) except -1:
 
 cdef tuple as_tuple(const Py_ssize_t *values, int n):
     return tuple([values[k] for k in range(n)])
-
-
-cdef bint is_masked(a):
-    """Whether `a` is a masked array; without importing numpy.ma, where nobody else has.
-
-    By its type alone: isinstance would ask `a.__class__` too, which may run code that changes the input.
-    """
-    ma = sys.modules.get("numpy.ma")
-    return ma is not None and issubclass(type(a), ma.MaskedArray)

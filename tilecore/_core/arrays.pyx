@@ -9,16 +9,17 @@ Each public function words the refusals of what it calls; `tiled` is `tile` for 
 themselves, the dialects.
 """
 
-import sys
+from functools import partial
 
 import numpy
 
+from tilecore._core import subclasses
 from tilecore._core.refusals import Refusal, worded
 
 cimport numpy as cnp
 
 from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_size, is_masked, plain, read_integers, read_out, read_repeats, read_threads, spread,
+    as_plain_array, as_tuple, check_size, plain, read_integers, read_out, read_repeats, read_threads, spread,
 )
 from tilecore._core.mapped cimport mapped
 from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
@@ -163,14 +164,7 @@ cdef tile_other(a, reps, out, axis, threads):
         tiling_of(&tiling, a, n, repeats)
         check_size(tiling.plan.nbytes)
     counts = as_tuple(repeats, n)
-    if is_masked(a) and type(a) is sys.modules["numpy.ma"].MaskedArray:
-        ma = sys.modules["numpy.ma"]
-        mask = ma.getmask(a)
-        return ma.MaskedArray(
-            tile(ma.getdata(a, subok=False), counts, threads=threads),
-            mask=mask if mask is ma.nomask else tile(mask, counts, threads=threads),
-            fill_value=a.fill_value, hard_mask=a.hardmask)
-    return numpy.tile(a, counts)
+    return subclasses.tile(a, counts, partial(tile, reps=counts, threads=threads))
 
 
 def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):

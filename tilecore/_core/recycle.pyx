@@ -13,9 +13,11 @@ once), and a later result of a similar size is written into it.
 The array owns its memory as every NumPy array does, through a memory handler of NumPy's (NEP 49):
 NumPy calls `give_back` when the array dies, which it does not while a view, a buffer, or a DLPack
 capsule holds it. Nothing else ever learns of a block, so nothing can see it when it is written
-again. No Python is needed for giving back: a result may die in any thread, or at exit. The array is
-told of the handler itself, and the context's handler is never changed: to set that back may fail for
-want of memory, and then every array of the program would come from here.
+again. What its last owner has asked the system for, to leave it out of a forked child or to make it
+read-only, is undone first, and a block that cannot be made clean goes. No Python is needed for
+giving back: a result may die in any thread, or at exit. The array is told of the handler itself, and
+the context's handler is never changed: to set that back may fail for want of memory, and then every
+array of the program would come from here.
 
 Shared by threads: the list of idle blocks, under a lock that is held for a walk along a few blocks
 and never during a system call. Limit and generation are aligned words: a reader sees the old or the
@@ -63,6 +65,7 @@ cdef extern from "kernels/pages.h" nogil:
     void tilecore_pages_free(void *at, Py_ssize_t bytes)
     void tilecore_block_free(char *block, Py_ssize_t bytes)
     int tilecore_block_idle(char *block, Py_ssize_t bytes)
+    bint tilecore_addresses_limited()
 
 
 cdef extern from "kernels/threads.h" nogil:
@@ -203,7 +206,7 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
         return
     block = block_of(data)
     if (block.bytes > limit or block.bytes < TILECORE_RECYCLE_BYTES or block.generation != generation
-            or tilecore_block_idle(<char *>data, block.bytes) < 0):
+            or tilecore_addresses_limited() or tilecore_block_idle(<char *>data, block.bytes) < 0):
         tilecore_block_free(<char *>data, block.bytes)
         return
     block.written = True
@@ -247,12 +250,34 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
     """Whether a result of this size lies in memory of ours."""
-    return nbytes <= limit and not PyDataType_REFCHK(dtype) and limit_holds()
+    if nbytes > limit or PyDataType_REFCHK(dtype):
+        return False
+    if tilecore_addresses_limited():
+        trim(0)  # as the limit may be new
+        return False
+    return limit_holds()
+
+
+cdef object ask = in_multiprocessing_child  # by no name that is gone at exit
+cdef Py_ssize_t asked_in = -1               # the generation in which it answered
+cdef bint is_child
 
 
 cdef bint limit_holds() except -1:
-    """Not the default one in a child of multiprocessing, whose siblings want memory too."""
-    return chosen_by_environment or chosen_in == generation or not in_multiprocessing_child()
+    """Not the default one in a child of multiprocessing, whose siblings want memory too.
+
+    multiprocessing is asked once in each process, with its first large result: before, a child does not know.
+    """
+    global asked_in, is_child
+    if chosen_by_environment or chosen_in == generation:
+        return True
+    if asked_in != generation:
+        try:
+            is_child = ask()
+        except Exception:  # at exit, when the names are gone that it looks up
+            return False
+        asked_in = generation
+    return not is_child
 
 
 cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
@@ -339,7 +364,7 @@ def get_recycle_limit():
     >>> tilecore.get_recycle_limit() >= 0
     True
     """
-    return limit if limit_holds() else 0
+    return limit if limit_holds() and not tilecore_addresses_limited() else 0
 
 
 def set_recycle_limit(n, /):
@@ -353,6 +378,11 @@ def set_recycle_limit(n, /):
     By default the smaller of 1 GiB and 1/16 of the physical memory (the cgroup's limit where
     lower), or what the environment variable ``TILECORE_RECYCLE_BYTES`` says; nothing in a child
     process of multiprocessing, unless the variable is set or the child calls this function.
+
+    Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
+    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, though the system may
+    take it back, and other allocations would fail for it. A limit that is set later returns what is idle
+    with the next large result; call `release_memory` to have it at once.
 
     Parameters
     ----------

@@ -2,9 +2,10 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan cimport Plan
+from tilecore._core.execute cimport Mode
+from tilecore._core.plan cimport Place, Plan
 
 
-cdef int write_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result) except -1
-cdef int write_references_region(const Plan *plan, cnp.ndarray array, cnp.ndarray result,
-                                 const Py_ssize_t *start, const Py_ssize_t *stop) except -1
+cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
+                          const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new,
+                          Mode mode) except -1

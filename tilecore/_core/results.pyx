@@ -17,7 +17,7 @@ from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
 from tilecore._core.memory cimport new_array
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, Plan, place_note
-from tilecore._core.references cimport write_references, write_references_region
+from tilecore._core.references cimport write_references
 from tilecore._core.tiling cimport Bounds, Tiling, choose_mode, tiling_execute, tiling_execute_region
 
 from tilecore._core.refusals import Refusal
@@ -78,7 +78,7 @@ cdef cnp.ndarray whole(const Tiling *tiling, cnp.ndarray array, cnp.ndarray out,
     if plan.nbytes == 0:
         pass
     elif PyDataType_REFCHK(dtype):
-        write_whole_references(plan, array, result, out is None)
+        write_items(tiling, &source, &place, NULL, plan.output, array, result, out is None, threads)
     elif plan.nbytes < TILECORE_NOGIL_BYTES:
         tiling_execute(tiling, &source, &place, Mode(1, 0, False, False))
     else:
@@ -90,20 +90,16 @@ cdef cnp.ndarray whole(const Tiling *tiling, cnp.ndarray array, cnp.ndarray out,
     return result
 
 
-cdef int write_whole_references(const Plan *plan, cnp.ndarray array, cnp.ndarray result, bint is_new) except -1:
-    cdef bint warm
-    cdef cnp.ndarray fresh = result
-    if not is_new:
-        # What `out` refers to may run code when it is let go, so that happens last, in NumPy.
-        fresh = new_array(plan.ndim, <Py_ssize_t *>plan.output, array.descr, plan.nbytes, &warm)
-        if fresh is None:
-            raise no_memory(plan.nbytes)
+cdef int write_items(const Tiling *tiling, const Place *source, const Place *place, const Py_ssize_t *start,
+                     const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new,
+                     int threads) except -1:
+    """Items that hold references."""
+    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(result)
     try:
-        write_references(plan, array, fresh)
-        if not is_new:
-            numpy.copyto(result, fresh)
-    except MemoryError:  # NumPy's: a string, a temporary
-        raise no_memory(plan.nbytes) from None
+        write_references(&tiling.plan, source, place, start, shape, array, result, is_new,
+                         choose_mode(tiling, nbytes, threads, False))
+    except MemoryError:  # NumPy's: a string, a copy of the source
+        raise no_memory(nbytes) from None
     return 0
 
 
@@ -144,10 +140,7 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
     if nbytes == 0:
         pass
     elif PyDataType_REFCHK(dtype):
-        try:
-            write_references_region(plan, array, result, first, last)
-        except MemoryError:
-            raise no_memory(nbytes) from None
+        write_items(tiling, &source, &place, first, shape, array, result, out is None, threads)
     else:
         mode = choose_mode(tiling, nbytes, threads, warm)
         with nogil:

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #if !defined(MADV_FREE)
@@ -29,6 +30,12 @@
 #endif
 #if !defined(MADV_HUGEPAGE)
 #define MADV_HUGEPAGE 14
+#endif
+#if !defined(MADV_KEEPONFORK)
+#define MADV_KEEPONFORK 19
+#endif
+#if !defined(MADV_GUARD_REMOVE)
+#define MADV_GUARD_REMOVE 103
 #endif
 #if !defined(SYS_fallocate) || !defined(SYS_memfd_create)
 #define TILECORE_NO_FILES 1
@@ -92,14 +99,57 @@ TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes)
 }
 
 /* Lets the system take the block's pages whenever it needs memory; what they hold is lost then. 0, or
- * -1 where it refuses: locked memory, say, or a kernel before 4.5. */
+ * -1 where it refuses, and the block had better go: locked memory, pages that somebody has unmapped or
+ * mapped something else over, a kernel before 4.5.
+ *
+ * The block will be somebody else's, so what its last owner has asked for goes first. Where there is nothing to
+ * undo that takes a few microseconds, whatever the block's size: each request but one looks at the mapping alone.
+ *
+ *     mprotect, pkey_mprotect                     readable, writeable, under the common key again
+ *     MADV_DONTFORK, MADV_WIPEONFORK              children get the pages, with what they hold
+ *     MADV_DONTDUMP                               core dumps hold them
+ *     MADV_NOHUGEPAGE                             as of a new block
+ *     MADV_RANDOM, MADV_SEQUENTIAL                no more
+ *     MADV_MERGEABLE                              pages are their own
+ *     MADV_GUARD_INSTALL                          no page kills (this one looks at every page)
+ *     mbind                                       any node's memory
+ *     mlock, mmap(MAP_FIXED) of a file, munmap    MADV_FREE refuses
+ *
+ * What a kernel does not know (EINVAL) nobody can have asked of it. Not undone, for nobody but its owner can:
+ * userfaultfd, whose owner has to stop watching before the array dies. */
 TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes)
 {
 #if defined(__linux__)
-    return madvise(block, (size_t)bytes, MADV_FREE);
+    static const int undone[] = {MADV_DOFORK, MADV_KEEPONFORK, MADV_DODUMP,
+                                 MADV_NORMAL, MADV_UNMERGEABLE, MADV_GUARD_REMOVE};
+    const size_t n = (size_t)bytes;
+#if defined(SYS_pkey_mprotect)
+    if (syscall(SYS_pkey_mprotect, block, n, PROT_READ | PROT_WRITE, 0))
+#endif
+        if (mprotect(block, n, PROT_READ | PROT_WRITE)) return -1;
+    for (size_t i = 0; i < sizeof undone / sizeof *undone; i++)
+        if (madvise(block, n, undone[i]) && errno != EINVAL) return -1;
+    madvise(block, n, MADV_HUGEPAGE);
+#if defined(SYS_mbind)
+    syscall(SYS_mbind, block, n, 0 /* MPOL_DEFAULT */, NULL, 0, 0); /* refused, it was so to the owner too */
+#endif
+    return madvise(block, n, MADV_FREE);
 #else
     (void)block, (void)bytes;
     return -1;
+#endif
+}
+
+/* Whether the process may have only so many addresses (ulimit -v) or so much data: then what lies idle is
+ * missing elsewhere, for the system does not count what it may take back. */
+TILECORE_UNUSED static int tilecore_addresses_limited(void)
+{
+#if defined(__linux__)
+    struct rlimit addresses, data;
+    return getrlimit(RLIMIT_AS, &addresses) || getrlimit(RLIMIT_DATA, &data) ||
+           addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY;
+#else
+    return 0;
 #endif
 }
 

@@ -1,0 +1,385 @@
+"""Items that hold references: counts are exact whatever happens in the midst, and memory is bounded."""
+
+import collections
+import gc
+import itertools
+import operator
+import signal
+import sys
+import threading
+import tracemalloc
+from _thread import interrupt_main
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilecore
+
+Strings = np.dtypes.StringDType
+RECORD = np.dtype([("n", "i2"), ("o", "O"), ("deep", [("c", "u1"), ("p", "O", (2,))], (2,))])
+MANY = 3 << 20  # of references: other threads get several turns, and signals are looked for
+
+
+def from_c(*calls):
+    """Call one after the other with no Python in between, where signals would be looked for too."""
+    return list(map(operator.call, calls))
+
+
+@pytest.fixture(autouse=True)
+def heard():
+    """A shell has the programs that it starts in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def no_python(monkeypatch):
+    """On the way to where tilecore looks for signals."""
+    monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)
+
+
+# ---------------------------------------------------------------- values and counts
+
+
+def sources(rng):
+    """Arrays of each kind, and the objects that they hold."""
+    shape = tuple(rng.integers(1, 4, rng.integers(0, 4)))
+    items = [object() for _ in range(3)]
+    plain = np.empty(shape, object)
+    record = np.zeros(shape, RECORD)
+    for index in np.ndindex(shape):
+        plain[index] = items[rng.integers(3)]
+        record[index] = (rng.integers(9), items[rng.integers(3)], [(1, items[:2]), (2, items[1:])])
+    strings = np.array([str(k) * (k % 50) for k in range(plain.size)], Strings()).reshape(shape)
+    for x in (plain, record, strings):
+        yield x, items
+        if x.ndim:
+            yield x[::-1].T, items
+            yield np.broadcast_to(x, (2, *x.shape)), items
+
+
+def same(got, want):
+    if got.dtype.kind == "V":
+        return all(same(got[name], want[name]) for name in got.dtype.names)
+    if got.dtype.kind == "O":
+        return all(a is b for a, b in zip(got.ravel(), want.ravel(), strict=True))
+    return got.tolist() == want.tolist()
+
+
+def counts(items):
+    return [sys.getrefcount(item) for item in items]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_region(seed, oracle):
+    rng = np.random.default_rng(seed)
+    for x, items in sources(rng):
+        reps = tuple(int(n) for n in rng.integers(1, 4, x.ndim + rng.integers(2)))
+        before = counts(items)
+        whole = tilecore.tile(x, reps)
+        want = oracle(x, reps)
+        assert same(whole, want)
+        held = counts(items)
+        bounds = [sorted(rng.integers(0, n + 1, 2).tolist()) for n in whole.shape]
+        start, stop = [low for low, _ in bounds], [high for _, high in bounds]
+        inside = tuple(slice(low, high) for low, high in bounds)
+        part = tilecore.tile_region(x, reps, start, stop)
+        assert part.shape == want[(*inside, ...)].shape and same(part, want[(*inside, ...)])
+        for target in (np.zeros(part.shape, x.dtype), part.copy()):
+            assert tilecore.tile_region(x, reps, start, stop, target) is target
+            assert same(target, want[(*inside, ...)])
+        copy = part.copy()  # NumPy counts as many
+        with_copies = counts(items)
+        del part
+        one = [a - b for a, b in zip(with_copies, counts(items), strict=True)]
+        del copy, target
+        assert [a - b for a, b in zip(with_copies, counts(items), strict=True)] == [
+            3 * n for n in one
+        ]
+        assert counts(items) == held
+        del whole, want
+        assert counts(items) == before
+
+
+def test_large_regions(oracle):
+    """Of more pieces than one, with a run that begins in the midst of the source."""
+    items = [object() for _ in range(7)]
+    x = np.array(items, object)
+    before = counts(items)
+    got = tilecore.tile_region(x, MANY, (3,), (3 + MANY,))
+    assert got[:7].tolist() == items[3:] + items[:3]
+    assert all((got[k::7] == items[(3 + k) % 7]).all() for k in range(7))
+    tilecore.tile_region(x, MANY, (2,), (2 + MANY,), got)
+    assert all((got[k::7] == items[(2 + k) % 7]).all() for k in range(7))
+    assert sum(counts(items)) == sum(before) + MANY
+    del got
+    assert counts(items) == before
+
+
+def test_a_region_of_many_small_pieces():
+    x = np.array([None, "a"], object)
+    x = np.broadcast_to(x, (2,) * 16)
+    got = tilecore.tile_region(x, (2,) * 16, (1,) * 16, (3,) * 16)
+    assert got.shape == (2,) * 16
+    assert (got[..., 0] == "a").all() and (got[..., 1] == None).all()  # noqa: E711
+
+
+# ---------------------------------------------------------------- interrupts
+
+OLD, NEW, OTHER = object(), object(), object()
+SOURCES = {
+    "objects": lambda n: np.array([NEW, OTHER] * (n // 2), object),
+    "structures": lambda n: np.array([(1, NEW), (2, OTHER)] * (n // 2), [("n", "i4"), ("o", "O")]),
+}
+CALLS = {
+    "once": lambda x: (tilecore.tile, x, 1),
+    "twice": lambda x: (tilecore.tile, x, 2),
+    "region": lambda x: (tilecore.tile_region, x, 3, (5,), (5 + MANY,)),
+    "out": lambda x: (tilecore.tile, x[:2], MANY // 2, old(x)),
+    "region, out": lambda x: (tilecore.tile_region, x, 3, (5,), (5 + MANY,), old(x)),
+}
+
+
+def old(x):
+    out = np.zeros(MANY, x.dtype)
+    (out if x.dtype == object else out["o"])[:] = OLD
+    return out
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("name", CALLS)
+def test_interrupted(name, kind, no_python):
+    x = SOURCES[kind](MANY)
+    call, *arguments = CALLS[name](x)
+    out = arguments[-1] if name.endswith("out") else None
+    before = counts([OLD, NEW, OTHER])
+    returned = []
+    with pytest.raises(KeyboardInterrupt):
+        from_c(interrupt_main, partial(call, *arguments), partial(returned.append, True))
+    assert not returned
+    if out is not None:
+        held = out if kind == "objects" else out["o"]
+        written = int((held != OLD).sum())
+        assert 0 < written < MANY
+        assert counts([OLD])[0] == before[0] - written
+        assert sum(counts([NEW, OTHER])) == sum(before[1:]) + written
+        assert (held[:written] != OLD).all() and (held[written:] == OLD).all()
+        del held, out, arguments
+    else:
+        assert counts([OLD, NEW, OTHER]) == before
+    del x
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_interrupted_among_the_copies(kind, no_python):
+    """The counts were added to all of them at once, and are taken back."""
+    x = SOURCES[kind](64)
+    before = counts([NEW, OTHER])
+    returned = []
+    with pytest.raises(KeyboardInterrupt):
+        from_c(
+            interrupt_main,
+            partial(tilecore.tile, x, 5 * 2**28 // x.nbytes, threads=1),
+            partial(returned.append, True),
+        )
+    assert not returned
+    assert counts([NEW, OTHER]) == before
+
+
+@pytest.mark.parametrize("region", [False, True])
+def test_interrupted_strings(region, no_python):
+    x = np.array(["a", "longer than what lies in the item itself"], Strings())
+    out = np.full(MANY, "old", Strings())
+    call = partial(tilecore.tile, x, MANY // 2, out)
+    if region:
+        call = partial(tilecore.tile_region, x, MANY, (1,), (1 + MANY,), out)
+    with pytest.raises(KeyboardInterrupt):
+        from_c(interrupt_main, call)
+    written = int((out != "old").sum())
+    assert 0 < written < MANY
+    assert out[written - 1] in x and out[written] == "old"
+    call()
+    assert out[:2].tolist() == x.tolist()[:: -1 if region else 1]
+
+
+@pytest.mark.parametrize("name", ["region", "out", "region, out"])
+def test_other_threads_get_a_turn(name):
+    x = SOURCES["objects"](MANY)
+    call, *arguments = CALLS[name](x)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks.append(None)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    other = threading.Thread(target=tick)
+    other.start()
+    try:
+        for _ in range(20):
+            before, _, after = from_c(
+                partial(len, ticks), partial(call, *arguments), partial(len, ticks)
+            )
+            if after > before:
+                break
+    finally:
+        stop.set()
+        other.join()
+        sys.setswitchinterval(interval)
+    assert after > before
+
+
+# ---------------------------------------------------------------- code that runs in the midst
+
+
+class Dying:
+    def __init__(self, last_words):
+        self.last_words = last_words
+
+    def __del__(self):
+        self.last_words()
+
+
+def test_what_is_let_go_sees_new_references():
+    """It dies when what replaces it stands, and may write there itself."""
+    out = np.full(1000, None)
+    seen = []
+
+    def last_words():
+        seen.append(out[3] is NEW)
+        out[4] = OTHER
+        tilecore.tile(np.array([OTHER], object), 10, out[-10:])
+
+    before = counts([NEW, OTHER])
+    out[3] = Dying(last_words)
+    tilecore.tile(np.array([NEW], object), 1000, out)
+    assert seen == [True]
+    assert (out[:4] == NEW).all() and out[4] is OTHER and (out[5:900] == NEW).all()
+    last = sum(1 for item in out if item is OTHER)
+    assert counts([NEW, OTHER]) == [before[0] + 1000 - last, before[1] + last]
+
+
+@pytest.mark.parametrize("what", ["input", "out"])
+def test_resized_in_the_midst(what):
+    """The memory is gone that was to be read, or written: the rest is an error, and counts are exact."""
+    x, out = np.array([NEW] * 4000, object), np.full(8000, None)
+    changed = {"input": x, "out": out}[what]
+    before = counts([NEW])[0]
+    out[1] = Dying(lambda: changed.resize(10, refcheck=False))
+    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
+        tilecore.tile(x, 2, out)
+    left = sum(1 for item in itertools.chain(x, out) if item is NEW)
+    assert counts([NEW])[0] == before - 4000 + left
+
+
+def test_the_source_changes_in_the_midst():
+    """What was read has been counted."""
+    x, out = np.array([NEW] * 4000, object), np.full(8000, None)
+    before = counts([NEW, OTHER])
+    out[1] = Dying(lambda: x.fill(OTHER))
+    tilecore.tile(x, 2, out)
+    written = int((out == NEW).sum())
+    assert 0 < written < 8000 and (out[written:] == OTHER).all()
+    assert counts([NEW, OTHER]) == [before[0] - 4000 + written, before[1] + 12000 - written]
+
+
+def test_threads_that_write_to_each_others_sources():
+    """Sources and results of other threads at once: every count is exact at the end."""
+    items = [object() for _ in range(5)]
+    before = counts(items)
+    arrays = [np.array([items[k]] * 6000, object) for k in range(4)]
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            a, b = rng.choice(4, 2, replace=False)
+            tilecore.tile(
+                arrays[a][: 6000 // 3], 3, arrays[b]
+            ) if seed % 2 else tilecore.tile_region(arrays[a], 3, (7,), (6007,), arrays[b])
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    held = collections.Counter(id(item) for array in arrays for item in array)
+    assert counts(items) == [n + held[id(item)] for n, item in zip(before, items, strict=True)]
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("dtype", ["O", RECORD, Strings()], ids=["O", "record", "T"])
+def test_no_temporaries(dtype):
+    x = np.zeros(1000, dtype)
+    if dtype == "O":
+        x[:] = [object() for _ in range(1000)]
+    out = np.zeros(200_000, x.dtype)
+    region = (tilecore.tile_region, x, 10**6, (123,), (200_123,))
+    part = region[0](*region[1:])
+    for call, made in [
+        (partial(tilecore.tile, x, 200, out), 0),
+        (partial(*region, out), 0),
+        (partial(*region), part.nbytes),
+    ]:
+        tracemalloc.start()
+        try:
+            result = call()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert made <= peak < made + 2**16
+        del result
+
+
+# ---------------------------------------------------------------- StringDType
+
+KINDS = [
+    Strings(),
+    Strings(coerce=False),
+    Strings(na_object=None),
+    Strings(na_object=np.nan),
+    Strings(na_object="missing"),
+]
+
+
+@pytest.mark.parametrize("pair", list(itertools.permutations(range(len(KINDS)), 2)), ids=str)
+def test_out_of_another_string_dtype(pair):
+    """NumPy would make another value of a missing one, or refuse it in the midst."""
+    x = np.array(["a", "b"], KINDS[pair[0]])
+    out = np.full(4, "old", KINDS[pair[1]])
+    plan = tilecore.TilePlan((2,), 2, KINDS[pair[0]])
+    for call in (
+        lambda: tilecore.tile(x, 2, out),
+        lambda: tilecore.tile_region(x, 9, (1,), (5,), out),
+        lambda: plan(x, out),
+        lambda: plan(out[:2]),
+    ):
+        with pytest.raises(TypeError, match=r"^(tile|tile_region|TilePlan): .*dtype StringDType"):
+            call()
+    assert out.tolist() == ["old"] * 4
+
+
+def test_equal_string_dtypes():
+    one, other = (Strings(na_object=float("nan")) for _ in range(2))
+    assert one is not other and one == other
+    x = np.array(["a", float("nan")], one)
+    out = np.full(4, "old", other)
+    assert tilecore.tile(x, 2, out).tolist()[::2] == ["a", "a"]
+    assert [type(item) for item in out.tolist()[1::2]] == [float, float]
+    plans = [tilecore.TilePlan(2, 2, dtype) for dtype in (one, other)]
+    assert plans[0] == plans[1] and hash(plans[0]) == hash(plans[1])
+    assert len({*plans}) == 1
+
+
+def test_parts_of_one_array_of_strings():
+    """Source and result share the memory that long strings lie in, which moves as it grows."""
+    both = np.full(4000, "", Strings())
+    both[:1000] = [f"{k} is longer than what lies in the item itself" for k in range(1000)]
+    tilecore.tile(both[:1000], 3, both[1000:])
+    assert both.tolist() == both[:1000].tolist() * 4
