@@ -150,8 +150,8 @@ def words(code):
     return found
 
 
-def reached(functions):
-    """What functions name, and what the functions and classes of their modules that they name do."""
+def reached(functions, methods):
+    """What functions name, and what the functions, classes and `methods` that they name do."""
     found, seen = set(), set()
     functions = list(functions)
     for function in functions:
@@ -161,6 +161,7 @@ def reached(functions):
         seen.add(function)
         named = words(function.__code__)
         found |= named
+        functions.extend(methods[name] for name in named & methods.keys())
         for value in (function.__globals__.get(name) for name in named):
             if inspect.isclass(value) and value.__module__ == function.__module__:
                 functions.extend(vars(value).values())
@@ -178,7 +179,7 @@ def pytest_collection_modifyitems(items):
         if item.function not in named:
             fixtures = item._fixtureinfo.name2fixturedefs.values()
             code = [item.function, *(fixture.func for (*_, fixture) in fixtures)]
-            named[item.function] = reached(code) | set(item.fixturenames)
+            named[item.function] = reached(code, vars(item.cls or object)) | set(item.fixturenames)
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
         used = named[item.function] | {value for value in values if isinstance(value, str)}
         if not any(map(item.get_closest_marker, TIERS)):
