@@ -1,6 +1,6 @@
 """What every dialect tells of itself: the row that the package, the command line and the tests read.
 
-DIALECT = Dialect("OpenVINO", rule)        in tilecore/openvino.py, and its name in table.py
+DIALECT = Dialect("OpenVINO", rule)        at the end of tilecore/openvino.py
 """
 
 from collections.abc import Callable, Mapping
