@@ -121,15 +121,22 @@ TILECORE_INLINE void tilecore_pause(void)
 /* Writes the units first to last - 1 of a job. Must not fail. */
 typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
 
+/* The caller takes the shares from the first on, the workers from the last on, so that of neighbouring calls
+ * into the same memory each processor finds most of its part in its own cache. Where they meet, at the end of
+ * the job, the shares are small:
+ *
+ *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers
+ */
 typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
-    ptrdiff_t first, last;      /* its units */
-    ptrdiff_t share, large;     /* the first `large` shares have `share` units each, */
-    ptrdiff_t small;            /* the others, near the end, so many */
-    ptrdiff_t taken;            /* how many shares */
+    ptrdiff_t first, last;               /* its units */
+    ptrdiff_t large, small;              /* so many units a share */
+    ptrdiff_t leading, middle, trailing; /* so many shares: large, small, large */
+    ptrdiff_t taken, taken_from_behind;  /* shares: counters. The second one counts the workers' */
 } tilecore_job;
 
+/* How many units make `bytes`. */
 static ptrdiff_t tilecore_units(ptrdiff_t bytes, ptrdiff_t a_unit) { return bytes > a_unit ? bytes / a_unit : 1; }
 
 /* Of `bytes` in all, for so many threads. */
@@ -137,32 +144,52 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 {
     const ptrdiff_t units = job->last - job->first;
     const ptrdiff_t a_unit = bytes > units ? bytes / units : 1;
-    ptrdiff_t share = bytes / ((ptrdiff_t)16 * threads);
-    if (share > TILECORE_MOST_SHARE_BYTES) share = TILECORE_MOST_SHARE_BYTES;
-    if (share < TILECORE_SHARE_BYTES) share = TILECORE_SHARE_BYTES;
-    job->share = tilecore_units(share, a_unit);
+    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), shares;
+    if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
+    if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
+    job->large = tilecore_units(large, a_unit);
     job->small = tilecore_units(TILECORE_LAST_SHARE_BYTES, a_unit);
-    job->large = units / job->share - threads;
-    if (job->large < 0) job->large = 0;
-    job->taken = 0;
+    shares = units / job->large - threads; /* large ones */
+    if (shares < 0) shares = 0;
+    job->leading = shares / threads;
+    job->trailing = shares - job->leading;
+    job->middle = (units - shares * job->large + job->small - 1) / job->small;
+    job->taken = job->taken_from_behind = 0;
 }
 
-/* Takes shares until none is left, or until `stop` is set: 1 where none is left. */
-static int tilecore_take_shares(tilecore_job *job, const ptrdiff_t *stop)
+/* Write the share of that number. */
+static void tilecore_do_share(const tilecore_job *job, ptrdiff_t number)
 {
-    while (!stop || !tilecore_look(stop)) {
-        const ptrdiff_t number = tilecore_take(&job->taken, 1);
-        ptrdiff_t first = job->first, size = job->share;
-        if (number < job->large) {
-            first += number * size;
-        } else {
-            first += job->large * size + (number - job->large) * job->small;
-            size = job->small;
-        }
-        if (first >= job->last) return 1;
-        job->task(job->argument, first, job->last - first < size ? job->last : first + size);
+    const ptrdiff_t behind = job->leading + job->middle + job->trailing - number; /* shares to the end */
+    const ptrdiff_t trailing = job->last - job->trailing * job->large;
+    ptrdiff_t first, last;
+    if (number < job->leading) {
+        first = job->first + number * job->large;
+        last = first + job->large;
+    } else if (behind > job->trailing) {
+        first = job->first + job->leading * job->large + (number - job->leading) * job->small;
+        last = first + job->small < trailing ? first + job->small : trailing;
+    } else {
+        first = job->last - behind * job->large;
+        last = first + job->large;
     }
-    return 0;
+    job->task(job->argument, first, last);
+}
+
+/* Takes shares until none is left: the caller. */
+static void tilecore_lead(tilecore_job *job)
+{
+    const ptrdiff_t shares = job->leading + job->middle + job->trailing;
+    ptrdiff_t number;
+    for (number = 0; tilecore_take(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
+}
+
+/* Takes shares until none is left, or until `stop` is set: a worker. */
+static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
+{
+    const ptrdiff_t shares = job->leading + job->middle + job->trailing;
+    while (!tilecore_look(stop) && tilecore_take(&job->taken, 1) < shares)
+        tilecore_do_share(job, shares - 1 - tilecore_take(&job->taken_from_behind, 1));
 }
 
 /* ---------------------------------------------------------------- the workers */
@@ -207,7 +234,7 @@ static void tilecore_serve(void)
         tilecore_workers.wanted--;
         tilecore_put(&tilecore_workers.inside, tilecore_workers.inside + 1);
         tilecore_release(&tilecore_workers_lock);
-        tilecore_take_shares(job, &tilecore_workers.recalled);
+        tilecore_help(job, &tilecore_workers.recalled);
         tilecore_acquire(&tilecore_workers_lock);
         tilecore_workers.job = NULL; /* still this one: its caller waits for us */
         tilecore_put(&tilecore_workers.inside, tilecore_workers.inside - 1);
@@ -334,7 +361,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
         job.last = last;
         tilecore_cut(&job, bytes, threads);
         if (tilecore_publish(&job, threads - 1)) {
-            tilecore_take_shares(&job, NULL);
+            tilecore_lead(&job);
             tilecore_close();
             return;
         }
