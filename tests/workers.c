@@ -2,8 +2,8 @@
  *
  *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each unit of each written exactly once; meanwhile
  *                                       FORKS forks (an even number), half of them by handlers of the callers
- *     workers exit HOW                  ends in the midst of a job: "return", "_exit" or "thread" (the callers
- *                                       go first), with handlers at exit that go on; or "parked", behind a job
+ *     workers exit HOW                  ends in the midst of a job: "return" (with a handler at exit that goes
+ *                                       on) or "_exit"; or "parked", behind a job
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
  * cannot follow a child's threads.
@@ -209,7 +209,6 @@ static int end(const char *how)
     if (pthread_create(&thread, NULL, call_slowly, NULL)) return 2;
     while (tilecore_look(&at_work) < 3) sched_yield();
     if (!strcmp(how, "_exit")) _exit(0);
-    if (!strcmp(how, "thread")) pthread_exit(NULL); /* the last caller ends the process */
     return 0;
 }
 

@@ -24,7 +24,8 @@
  * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork.
  * Workers take no signals but those that a thread's own access to memory causes.
  *
- * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does.
+ * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does, by exit() or a
+ * return from main(). (A C program whose main() ends by pthread_exit() has to call exit() in its last thread.)
  *
  * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
  */
