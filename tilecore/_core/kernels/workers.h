@@ -54,7 +54,8 @@
 /* Two threads from TILECORE_THREAD_BYTES on, and one more for each so much. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
-/* A thread takes so much at a time: less costs more in starts, more in waiting for the last. */
+/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in
+ * waiting for the last. The last shares are an eighth of that, at least so much. */
 #define TILECORE_SHARE_BYTES ((ptrdiff_t)128 << 10)
 #define TILECORE_MOST_SHARE_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_SHARE_BYTES ((ptrdiff_t)32 << 10)
@@ -149,7 +150,7 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
     if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
     if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
     job->large = tilecore_units(large, a_unit);
-    job->small = tilecore_units(TILECORE_LAST_SHARE_BYTES, a_unit);
+    job->small = tilecore_units(large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES, a_unit);
     shares = units / job->large - threads; /* large ones */
     if (shares < 0) shares = 0;
     job->leading = shares / threads;
