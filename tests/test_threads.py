@@ -281,7 +281,7 @@ for _ in range(5):
     tilecore.tile(x, (64, 1), out, threads=3)
     assert threads() == before + 2
 tilecore.tile(x, (64, 1), out, threads=2)
-tilecore.tile(x, (4, 1), out[:4], threads=8)    # 1 MiB is worth two
+tilecore.tile(x, (6, 1), out[:6], threads=8)    # 1.5 MiB are worth two
 assert threads() == before + 2
 tilecore.tile(x, (64, 1), out, threads=5)
 assert threads() == before + 4

@@ -347,8 +347,8 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
         write_parallel(&blocks, 0, blocks.total, nbytes, mode.threads)
         return 0
     # Stretches of work, each as long as a look for signals may be off; longer ones, for less waiting of
-    # threads for each other, where the last took little time.
-    stretch = blocks.total // (nbytes // TILECORE_WATCH_BYTES + 1) + 1
+    # threads for each other, where the last took little time, and at first where there are several.
+    stretch = blocks.total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < blocks.total:
         last = first + stretch if first < blocks.total - stretch else blocks.total

@@ -36,8 +36,8 @@ def get_num_threads() -> int:
         multiprocessing; else the number of CPUs that this process may use (affinity mask and
         control-group quota), at most 8.
 
-    Results of 1 MiB and more are written by more than one thread: by two, and by one more for
-    each 512 KiB above that. The threads stay, and take no processor's time between calls.
+    Results of 1.5 MiB and more are written by more than one thread: by two, and by one more for
+    each 768 KiB above that. The threads stay, and take no processor's time between calls.
     """
     global _cpus
     chosen = _context.get() or _process
