@@ -293,7 +293,7 @@ assert (out == x).all()
 def test_every_way_to_tile_uses_them(counting):
     counting(
         """
-mib = numpy.arange(2**20, dtype="u1")
+wide = numpy.arange(2**22, dtype="u1")
 plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
 ways = [
     lambda: tilecore.tile(x, (64, 1)),
@@ -301,7 +301,7 @@ ways = [
     lambda: tilecore.tile_region(x[::-1], (99, 2), (7, 5), (71, 2**18)),
     lambda: plan(x),
     lambda: plan.region(x, (0, 0), (64, 2**18), out),
-    lambda: tilecore.tile_mapped(mib.reshape(-1, 4096)[:, ::-1], (1, 64, 1)),
+    lambda: tilecore.tile_mapped(wide.reshape(-1, 4096)[:, ::-1], (1, 64, 1)),
     lambda: tilecore.onnx.tile(x.reshape(1, -1), [64, 1]),
 ]
 for way in ways:

@@ -441,7 +441,9 @@ TILECORE_UNUSED static int tilecore_workers_ready(void)
     return 0;
 #else
     static int ready;
-    int status = ready ? 0 : tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
+    int status;
+    if (ready) return 0;
+    status = tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
     ready = status == 0;
     return status;
 #endif
