@@ -191,7 +191,7 @@ class TestPlan:
 
 
 class TestThreads:
-    """On results above TILECORE_THREAD_BYTES, 16 MiB; smaller ones are written by one thread."""
+    """On results above TILECORE_THREAD_BYTES; smaller ones are written by one thread."""
 
     @pytest.mark.parametrize("threads", [1, 2, 3, 7, 300])
     @pytest.mark.parametrize(

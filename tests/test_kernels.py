@@ -58,7 +58,7 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
             "".join(f'#include "kernels/{header}"\n' for header in order)
             + "int main(void) { return 0; }\n"
         )
-        # threads.h and pages.h need what Python.h, and so every extension module, asks glibc for.
+        # locks.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
         python = ["-isystem", sysconfig.get_path("include")]
         flags = [
             f"-std={standard}",

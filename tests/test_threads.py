@@ -1,11 +1,14 @@
 """How many threads: what was chosen, what the machine has, what a child process may use."""
 
+import contextvars
 import multiprocessing
 import os
 import subprocess
 import sys
+import sysconfig
 import threading
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,10 +46,46 @@ def test_set_and_get():
 )
 def test_refused(n, kind):
     before = tilecore.get_num_threads()
-    with pytest.raises(kind, match="set_num_threads: expected"):
-        tilecore.set_num_threads(n)
+    if n is not None:
+        with pytest.raises(kind, match="set_num_threads: expected"):
+            tilecore.set_num_threads(n)
     with pytest.raises(kind, match="num_threads: expected"), tilecore.num_threads(n):
         pass
+    assert tilecore.get_num_threads() == before
+
+
+def test_back_to_the_default(program):
+    code = """
+before = tilecore.get_num_threads()
+tilecore.set_num_threads(77)
+assert tilecore.get_num_threads() == 77
+tilecore.set_num_threads(None)
+print(tilecore.get_num_threads(), before)
+"""
+    now, before = program(code).split()
+    assert now == before != "77"
+    assert program(code, TILECORE_NUM_THREADS="3").split() == ["3", "3"]
+
+
+def test_left_in_another_context():
+    """An async generator that was broken off, say, is closed by the event loop in a context of its own."""
+
+    class Exit(Exception):
+        pass
+
+    def numbers():
+        with tilecore.num_threads(3):
+            yield tilecore.get_num_threads()
+
+    before = tilecore.get_num_threads()
+    for end in ("close", "throw"):
+        broken_off = numbers()
+        assert contextvars.copy_context().run(next, broken_off) == 3
+        if end == "close":
+            broken_off.close()
+        else:
+            with pytest.raises(Exit):
+                broken_off.throw(Exit)
     assert tilecore.get_num_threads() == before
 
 
@@ -146,13 +185,222 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
 
 def test_while_another_thread_imports_multiprocessing(monkeypatch):
     """Its modules are there before what they define."""
+
+    def decided():
+        monkeypatch.setattr(limits, "_is_child", None)
+        return limits.in_multiprocessing_child()
+
     module = types.ModuleType("multiprocessing.process")
     monkeypatch.setitem(sys.modules, "multiprocessing.process", module)
-    assert not limits.in_multiprocessing_child()
+    assert not decided()
+    exec("def current_process(): return _current_process", module.__dict__)
+    assert not decided()
+    module._current_process = types.SimpleNamespace()
     exec("def parent_process(): return _parent_process", module.__dict__)
-    assert not limits.in_multiprocessing_child()
+    assert not decided()
     module._parent_process = object()
-    assert limits.in_multiprocessing_child()
+    assert decided()
+
+
+def test_multiprocessing_is_asked_once(monkeypatch):
+    """Without the GIL a fork() may find `sys.modules` locked, and then every result in the child hangs."""
+    asked = []
+
+    class Modules(dict):
+        def get(self, name, default=None):
+            asked.append(name)
+            return super().get(name, default)
+
+    monkeypatch.setattr(limits, "_is_child", None)
+    monkeypatch.setattr(limits.sys, "modules", Modules(sys.modules))
+    x = np.ones(2**20, "u1")
+    for _ in range(3):
+        tilecore.tile(x, (40, 1))
+    assert len(asked) <= 1
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_main_module_that_tiles_while_a_child_imports_it(method, tmp_path):
+    """It is a child already, though multiprocessing does not yet say whose."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"there is no {method} here")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, sys, tilecore\n"
+        "at_import = tilecore.get_num_threads()\n"
+        "def work(_): return at_import, tilecore.get_num_threads()\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:\n"
+        "        print(pool.map(work, range(1)))\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "TILECORE_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "[(1, 1)]", done.stderr
+
+
+# ---------------------------------------------------------------- the workers
+
+COUNT = """
+import time
+def threads(): return len(os.listdir("/proc/self/task"))
+def processor_time():
+    times = []
+    for task in os.listdir("/proc/self/task"):
+        if task != str(os.getpid()):
+            with open(f"/proc/self/task/{task}/stat") as file: text = file.read()
+            fields = text.rpartition(")")[2].split()
+            times.append(sum(map(int, fields[11:13])))
+    return times
+before = threads()
+x = numpy.arange(2**18, dtype="u1")
+out = numpy.empty((64, 2**18), "u1")
+"""
+
+needs_proc = pytest.mark.skipif(
+    not os.path.exists("/proc/self/task"), reason="threads are counted in /proc"
+)
+
+
+@pytest.fixture
+def counting(program):
+    def run(code, **env):
+        return program(COUNT + code, OPENBLAS_NUM_THREADS="1", **env)
+
+    return run
+
+
+@needs_proc
+def test_workers_are_made_when_wanted_and_stay(counting):
+    counting("""
+tilecore.tile(x, (2, 1), threads=8)             # too little
+tilecore.tile(x, (64, 1), out, threads=1)
+assert threads() == before
+for _ in range(5):
+    tilecore.tile(x, (64, 1), out, threads=3)
+    assert threads() == before + 2
+tilecore.tile(x, (64, 1), out, threads=2)
+tilecore.tile(x, (6, 1), out[:6], threads=8)    # 1.5 MiB are worth two
+assert threads() == before + 2
+tilecore.tile(x, (64, 1), out, threads=5)
+assert threads() == before + 4
+assert (out == x).all()
+""")
+
+
+@needs_proc
+def test_every_way_to_tile_uses_them(counting):
+    counting(
+        """
+wide = numpy.arange(2**22, dtype="u1")
+plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
+ways = [
+    lambda: tilecore.tile(x, (64, 1)),
+    lambda: tilecore.tile_region(x, (99, 1), (7, 0), (71, 2**18)),
+    lambda: tilecore.tile_region(x[::-1], (99, 2), (7, 5), (71, 2**18)),
+    lambda: plan(x),
+    lambda: plan.region(x, (0, 0), (64, 2**18), out),
+    lambda: tilecore.tile_mapped(wide.reshape(-1, 4096)[:, ::-1], (1, 64, 1)),
+    lambda: tilecore.onnx.tile(x.reshape(1, -1), [64, 1]),
+]
+for way in ways:
+    pid = os.fork()
+    if pid == 0:
+        assert threads() == 1
+        way()
+        os._exit(0 if threads() == 2 else 1)
+    assert os.waitpid(pid, 0)[1] == 0, ways.index(way)
+""",
+        TILECORE_NUM_THREADS="2",
+    )
+
+
+@needs_proc
+def test_parked_workers_take_no_time(counting):
+    counting("""
+tilecore.tile(x, (64, 1), out, threads=4)
+time.sleep(0.1)
+took = processor_time()
+assert len(took) == 3
+time.sleep(0.5)
+assert processor_time() == took
+""")
+
+
+ENDS = {
+    "parked": "tilecore.tile(x, (64, 1), out, threads=4)",
+    "in a job": "begin(); time.sleep(0.05)",
+    "in a job, os._exit": "begin(); time.sleep(0.05); os._exit(0)",
+    "in a job, an exception": "begin(); time.sleep(0.05); sys.exit(0)",
+}
+
+
+@needs_proc
+@pytest.mark.parametrize("name", ENDS)
+def test_the_process_ends(name, counting):
+    counting(
+        """
+import threading
+def work():
+    while True: tilecore.tile(x, (64, 1), out, threads=4)
+def begin():
+    for _ in range(2): threading.Thread(target=work, daemon=True).start()
+"""
+        + ENDS[name]
+    )
+
+
+def test_large_results_at_exit(program):
+    """When the modules' globals are gone."""
+    program("""
+class Late:
+    def __init__(self):
+        self.x, self.out = numpy.ones(2**20, "u1"), numpy.zeros((80, 2**20), "u1")
+        self.tile, self.exit = tilecore.tile, os._exit
+    def __del__(self):
+        self.tile(self.x, (80, 1), self.out)
+        self.exit(0 if self.out.all() else 1)
+late = Late()
+late.modules = [module for name, module in sys.modules.items() if name.startswith("tilecore")]
+sys.last_of_all = late                  # sys is the last module to go
+del late
+""")
+
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory):
+    if sys.platform == "win32":
+        pytest.skip("workers.c forks")
+    path = tmp_path_factory.mktemp("workers") / "workers"
+    command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]
+    core = HERE.parent / "tilecore" / "_core"
+    subprocess.run([*command, *flags, f"-I{core}", str(HERE / "workers.c"), "-o", path], check=True)
+    return path
+
+
+@pytest.mark.parametrize("callers", [1, 2, 8])
+def test_jobs_and_forks(callers, stress):
+    """The long form, by hand: workers run 8 1000000 3000."""
+    # ThreadSanitizer cannot follow the threads of a child.
+    forks = 0 if "thread" in os.environ.get("CC", "") else 60
+    done = subprocess.run(
+        [stress, "run", str(callers), "20000", str(forks)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")
+
+
+@pytest.mark.parametrize("how", ["parked", "return", "_exit"])
+def test_a_program_ends(how, stress):
+    subprocess.run([stress, "exit", how], check=True, timeout=60)
 
 
 def test_sixteen_threads_and_every_setting():

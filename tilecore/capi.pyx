@@ -10,12 +10,12 @@ from cpython.pycapsule cimport PyCapsule_New
 
 from tilecore._core.plan cimport MAX_RANK, Place, plan_check
 from tilecore._core.tiling cimport (
-    Tiling, caller_mode, tiling_clear, tiling_execute, tiling_execute_region, tiling_init, tiling_prepare,
+    Tiling, caller_mode, default_threads, tiling_clear, tiling_execute, tiling_execute_region, tiling_init,
+    tiling_prepare,
 )
 
 from tilecore._core.arrays import tile
 from tilecore._core.refusals import Refusal, worded
-from tilecore._core.threads import get_num_threads
 
 
 cdef extern from "tilecore/tilecore.h":
@@ -51,7 +51,7 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         if tiling == NULL:
             raise Refusal(MemoryError, f"no memory for a plan of {sizeof(Tiling)} bytes")
         plan_check(&tiling.plan, tiling_init(tiling, ndim, shape, ndim, repeats, itemsize))
-        tiling.threads = get_num_threads()
+        tiling.threads = default_threads()
         if not tiling_prepare(tiling):
             raise Refusal(MemoryError, "no memory for the plan's block")
     except Refusal as refusal:
@@ -91,7 +91,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void
     cdef Place source, target
     place_packed(&source, src)
     place_packed(&target, dst)
-    tiling_execute(tiling, &source, &target, caller_mode(tiling, tiling.plan.nbytes, threads))
+    tiling_execute(tiling, &source, &target, caller_mode(tiling, threads))
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
@@ -106,7 +106,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         if start[k] >= stop[k]:
             return
         nbytes *= stop[k] - start[k]  # no more than the whole output's
-    tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(tiling, nbytes, threads))
+    tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(tiling, threads))
 
 
 cdef object tilecore_array_tile(object array, object repeats):

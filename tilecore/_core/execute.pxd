@@ -4,7 +4,7 @@ from tilecore._core.plan cimport MAX_RANK, Axis, Nest
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_DEFAULT_THREAD_BYTES
+    Py_ssize_t TILECORE_THREAD_BYTES
     Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
     long long TILECORE_LOOK_MILLISECONDS
 
@@ -35,8 +35,7 @@ cdef struct Blocks:
 
 
 cdef struct Mode:
-    int threads   # at most so many, for outputs of at least `thread_bytes`
-    Py_ssize_t thread_bytes
+    int threads   # at most so many
     bint warm     # the output has been written before, so that its pages are there
     bint poll     # look for signals; never but in the main thread
 

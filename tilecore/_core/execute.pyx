@@ -21,7 +21,7 @@ interpreter that is gone: a daemon thread goes on while the process ends.
 
 Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and
 the few kilobytes of state lie on the stack. Where there is no memory for a block of scratch, the block
-is made in the output; a worker thread that cannot be created has its share done by the caller. Hence
+is made in the output; a worker that cannot be created has its share done by the others. Hence
 `noexcept nogil`.
 """
 
@@ -86,10 +86,11 @@ cdef extern from *:
     long long tilecore_milliseconds() noexcept nogil
 
 
-cdef extern from "kernels/threads.h" nogil:
-    enum: TILECORE_MAX_THREADS
-    Py_ssize_t tilecore_take(Py_ssize_t *counter, Py_ssize_t n)
-    void tilecore_parallel(void (*task)(void *job) noexcept nogil, void *job, int count)
+cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
+    ctypedef void (*tilecore_task)(void *argument, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+    void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+                           int threads)
+    int tilecore_workers_ready()
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
@@ -274,37 +275,14 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
     free(scratch)
 
 
-cdef struct Job:
-    const Blocks *blocks
-    Py_ssize_t next, last     # the blocks that nobody has taken yet
-    Py_ssize_t share          # how many to take at a time
+cdef void write_share(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    write_blocks(<const Blocks *>blocks, first, last)
 
 
-cdef void write_shares(void *argument) noexcept nogil:
-    """Take neighbouring blocks and write them, until none is left."""
-    cdef Job *job = <Job *>argument
-    cdef Py_ssize_t first, last
-    while True:
-        first = tilecore_take(&job.next, job.share)
-        if first >= job.last:
-            return
-        last = first + job.share
-        write_blocks(job.blocks, first, last if last < job.last else job.last)
-
-
-cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last, int threads) noexcept nogil:
-    cdef Job job
-    if threads > TILECORE_MAX_THREADS:
-        threads = TILECORE_MAX_THREADS
-    if threads > last - first:
-        threads = <int>(last - first)
-    if threads > 1:
-        # Shares small enough that a thread which starts late, or is held up, costs little. The
-        # counter goes past the last block by one share for each thread, which still fits.
-        job = Job(blocks, first, last, (last - first) // (16 * threads) + 1)
-        tilecore_parallel(write_shares, &job, threads)
-    else:
-        write_blocks(blocks, first, last)
+cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+                         int threads) noexcept nogil:
+    """As write_blocks, by up to `threads` threads; `nbytes` is the whole result's size."""
+    tilecore_parallel(write_share, <void *>blocks, first, last, (last - first) * (nbytes // blocks.total), threads)
 
 
 # ---------------------------------------------------------------- signals
@@ -357,7 +335,6 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     cdef Blocks blocks
     cdef Py_ssize_t first = 0, last, stretch
     cdef long long begun
-    cdef int threads = mode.threads if nbytes >= mode.thread_bytes else 1
     # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
     # is filled at once: no stores round the cache, and no visits to many places in turn.
     divide(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
@@ -367,15 +344,15 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
         write_one_block(&blocks, blocks.dst, blocks.src)
         return look(watch, nbytes)
     if not watch.on:
-        write_parallel(&blocks, 0, blocks.total, threads)
+        write_parallel(&blocks, 0, blocks.total, nbytes, mode.threads)
         return 0
     # Stretches of work, each as long as a look for signals may be off; longer ones, for less waiting of
-    # threads for each other, where the last took little time.
-    stretch = blocks.total // (nbytes // TILECORE_WATCH_BYTES + 1) + 1
+    # threads for each other, where the last took little time, and at first where there are several.
+    stretch = blocks.total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < blocks.total:
         last = first + stretch if first < blocks.total - stretch else blocks.total
-        write_parallel(&blocks, first, last, threads)
+        write_parallel(&blocks, first, last, nbytes, mode.threads)
         if look(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
@@ -412,3 +389,6 @@ def build():
 kernels = tilecore_choose_kernels(
     TILECORE_ISA_SCALAR if os.environ.get("TILECORE_FORCE_SCALAR") == "1" else tilecore_detect_isa())
 stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
+
+if tilecore_workers_ready():
+    raise ImportError("tilecore: no memory to register what happens at fork()")

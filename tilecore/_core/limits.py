@@ -57,14 +57,41 @@ def available_cpus() -> int:
     return max(1, min([count, *(-(-quota // period) for quota, period in quotas)]))
 
 
+_is_child: bool | None = None  # of multiprocessing; None until somebody has asked
+
+
 def in_multiprocessing_child() -> bool:
     """Whether this process is one of several that share the machine's processors and memory."""
-    # Asked at each use: while a spawned child imports the main module it does not know yet.
-    multiprocessing = sys.modules.get("multiprocessing.process")
+    # Decided once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and
+    # nobody unlocks it in the child.
+    global _is_child
+    if _is_child is None:
+        _is_child = _looks_like_a_child()
+    return _is_child
+
+
+def _looks_like_a_child() -> bool:
+    process = sys.modules.get("multiprocessing.process")
     try:
-        return multiprocessing is not None and multiprocessing.parent_process() is not None
-    except (AttributeError, NameError):  # another thread is importing it
+        if process is None:
+            return False
+        # A spawned child imports the main module before it has a parent process.
+        inherits = getattr(process.current_process(), "_inheriting", False)
+        return bool(inherits) or process.parent_process() is not None
+    except (
+        AttributeError,
+        NameError,
+    ):  # another thread is importing it, so nobody has begun a child
         return False
+
+
+def _forget() -> None:
+    global _is_child
+    _is_child = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)  # before multiprocessing says whose child it is
 
 
 def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]]:

@@ -41,7 +41,7 @@ cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_MAPPING_COST, TILECORE_FILE_COST, TILECORE_MAPPED_GAIN, TILECORE_NOGIL_BYTES
 
 
-cdef extern from "kernels/threads.h" nogil:
+cdef extern from "kernels/locks.h" nogil:
     Py_ssize_t tilecore_take(Py_ssize_t *counter, Py_ssize_t n)
 
 

@@ -68,7 +68,7 @@ cdef extern from "kernels/pages.h" nogil:
     bint tilecore_addresses_limited()
 
 
-cdef extern from "kernels/threads.h" nogil:
+cdef extern from "kernels/locks.h" nogil:
     ctypedef struct tilecore_lock:
         pass
     tilecore_lock TILECORE_LOCK_INIT

@@ -80,7 +80,7 @@ cdef cnp.ndarray whole(const Tiling *tiling, cnp.ndarray array, cnp.ndarray out,
     elif PyDataType_REFCHK(dtype):
         write_items(tiling, &source, &place, NULL, plan.output, array, result, out is None, threads)
     elif plan.nbytes < TILECORE_NOGIL_BYTES:
-        tiling_execute(tiling, &source, &place, Mode(1, 0, False, False))
+        tiling_execute(tiling, &source, &place, Mode(1, False, False))
     else:
         mode = choose_mode(tiling, plan.nbytes, threads, warm)
         with nogil:

@@ -26,7 +26,8 @@ cdef int tiling_of(Tiling *tiling, cnp.ndarray array, int nreps, const Py_ssize_
 cdef bint tiling_prepare(Tiling *tiling) noexcept nogil
 cdef void tiling_clear(Tiling *tiling) noexcept nogil
 cdef Mode choose_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads, bint warm) except *
-cdef Mode caller_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads) noexcept nogil
+cdef Mode caller_mode(const Tiling *tiling, int threads) noexcept nogil
+cdef int default_threads() except -1
 cdef int tiling_execute(const Tiling *tiling, const Place *source, const Place *target, Mode mode) noexcept nogil
 cdef int tiling_execute_region(const Tiling *tiling, const Place *source, const Place *target,
                                const Py_ssize_t *start, const Py_ssize_t *stop, Py_ssize_t nbytes,

@@ -20,8 +20,8 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.string cimport memcpy
 
 from tilecore._core.execute cimport (
-    TILECORE_DEFAULT_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode,
-    divide, execute, write_one_block,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, divide, execute,
+    write_one_block,
 )
 from tilecore._core.plan cimport PLAN_OK, Nest, Place, Plan, plan_check, plan_init, plan_nest, place_strides
 from tilecore._core.regions cimport execute_region
@@ -36,6 +36,15 @@ cdef enum:
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
+
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX < 0x030D0000
+    #define Py_IsFinalizing _Py_IsFinalizing
+    #endif
+    """
+    int Py_IsFinalizing()
 
 
 cdef int tiling_init(Tiling *tiling, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -82,20 +91,23 @@ cdef void tiling_clear(Tiling *tiling) noexcept nogil:
 
 cdef Mode choose_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads, bint warm) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
-    cdef Mode mode = caller_mode(tiling, nbytes, threads)
+    cdef Mode mode = caller_mode(tiling, threads)
     mode.warm = warm
-    if threads <= 0 and nbytes >= TILECORE_DEFAULT_THREAD_BYTES:
-        mode.threads = get_num_threads()
+    if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
+        mode.threads = default_threads()
     if nbytes >= TILECORE_WATCH_BYTES:
         mode.poll = PyThread_get_thread_ident() == main_thread
     return mode
 
 
-cdef Mode caller_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads) noexcept nogil:
+cdef Mode caller_mode(const Tiling *tiling, int threads) noexcept nogil:
     """How to write for a caller from C: his memory is taken for warm, and signals are his business."""
-    if threads > 0:
-        return Mode(threads, TILECORE_THREAD_BYTES, True, False)
-    return Mode(tiling.threads, TILECORE_DEFAULT_THREAD_BYTES, True, False)
+    return Mode(threads if threads > 0 else tiling.threads, True, False)
+
+
+cdef int default_threads() except -1:
+    """At exit a module's globals may be None already, and then one thread does."""
+    return 1 if Py_IsFinalizing() else get_num_threads()
 
 
 # ---------------------------------------------------------------- execution

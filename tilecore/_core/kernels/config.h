@@ -18,16 +18,10 @@
 /* From this much output on the GIL is released: releasing and taking it back costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on as many threads write it as the caller asks for. One thread writes 16 MiB in
- * about 0.5 ms. Creating and joining another costs 50 us on a machine that runs all the time; on a virtual
- * one whose processor must first be woken it starts 225 us late, and from 1 to 12 MiB two threads then took
- * up to four times as long as one (benchmarks, case "1 thread" against the default). */
-#define TILECORE_THREAD_BYTES ((ptrdiff_t)16 << 20)
-
-/* From this much on nobody need ask. Where other programs use all processors a thread may be held up for a
- * turn of theirs, 4 to 8 ms: two threads then took up to three times as long as one for 17 to 34 MB, and
- * half as long from 64 MiB on. Where processors were idle they gained 1.4 to 1.6 times at 17 MB. */
-#define TILECORE_DEFAULT_THREAD_BYTES ((ptrdiff_t)64 << 20)
+/* From this much output on several threads write it: workers.h says how many. Two cores of a Sapphire Rapids, one
+ * thread's time over two's, medians, calls back to back and with 2 ms between them: 1 MiB 1.1 to 1.3 and 0.9 to
+ * 1.1, and 0.83 to 0.94 where two other programs use both cores; 2 MiB 2.0 and 1.4, busy 0.9 to 1.1. */
+#define TILECORE_THREAD_BYTES ((ptrdiff_t)3 << 19)
 
 /* A call in the main thread looks for signals every so often, and reads the clock for that after so much
  * work: less than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */

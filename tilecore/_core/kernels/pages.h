@@ -1,7 +1,7 @@
 /* Memory by the page: aligned blocks whose pages the system may take back while they are idle, and
  * memory that is mapped in several places at once. On systems that have neither, every function
  * here says no, and the caller takes ordinary memory. C11 / C++17, and on Linux
- * _GNU_SOURCE, as in threads.h.
+ * _GNU_SOURCE, as in locks.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *

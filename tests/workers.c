@@ -1,0 +1,224 @@
+/* The workers by themselves: jobs of many callers at once, forks between them and in the midst of them.
+ *
+ *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each unit of each written exactly once; meanwhile
+ *                                       FORKS forks (an even number), half of them by handlers of the callers
+ *     workers exit HOW                  ends in the midst of a job: "return" (with a handler at exit that goes
+ *                                       on) or "_exit"; or "parked", behind a job
+ *
+ * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
+ * cannot follow a child's threads.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "kernels/workers.h"
+
+#define MOST_CALLERS 16
+#define MOST_UNITS 3000
+#define THE_END (-1000000000)
+#define UNIT_BYTES 16384 /* as the workers are told: 47 MB at most */
+
+typedef struct {
+    pthread_t thread;
+    unsigned seed;
+    unsigned char times[MOST_UNITS]; /* that each unit has been written */
+} caller_state;
+
+static caller_state callers[MOST_CALLERS];
+static int number_of_callers, counts_threads;
+static ptrdiff_t jobs_left, jobs_done, wrong, forks, seen_at_fork, callers_here;
+static volatile sig_atomic_t is_child; /* of a handler: goes on with the job that it found */
+
+static unsigned next_random(unsigned *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+static void write_units(void *argument, ptrdiff_t first, ptrdiff_t last)
+{
+    unsigned char *times = (unsigned char *)argument;
+    ptrdiff_t k;
+    for (k = first; k < last; k++) times[k]++;
+}
+
+/* 1 where each unit of a job was written once, and nothing besides. */
+static int one_job(caller_state *caller)
+{
+    const ptrdiff_t units = 1 + next_random(&caller->seed) % (MOST_UNITS - 2);
+    const ptrdiff_t first = next_random(&caller->seed) % (MOST_UNITS - units);
+    const int threads = 1 + (int)(next_random(&caller->seed) % 6);
+    ptrdiff_t k;
+    memset(caller->times, 0, sizeof caller->times);
+    tilecore_parallel(write_units, caller->times, first, first + units, units * UNIT_BYTES, threads);
+    for (k = 0; k < MOST_UNITS; k++)
+        if (caller->times[k] != (first <= k && k < first + units)) return 0;
+    return 1;
+}
+
+static void *call(void *argument)
+{
+    caller_state *caller = (caller_state *)argument;
+    tilecore_take(&callers_here, 1);
+    while (tilecore_take(&jobs_left, -1) > 0) {
+        const int right = one_job(caller);
+        if (is_child) _exit(right && one_job(caller) && one_job(caller) ? 0 : 1);
+        if (!right) tilecore_take(&wrong, 1);
+        tilecore_take(&jobs_done, 1);
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- fork */
+
+static int threads_now(void)
+{
+    int count = 0;
+    const struct dirent *entry;
+    DIR *folder = opendir("/proc/self/task");
+    if (!folder) return 0;
+    while ((entry = readdir(folder)) != NULL) count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+/* The first to be registered, so the last before the fork: the callers, who stay until told, and this thread. */
+static void look_before_fork(void)
+{
+    int count;
+    if (!counts_threads || (count = threads_now()) == 0) return;
+    tilecore_take(&seen_at_fork, 1);
+    if (count != 1 + number_of_callers) {
+        fprintf(stderr, "%d threads before a fork, of which %d are callers\n", count, number_of_callers);
+        tilecore_take(&wrong, 1);
+    }
+}
+
+static void await_child(pid_t child)
+{
+    int status = 1;
+    if (child < 0 || waitpid(child, &status, 0) != child || status) tilecore_take(&wrong, 1);
+    tilecore_take(&forks, 1);
+}
+
+static void fork_in_handler(int number)
+{
+    pid_t child;
+    (void)number;
+    if (is_child) return;
+    child = fork();
+    if (child == 0) is_child = 1;
+    else await_child(child);
+}
+
+/* The child makes workers of its own, and a child of its own. */
+static void fork_here(unsigned seed)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        caller_state *caller = &callers[MOST_CALLERS - 1];
+        int right;
+        caller->seed = seed;
+        counts_threads = 0;
+        right = one_job(caller) && one_job(caller);
+        if (right && seed % 4 == 0) {
+            const pid_t grandchild = fork();
+            int status = 1;
+            if (grandchild == 0) _exit(one_job(caller) ? 0 : 1);
+            right = waitpid(grandchild, &status, 0) == grandchild && status == 0;
+        }
+        _exit(right && one_job(caller) ? 0 : 1);
+    }
+    await_child(child);
+}
+
+static void *wait_for_end(void *argument)
+{
+    call(argument);
+    while (tilecore_look(&jobs_left) > THE_END) { /* counted until the last fork */
+        if (is_child) _exit(one_job((caller_state *)argument) ? 0 : 1);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
+{
+    struct sigaction action;
+    unsigned seed = 1;
+    ptrdiff_t k;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = fork_in_handler;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, NULL);
+    number_of_callers = count;
+    jobs_left = jobs;
+    for (k = 0; k < count; k++) {
+        callers[k].seed = (unsigned)k;
+        if (pthread_create(&callers[k].thread, NULL, wait_for_end, &callers[k])) return 2;
+    }
+    while (tilecore_look(&callers_here) < count) sched_yield();
+    for (k = 0; k < wanted_forks; k += 2) { /* two at once */
+        const ptrdiff_t due = jobs / (wanted_forks + 1) * (k + 1);
+        while (tilecore_look(&jobs_done) < due) sched_yield();
+        counts_threads = 1;
+        pthread_kill(callers[next_random(&seed) % (unsigned)count].thread, SIGUSR1);
+        fork_here(next_random(&seed));
+        while (tilecore_look(&forks) < k + 2) sched_yield();
+        counts_threads = 0;
+    }
+    while (tilecore_look(&jobs_done) < jobs) sched_yield();
+    tilecore_put(&jobs_left, THE_END);
+    for (k = 0; k < count; k++) pthread_join(callers[k].thread, NULL);
+    printf("%td jobs of %d callers, %td forks, threads counted at %td, %td wrong\n", jobs_done, count, forks,
+           seen_at_fork, wrong);
+    return wrong || jobs_done != jobs || forks != wanted_forks;
+}
+
+/* ---------------------------------------------------------------- exit */
+
+static ptrdiff_t at_work;
+
+static void write_slowly(void *argument, ptrdiff_t first, ptrdiff_t last)
+{
+    (void)argument, (void)first, (void)last;
+    tilecore_take(&at_work, 1);
+    usleep(50000);
+}
+
+static void *call_slowly(void *argument)
+{
+    tilecore_parallel(write_slowly, NULL, 0, 4000, (ptrdiff_t)4000 * UNIT_BYTES, 3);
+    return argument;
+}
+
+static void go_on_at_exit(void) { usleep(300000); }
+
+static int end(const char *how)
+{
+    pthread_t thread;
+    if (!strcmp(how, "parked")) {
+        callers[0].seed = 7;
+        return one_job(&callers[0]) && one_job(&callers[0]) && one_job(&callers[0]) ? 0 : 1;
+    }
+    atexit(go_on_at_exit);
+    if (pthread_create(&thread, NULL, call_slowly, NULL)) return 2;
+    while (tilecore_look(&at_work) < 3) sched_yield();
+    if (!strcmp(how, "_exit")) _exit(0);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    tilecore_at_fork(look_before_fork, NULL, NULL);
+    if (tilecore_workers_ready() || tilecore_workers_ready()) return 2;
+    if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
+        return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
+    if (argc == 3 && !strcmp(argv[1], "exit")) return end(argv[2]);
+    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers exit HOW\n");
+    return 2;
+}

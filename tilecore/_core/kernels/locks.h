@@ -1,0 +1,74 @@
+/* What threads share: a counter, a lock, what happens at fork(). C11 / C++17, and on Linux _GNU_SOURCE,
+ * which Python.h defines and which must come before the first header of the C library's.
+ */
+#ifndef TILECORE_LOCKS_H
+#define TILECORE_LOCKS_H
+
+#include "config.h"
+
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
+
+/* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
+
+/* Adds to a counter, and returns what it was. */
+TILECORE_INLINE ptrdiff_t tilecore_take(ptrdiff_t *counter, ptrdiff_t n)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    return (ptrdiff_t)_InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
+#else
+    return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+#endif
+}
+
+TILECORE_INLINE ptrdiff_t tilecore_look(const ptrdiff_t *counter)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    return *(const volatile ptrdiff_t *)counter;
+#else
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+#endif
+}
+
+TILECORE_INLINE void tilecore_put(ptrdiff_t *counter, ptrdiff_t n)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    *(volatile ptrdiff_t *)counter = n;
+#else
+    __atomic_store_n(counter, n, __ATOMIC_RELAXED);
+#endif
+}
+
+/* ---------------------------------------------------------------- a lock for a few instructions */
+
+#if defined(_WIN32)
+typedef SRWLOCK tilecore_lock;
+#define TILECORE_LOCK_INIT SRWLOCK_INIT
+TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { AcquireSRWLockExclusive(lock); }
+TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { ReleaseSRWLockExclusive(lock); }
+#else
+typedef pthread_mutex_t tilecore_lock;
+#define TILECORE_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
+TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { pthread_mutex_lock(lock); }
+TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mutex_unlock(lock); }
+#endif
+
+/* Runs `before` ahead of every fork(), `parent` and `child` behind it. 0, or an error number. Of several
+ * `before` the last to be registered runs first. */
+TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+#if defined(_WIN32)
+    (void)before, (void)parent, (void)child;
+    return 0;
+#else
+    return pthread_atfork(before, parent, child);
+#endif
+}
+
+#endif /* TILECORE_LOCKS_H */

@@ -1,0 +1,452 @@
+/* Threads that help to write large results. They belong to the process, run C alone, and park between jobs.
+ *
+ *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the units first to last - 1 ... }
+ *
+ *     tilecore_workers_ready();                        // once, before all else: what happens at fork()
+ *     tilecore_parallel(task, &job, units, bytes, 8);  // returns when all units have been written
+ *
+ * All state of the process stands here, in static variables: exactly one extension module includes this.
+ *
+ * A job is a number of shares behind one counter. The caller publishes it, wakes workers, and takes shares
+ * itself at once. Whoever finds none left closes the job, and the caller waits for the workers inside it,
+ * each in its last, small share. A worker that wakes late finds the job closed and parks again: nobody waits
+ * for one that has not begun. There is one job at a time; a second caller writes alone, without waiting.
+ *
+ *     caller      publish | share | share | share | share | close, wait |
+ *     worker 1            . wake  | share | share | share |             . park
+ *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
+ *
+ * fork(). Before it the workers are called back: each ends when its share is written, and is joined, so that
+ * no fork finds a thread of ours, and Python (3.12 and later) has nothing to warn of. Whose job it was goes
+ * on alone, in the child too, where a signal handler of the caller's own thread has forked. The next large
+ * result makes new workers, in parent and child.
+ *
+ * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork.
+ * Workers take no signals but those that a thread's own access to memory causes.
+ *
+ * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does, by exit() or a
+ * return from main(). (A C program whose main() ends by pthread_exit() has to call exit() in its last thread.)
+ *
+ * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
+ */
+#ifndef TILECORE_WORKERS_H
+#define TILECORE_WORKERS_H
+
+#include "locks.h"
+
+#if defined(_WIN32)
+#include <process.h>
+#else
+#include <errno.h>
+#include <signal.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* ---------------------------------------------------------------- tunables, each with its reason */
+
+/* No more threads than this write one result, whatever was asked for. */
+#define TILECORE_MAX_THREADS 256
+
+/* Two threads from TILECORE_THREAD_BYTES on, and one more for each so much. */
+#define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
+
+/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in
+ * waiting for the last. The last shares are an eighth of that, at least so much. */
+#define TILECORE_SHARE_BYTES ((ptrdiff_t)128 << 10)
+#define TILECORE_MOST_SHARE_BYTES ((ptrdiff_t)2 << 20)
+#define TILECORE_LAST_SHARE_BYTES ((ptrdiff_t)32 << 10)
+
+/* A caller looks so often whether the last share has been written before it lets its processor go. */
+#define TILECORE_LOOKS 400
+
+/* A worker's stack: its task takes a few kilobytes; a handler of SIGSEGV may lie above that. Memory for it
+ * is reserved, not used, but counts where memory is locked or the address space is limited. */
+#define TILECORE_WORKER_STACK ((size_t)256 << 10)
+
+/* ---------------------------------------------------------------- what the systems call it */
+
+#if defined(_WIN32)
+typedef CONDITION_VARIABLE tilecore_condition;
+typedef HANDLE tilecore_thread;
+typedef int tilecore_signals; /* there are none */
+#define TILECORE_CONDITION_INIT CONDITION_VARIABLE_INIT
+TILECORE_UNUSED static void tilecore_wait(tilecore_condition *condition, tilecore_lock *lock)
+{
+    SleepConditionVariableSRW(condition, lock, INFINITE, 0);
+}
+TILECORE_UNUSED static void tilecore_wake_one(tilecore_condition *condition) { WakeConditionVariable(condition); }
+TILECORE_UNUSED static void tilecore_wake_all(tilecore_condition *condition) { WakeAllConditionVariable(condition); }
+TILECORE_UNUSED static void tilecore_hold_signals(tilecore_signals *before) { *before = 0; }
+TILECORE_UNUSED static void tilecore_let_signals(const tilecore_signals *before) { (void)before; }
+#else
+typedef pthread_cond_t tilecore_condition;
+typedef pthread_t tilecore_thread;
+typedef sigset_t tilecore_signals;
+#define TILECORE_CONDITION_INIT PTHREAD_COND_INITIALIZER
+TILECORE_UNUSED static void tilecore_wait(tilecore_condition *condition, tilecore_lock *lock)
+{
+    pthread_cond_wait(condition, lock);
+}
+TILECORE_UNUSED static void tilecore_wake_one(tilecore_condition *condition) { pthread_cond_signal(condition); }
+TILECORE_UNUSED static void tilecore_wake_all(tilecore_condition *condition) { pthread_cond_broadcast(condition); }
+/* All but those that a thread's own access to memory causes (an input that is a file, and has been cut short,
+ * say): blocked, they would end the program without its handler. A thread begins with its creator's mask. */
+TILECORE_UNUSED static void tilecore_hold_signals(tilecore_signals *before)
+{
+    sigset_t most;
+    sigfillset(&most);
+    sigdelset(&most, SIGBUS);
+    sigdelset(&most, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &most, before);
+}
+TILECORE_UNUSED static void tilecore_let_signals(const tilecore_signals *before)
+{
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+#endif
+
+TILECORE_INLINE void tilecore_pause(void)
+{
+#if defined(TILECORE_X86)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* ---------------------------------------------------------------- a job */
+
+/* Writes the units first to last - 1 of a job. Must not fail. */
+typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
+
+/* The caller takes the shares from the first on, the workers from the last on, so that of neighbouring calls
+ * into the same memory each processor finds most of its part in its own cache. Where they meet, at the end of
+ * the job, the shares are small:
+ *
+ *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers
+ */
+typedef struct tilecore_job {
+    tilecore_task task;
+    void *argument;
+    ptrdiff_t first, last;               /* its units */
+    ptrdiff_t large, small;              /* so many units a share */
+    ptrdiff_t leading, middle, trailing; /* so many shares: large, small, large */
+    ptrdiff_t taken, taken_from_behind;  /* shares: counters. The second one counts the workers' */
+} tilecore_job;
+
+/* How many units make `bytes`. */
+static ptrdiff_t tilecore_units(ptrdiff_t bytes, ptrdiff_t a_unit) { return bytes > a_unit ? bytes / a_unit : 1; }
+
+/* Of `bytes` in all, for so many threads. */
+static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
+{
+    const ptrdiff_t units = job->last - job->first;
+    const ptrdiff_t a_unit = bytes > units ? bytes / units : 1;
+    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), shares;
+    if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
+    if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
+    job->large = tilecore_units(large, a_unit);
+    job->small = tilecore_units(large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES, a_unit);
+    shares = units / job->large - threads; /* large ones */
+    if (shares < 0) shares = 0;
+    job->leading = shares / threads;
+    job->trailing = shares - job->leading;
+    job->middle = (units - shares * job->large + job->small - 1) / job->small;
+    job->taken = job->taken_from_behind = 0;
+}
+
+/* Write the share of that number. */
+static void tilecore_do_share(const tilecore_job *job, ptrdiff_t number)
+{
+    const ptrdiff_t behind = job->leading + job->middle + job->trailing - number; /* shares to the end */
+    const ptrdiff_t trailing = job->last - job->trailing * job->large;
+    ptrdiff_t first, last;
+    if (number < job->leading) {
+        first = job->first + number * job->large;
+        last = first + job->large;
+    } else if (behind > job->trailing) {
+        first = job->first + job->leading * job->large + (number - job->leading) * job->small;
+        last = first + job->small < trailing ? first + job->small : trailing;
+    } else {
+        first = job->last - behind * job->large;
+        last = first + job->large;
+    }
+    job->task(job->argument, first, last);
+}
+
+/* Takes shares until none is left: the caller. */
+static void tilecore_lead(tilecore_job *job)
+{
+    const ptrdiff_t shares = job->leading + job->middle + job->trailing;
+    ptrdiff_t number;
+    for (number = 0; tilecore_take(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
+}
+
+/* Takes shares until none is left, or until `stop` is set: a worker. */
+static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
+{
+    const ptrdiff_t shares = job->leading + job->middle + job->trailing;
+    while (!tilecore_look(stop) && tilecore_take(&job->taken, 1) < shares)
+        tilecore_do_share(job, shares - 1 - tilecore_take(&job->taken_from_behind, 1));
+}
+
+/* ---------------------------------------------------------------- the workers */
+
+typedef struct tilecore_worker {
+    tilecore_thread thread;
+    long number; /* of the thread, where the system has one */
+} tilecore_worker;
+
+static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
+static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
+static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
+
+/* Under the lock. Counters too: they are looked at without it, but what is found decides nothing. */
+static struct {
+    tilecore_job *job;   /* NULL where none is open */
+    int wanted;          /* so many workers more */
+    ptrdiff_t inside;    /* so many are at work: a counter */
+    int taken;           /* a caller has the workers, */
+    tilecore_thread owner;
+    int creating;        /* and makes more of them without the lock */
+    ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
+    tilecore_signals signals; /* that the forking thread had blocked */
+    int count;
+    tilecore_worker worker[TILECORE_MAX_THREADS - 1];
+} tilecore_workers;
+
+#if !defined(_WIN32)
+static __thread int tilecore_is_worker;
+#endif
+
+static void tilecore_serve(void)
+{
+    tilecore_job *job;
+    tilecore_acquire(&tilecore_workers_lock);
+    while (!tilecore_workers.recalled) {
+        if (!tilecore_workers.job || tilecore_workers.wanted == 0) {
+            tilecore_wait(&tilecore_work, &tilecore_workers_lock);
+            continue;
+        }
+        job = tilecore_workers.job;
+        tilecore_workers.wanted--;
+        tilecore_put(&tilecore_workers.inside, tilecore_workers.inside + 1);
+        tilecore_release(&tilecore_workers_lock);
+        tilecore_help(job, &tilecore_workers.recalled);
+        tilecore_acquire(&tilecore_workers_lock);
+        tilecore_workers.job = NULL; /* still this one: its caller waits for us */
+        tilecore_put(&tilecore_workers.inside, tilecore_workers.inside - 1);
+        if (!tilecore_workers.inside) tilecore_wake_all(&tilecore_change);
+    }
+    tilecore_release(&tilecore_workers_lock);
+}
+
+#if defined(_WIN32)
+static unsigned __stdcall tilecore_run_worker(void *argument)
+{
+    (void)argument;
+    tilecore_serve();
+    return 0;
+}
+
+static int tilecore_create(tilecore_worker *worker)
+{
+    worker->thread = (HANDLE)_beginthreadex(NULL, (unsigned)TILECORE_WORKER_STACK, tilecore_run_worker, worker,
+                                            STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
+    return worker->thread != NULL;
+}
+#else
+static void *tilecore_run_worker(void *argument)
+{
+    tilecore_worker *worker = (tilecore_worker *)argument;
+#if defined(__linux__)
+    worker->number = syscall(SYS_gettid);
+#else
+    worker->number = 0;
+#endif
+    tilecore_is_worker = 1;
+    tilecore_serve();
+    return NULL;
+}
+
+static int tilecore_create(tilecore_worker *worker)
+{
+    pthread_attr_t attributes;
+    int status = pthread_attr_init(&attributes);
+    if (!status) {
+        status = pthread_attr_setstacksize(&attributes, TILECORE_WORKER_STACK);
+        if (!status) status = pthread_create(&worker->thread, &attributes, tilecore_run_worker, worker);
+        pthread_attr_destroy(&attributes);
+    }
+    /* Too little, where a program's libraries keep much for each thread. */
+    if (status == EINVAL) status = pthread_create(&worker->thread, NULL, tilecore_run_worker, worker);
+    return status == 0;
+}
+#endif
+
+/* Makes workers until there are `count`, or the system has no more: the rest do their share. The workers are
+ * taken, the lock is held, and signals are; the lock is let go meanwhile. */
+static void tilecore_create_workers(int count)
+{
+    int now = tilecore_workers.count;
+    tilecore_workers.creating = 1;
+    tilecore_release(&tilecore_workers_lock);
+    while (now < count && tilecore_create(&tilecore_workers.worker[now])) now++;
+    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_workers.count = now;
+    tilecore_workers.creating = 0;
+    if (tilecore_workers.recalled) tilecore_wake_all(&tilecore_change);
+}
+
+/* Publishes a job for up to `wanted` workers. 0 where there are none to be had: another caller has them, or
+ * a fork() is under way. */
+static int tilecore_publish(tilecore_job *job, int wanted)
+{
+    tilecore_signals before;
+    int k, published = 0;
+    tilecore_hold_signals(&before);
+    tilecore_acquire(&tilecore_workers_lock);
+    if (!tilecore_workers.taken && !tilecore_workers.recalled) {
+        tilecore_workers.taken = published = 1;
+#if !defined(_WIN32)
+        tilecore_workers.owner = pthread_self();
+#endif
+        if (tilecore_workers.count < wanted) tilecore_create_workers(wanted);
+        if (wanted > tilecore_workers.count) wanted = tilecore_workers.count;
+        if (!tilecore_workers.recalled && wanted) {
+            tilecore_workers.job = job;
+            tilecore_workers.wanted = wanted;
+        }
+    }
+    tilecore_release(&tilecore_workers_lock);
+    for (k = 0; published && k < wanted; k++) tilecore_wake_one(&tilecore_work);
+    tilecore_let_signals(&before);
+    return published;
+}
+
+/* Closes the job, and waits for the workers inside it. */
+static void tilecore_close(void)
+{
+    tilecore_signals before;
+    int looks = TILECORE_LOOKS;
+    tilecore_hold_signals(&before);
+    tilecore_acquire(&tilecore_workers_lock);
+    tilecore_workers.job = NULL;
+    if (tilecore_workers.inside) {
+        tilecore_release(&tilecore_workers_lock);
+        while (looks-- && tilecore_look(&tilecore_workers.inside)) tilecore_pause();
+        tilecore_acquire(&tilecore_workers_lock);
+        while (tilecore_workers.inside) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
+    }
+    tilecore_workers.taken = 0;
+    tilecore_release(&tilecore_workers_lock);
+    tilecore_let_signals(&before);
+}
+
+/* Runs task(argument, ..) over all units from first to last - 1, `bytes` of output, in the calling thread and
+ * in up to `threads` - 1 others, as many as that is worth; returns when all are done. */
+TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
+                                              ptrdiff_t bytes, int threads)
+{
+    tilecore_job job;
+    if (threads > TILECORE_MAX_THREADS) threads = TILECORE_MAX_THREADS;
+    if (threads > last - first) threads = (int)(last - first);
+    if (threads > bytes / TILECORE_BYTES_A_THREAD) threads = (int)(bytes / TILECORE_BYTES_A_THREAD);
+    if (threads > 1) {
+        job.task = task;
+        job.argument = argument;
+        job.first = first;
+        job.last = last;
+        tilecore_cut(&job, bytes, threads);
+        if (tilecore_publish(&job, threads - 1)) {
+            tilecore_lead(&job);
+            tilecore_close();
+            return;
+        }
+    }
+    task(argument, first, last);
+}
+
+/* ---------------------------------------------------------------- fork */
+
+#if !defined(_WIN32)
+/* Waits for a thread's very end. pthread_join returns a moment before the system ceases to count the thread.
+ * Not for long: its number might by then be another's. */
+static void tilecore_await_end(const tilecore_worker *worker)
+{
+#if defined(__linux__)
+    int patience = 1000;
+    while (patience-- && !syscall(SYS_tgkill, getpid(), worker->number, 0)) sched_yield();
+#else
+    (void)worker;
+#endif
+}
+
+static void tilecore_before_fork(void)
+{
+    tilecore_signals before;
+    int k;
+    if (tilecore_is_worker) return; /* a handler of its SIGSEGV forks: nobody can be waited for */
+    tilecore_hold_signals(&before);
+    tilecore_acquire(&tilecore_workers_lock);
+    while (tilecore_workers.recalled) tilecore_wait(&tilecore_change, &tilecore_workers_lock); /* another's fork() */
+    tilecore_put(&tilecore_workers.recalled, 1);
+    tilecore_workers.signals = before;
+    tilecore_workers.job = NULL;
+    tilecore_wake_all(&tilecore_work);
+    while (tilecore_workers.creating) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
+    tilecore_release(&tilecore_workers_lock);
+    /* From here on they are ours alone. */
+    for (k = 0; k < tilecore_workers.count; k++) pthread_join(tilecore_workers.worker[k].thread, NULL);
+    for (k = 0; k < tilecore_workers.count; k++) tilecore_await_end(&tilecore_workers.worker[k]);
+    tilecore_workers.count = 0;
+}
+
+static void tilecore_after_fork_in_parent(void)
+{
+    tilecore_signals before;
+    if (tilecore_is_worker) return;
+    tilecore_acquire(&tilecore_workers_lock);
+    before = tilecore_workers.signals;
+    tilecore_put(&tilecore_workers.recalled, 0);
+    tilecore_wake_all(&tilecore_change);
+    tilecore_release(&tilecore_workers_lock);
+    tilecore_let_signals(&before);
+}
+
+/* Of the threads there is this one, but the lock and the conditions may be as others left them. */
+static void tilecore_after_fork_in_child(void)
+{
+    pthread_mutex_init(&tilecore_workers_lock, NULL);
+    pthread_cond_init(&tilecore_work, NULL);
+    pthread_cond_init(&tilecore_change, NULL);
+    if (!pthread_equal(tilecore_workers.owner, pthread_self())) tilecore_workers.taken = 0;
+    tilecore_workers.job = NULL;
+    tilecore_workers.inside = tilecore_is_worker;
+    tilecore_workers.creating = 0;
+    tilecore_workers.recalled = 0;
+    tilecore_workers.count = 0;
+    if (!tilecore_is_worker) tilecore_let_signals(&tilecore_workers.signals);
+}
+#endif
+
+/* Once in the life of the process, at the first call. 0, or an error number. */
+TILECORE_UNUSED static int tilecore_workers_ready(void)
+{
+#if defined(_WIN32)
+    return 0;
+#else
+    static int ready;
+    int status;
+    if (ready) return 0;
+    status = tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
+    ready = status == 0;
+    return status;
+#endif
+}
+
+#endif /* TILECORE_WORKERS_H */
