@@ -52,6 +52,7 @@ cdef int check_signals() noexcept with gil
 cdef int raise_pending() except -1
 cdef void watch_begin(Watch *watch, bint on) noexcept nogil
 cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil
+cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
 cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
                          Watch *watch) noexcept nogil

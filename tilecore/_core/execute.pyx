@@ -322,6 +322,18 @@ cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil:
 
 # ---------------------------------------------------------------- a nest
 
+cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil:
+    """Write less than TILECORE_NOGIL_BYTES, in one go."""
+    cdef Blocks blocks
+    divide(&blocks, nest, False, True)
+    blocks.dst = dst + nest.dst
+    blocks.src = src + nest.src
+    if blocks.loops == 0:
+        write_one_block(&blocks, blocks.dst, blocks.src)
+    else:
+        write_blocks(&blocks, 0, blocks.total)
+
+
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
     """Write all `nbytes` that `nest` describes; 0, or -1 where a signal handler has raised."""
     cdef Watch watch

@@ -21,7 +21,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, divide, execute,
-    write_one_block,
+    execute_small, write_one_block,
 )
 from tilecore._core.plan cimport PLAN_OK, Nest, Place, Plan, plan_check, plan_init, plan_nest, place_strides
 from tilecore._core.regions cimport execute_region
@@ -171,6 +171,9 @@ cdef int tiling_execute(const Tiling *tiling, const Place *source, const Place *
             write_one_block(tiling.block, target.data, source.data)
             return 0
     plan_nest(&tiling.plan, place_strides(source), place_strides(target), &nest)
+    if tiling.plan.nbytes < TILECORE_NOGIL_BYTES:
+        execute_small(&nest, target.data, source.data)
+        return 0
     return execute(&nest, target.data, source.data, tiling.plan.nbytes, mode)
 
 
