@@ -29,23 +29,25 @@ import os
 
 from libc.stdlib cimport free, malloc
 
+from tilecore._core.counts import brief
+
 from tilecore._core.plan cimport MAX_RANK, Axis, Nest
 
 
 cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_kernels:
         const char *name
+        unsigned needs
         void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
 
-    enum: TILECORE_ISA_SCALAR
     enum: TILECORE_BLOCK_BYTES
     Py_ssize_t TILECORE_LAST_CACHE_BYTES
     Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
-    int tilecore_detect_isa()
-    const tilecore_kernels *tilecore_choose_kernels(int isa)
+    const tilecore_kernels *tilecore_sets[]
+    unsigned tilecore_features()
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows)
 
@@ -94,6 +96,7 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
+cdef unsigned features
 cdef const tilecore_kernels *kernels
 cdef Py_ssize_t stream_bytes
 
@@ -375,9 +378,37 @@ cdef Py_ssize_t last_cache_bytes():
     return size if size > 0 else TILECORE_LAST_CACHE_BYTES
 
 
+cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
+    """The best set of the table whose needs are among `features`; or the one with the name that is wanted."""
+    cdef int i = 0
+    cdef list names = []
+    while tilecore_sets[i] != NULL:
+        if not tilecore_sets[i].needs & ~features:
+            name = tilecore_sets[i].name.decode()
+            if wanted is None or name == wanted:
+                return tilecore_sets[i]
+            names.append(name)
+        i += 1
+    raise ValueError(f"TILECORE_ISA: expected one of the instruction sets that this processor has, "
+                     f"{', '.join(names)}; got {brief(wanted)}")
+
+
+cdef const tilecore_kernels *choose_kernels(unsigned features) except NULL:
+    """As the environment says."""
+    wanted = os.environ.get("TILECORE_ISA") or None
+    forced = os.environ.get("TILECORE_FORCE_SCALAR") or "0"
+    if forced not in ("0", "1"):
+        raise ValueError(f"TILECORE_FORCE_SCALAR: expected 0 or 1, got {brief(forced)}")
+    if forced == "1":
+        if wanted not in (None, "scalar"):
+            raise ValueError(f"TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is {brief(wanted)}")
+        wanted = "scalar"
+    return find_kernels(features, wanted)
+
+
 def instruction_sets():
-    """By name: the one that the processor has, and the one whose kernels are used."""
-    return {"found": tilecore_choose_kernels(tilecore_detect_isa()).name.decode(), "used": kernels.name.decode()}
+    """By name: the best one that the processor has, and the one whose kernels are used."""
+    return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
 
 
 def build():
@@ -386,8 +417,8 @@ def build():
     return {"compiler": TILECORE_COMPILER.decode(), "cython": cython}
 
 
-kernels = tilecore_choose_kernels(
-    TILECORE_ISA_SCALAR if os.environ.get("TILECORE_FORCE_SCALAR") == "1" else tilecore_detect_isa())
+features = tilecore_features()
+kernels = choose_kernels(features)
 stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
 
 if tilecore_workers_ready():
