@@ -97,7 +97,8 @@ static int list_entrants(entrant *list, const point *at)
         tilecore_rows rows;
         tilecore_write_rows choice;
         if (kernels->needs & ~features) continue;
-        tilecore_prepare_rows(&rows, kernels, at->row, at->repeats, at->pitch, at->row * at->repeats, at->rows);
+        tilecore_prepare_rows(&rows, kernels, at->row, at->repeats, at->pitch, at->row * at->repeats, at->rows,
+                              at->row * at->repeats * at->rows <= TILECORE_BLOCK_BYTES);
         choice = rows.write;
         for (kernel = kernels->rows; *kernel; kernel++) {
             if ((*kernel)->can && !(*kernel)->can(&rows, at->repeats, at->rows)) continue;

@@ -76,7 +76,8 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             src = place(source, n_src, behind) + (apart == 2 ? (rows - 1) * step : 0);
             dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            tilecore_prepare_rows(&prepared, kernels, row, repeats, apart == 2 ? -step : step, dst_pitch, rows);
+            tilecore_prepare_rows(&prepared, kernels, row, repeats, apart == 2 ? -step : step, dst_pitch, rows,
+                                  behind);
             if (kernel) {
                 if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
                 if (kernel->prepare) kernel->prepare(&prepared);

@@ -49,7 +49,8 @@ cdef extern from "kernels/kernels.h" nogil:
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
-                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows)
+                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
+                               int in_first_cache)
 
 
 cdef extern from "Python.h":
@@ -107,7 +108,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
     cdef Axis top
     cdef Py_ssize_t payload = 1, extent = 1, inner, steps
     cdef int i, k, n = 0
-    cdef bint dense = True, is_split = False
+    cdef bint dense = True, is_split = False, near
     # Inner axes, as long as they fit; the first that does not is split.
     while n < nest.n:
         top = nest.axis[n]
@@ -164,6 +165,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
     if n > 3 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count:
         axis[1], axis[2] = axis[2], axis[1]
     # The innermost axes that one kernel call writes: a run; repeated; for many rows.
+    near = blocks.loops == 0
     blocks.leaf = 1
     if n > 1:
         if axis[1].src == 0 and axis[1].dst == axis[0].count:
@@ -171,13 +173,13 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
             if n > 2 and axis[2].src != 0:
                 blocks.leaf = 3
                 tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count,
-                                      axis[2].src, axis[2].dst, axis[2].count)
+                                      axis[2].src, axis[2].dst, axis[2].count, near)
             else:
-                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1)
+                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1, near)
         else:
             blocks.leaf = 2
             tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst,
-                                  axis[1].count)
+                                  axis[1].count, near)
 
 
 cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:

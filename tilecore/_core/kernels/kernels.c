@@ -102,7 +102,6 @@ enum {
     TILECORE_PLAIN_SPAN = 64, /* without shuffles a pattern takes longer to make than so many bytes */
     TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
-    TILECORE_HOLD_ROW = 128,
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
 
@@ -125,12 +124,6 @@ static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, pt
 {
     (void)repeats, (void)rows;
     return self->row <= TILECORE_PATTERN_ROW;
-}
-
-static int tilecore_can_hold(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
-{
-    (void)repeats, (void)rows;
-    return self->row > TILECORE_PATTERN_ROW && self->row <= TILECORE_HOLD_ROW;
 }
 
 static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
@@ -227,13 +220,15 @@ const tilecore_kernels *const tilecore_sets[] = {
 /* ---------------------------------------------------------------- the choice */
 
 void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
-                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows)
+                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
+                           int in_first_cache)
 {
     const tilecore_row_kernel *kernel;
     self->row = row;
     self->src_pitch = src_pitch;
     self->dst_pitch = dst_pitch;
     self->span = row * repeats;
+    self->in_first_cache = in_first_cache;
     kernel = kernels->choose(self, repeats, rows);
     if (kernel->prepare) kernel->prepare(self);
     self->write = kernel->write;

@@ -23,6 +23,7 @@ typedef struct tilecore_rows {
     ptrdiff_t src_pitch; /* bytes from one source row to the next; may be 0 or negative */
     ptrdiff_t dst_pitch; /* bytes from one span to the next */
     ptrdiff_t span;      /* row * repeats */
+    int in_first_cache;            /* the output, once written, lies in the first-level cache */
     /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer
      * rows, or a single row with fewer repeats. */
     void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
@@ -77,9 +78,11 @@ extern const tilecore_kernels *const tilecore_sets[];
  * is there. Slow on virtual machines. */
 unsigned tilecore_features(void);
 
-/* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times. */
+/* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times. `in_first_cache`: all the
+ * output, whoever else writes to it, is so small that it lies in the first-level cache. */
 void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
-                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows);
+                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
+                           int in_first_cache);
 
 #if defined(__cplusplus)
 }

@@ -19,6 +19,8 @@
 
 #include "copy.h"
 
+#include "hold.h"
+
 #include "narrow.h"
 
 static const tilecore_kernels tilecore_set_avx2 = {

@@ -8,14 +8,25 @@
 
 #include "copy.h"
 
+#include "hold.h"
+
 #include "join.h"
+
+/* Rows above 64 bytes. Stores that cross a cache line cost double behind the first-level cache; in it they are
+ * cheaper than joints, in rows as short as these. */
+static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
+{
+    const ptrdiff_t row = self->row;
+    if (row <= 256 && (row % 32 == 0 || (self->in_first_cache && row <= 192))) return &TILECORE_NAME(hold_kernel);
+    return &TILECORE_NAME(join_kernel);
+}
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     if (self->row <= 64 && (repeats == 1 || rows * repeats > TILECORE_FEW))
         return tilecore_choose_avx2(self, repeats, rows);
-    if (repeats * rows <= TILECORE_FEW || self->row <= 64) return &TILECORE_NAME(longer_kernel);
-    return &TILECORE_NAME(join_kernel);
+    if (rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(longer_kernel);
+    return TILECORE_NAME(choose_long)(self);
 }
 
 static const tilecore_kernels tilecore_set_avx512bw = {
@@ -27,7 +38,8 @@ static const tilecore_kernels tilecore_set_avx512bw = {
     TILECORE_NAME(replicate),
     TILECORE_NAME(choose),
     {&tilecore_gather_kernel_avx2, &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2,
-     &tilecore_hold_kernel_avx2, &TILECORE_NAME(join_kernel), &TILECORE_NAME(longer_kernel), NULL},
+     &tilecore_hold_kernel_avx2, &TILECORE_NAME(hold_kernel), &TILECORE_NAME(join_kernel),
+     &TILECORE_NAME(longer_kernel), NULL},
 };
 
 #include "end.h"

@@ -1,5 +1,5 @@
-/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `hold`, `expand`. A part of
- * each instruction set, written in its vectors; so there is no include guard.
+/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`. A part of the
+ * sets up to AVX2, written in their vectors; so there is no include guard.
  */
 
 /* One row up to 32 bytes, as often as it fits, in one register. `word` is fixed per call site. */
@@ -74,53 +74,6 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else if (row >= 4) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 4);
     else if (row >= 2) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 2);
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
-}
-
-/* Rows of 33 to 128 bytes, held in registers over all repeats; the last store overlaps. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecore_rows *self, char *dst,
-                                                                   const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats, const int vectors)
-{
-    const ptrdiff_t row = self->row, last = row - 32;
-    const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
-    for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src), z = TILECORE_LOAD(src + last);
-        const TILECORE_VECTOR b = TILECORE_LOAD(src + (vectors > 2 ? 32 : 0));
-        const TILECORE_VECTOR c = TILECORE_LOAD(src + (vectors > 3 ? 64 : 0));
-        char *d = dst;
-        ptrdiff_t i;
-        for (i = 0; i < repeats; i++, d += row) {
-            TILECORE_STORE(d, a);
-            if (vectors > 2) TILECORE_STORE(d + 32, b);
-            if (vectors > 3) TILECORE_STORE(d + 64, c);
-            TILECORE_STORE(d + last, z);
-        }
-    }
-}
-
-/* Up to 48 bytes three halves do: a vector store that is not aligned takes two to three times as long
- * as one that is, half a vector hardly longer. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore_rows *self, char *dst,
-                                                                  const char *src, ptrdiff_t rows,
-                                                                  ptrdiff_t repeats)
-{
-    const ptrdiff_t row = self->row, last = row - 16;
-    for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch) {
-        char a[16], b[16], z[16], *d = dst;
-        ptrdiff_t i;
-        memcpy(a, src, 16), memcpy(b, src + 16, 16), memcpy(z, src + last, 16);
-        for (i = 0; i < repeats; i++, d += row)
-            memcpy(d, a, 16), memcpy(d + 16, b, 16), memcpy(d + last, z, 16);
-    }
-}
-
-TILECORE_TARGETED static void TILECORE_NAME(hold)(const tilecore_rows *self, char *dst, const char *src,
-                                                  ptrdiff_t rows, ptrdiff_t repeats)
-{
-    if (self->row <= 48 && self->row % 8 != 0) TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats);
-    else if (self->row <= 64) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 2);
-    else if (self->row <= 96) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 3);
-    else TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 4);
 }
 
 #if TILECORE_SHUFFLES
@@ -203,7 +156,6 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
 
 static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
     "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, TILECORE_SHUFFLES ? tilecore_prepare_pattern : NULL};
-static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {"hold", TILECORE_NAME(hold), tilecore_can_hold, NULL};
 #if TILECORE_SHUFFLES
 static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
     "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};
@@ -221,6 +173,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (self->span <= TILECORE_PLAIN_SPAN) return &TILECORE_NAME(gather_kernel);
 #endif
     if (row <= TILECORE_PATTERN_ROW) return &TILECORE_NAME(pattern_kernel);
-    if (row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
+    if (row <= 4 * TILECORE_WIDTH) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(longer_kernel);
 }

@@ -140,6 +140,8 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     const ptrdiff_t step = 64 % span, advance = 64 / span * row;
     const uint8_t *const index = self->u.index;
     const char *const src_end = src + rows * row;
+    /* The furthest source byte of a vector that begins in a span; where that is in reach, none need skip. */
+    const ptrdiff_t past = (span + 62) % span, most = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)(-(uintptr_t)dst & 63), n = 0;
     TILECORE_VECTOR v;
     if (head) {
@@ -162,6 +164,15 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         dst += 64 * n;
         left -= 64 * n;
         src += 64 * n / span * row; /* whole periods */
+    }
+    if (most < 64) {
+        for (; left >= 64 && src_end - src >= 64; left -= 64, dst += 64) {
+            TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
+            at += step;
+            src += advance;
+            src += at >= span ? row : 0;
+            at -= at >= span ? span : 0;
+        }
     }
     for (; left >= 64; left -= 64, dst += 64) {
         const ptrdiff_t skip = TILECORE_SKIP(at);

@@ -22,6 +22,8 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 
 #include "copy.h"
 
+#include "hold.h"
+
 #include "narrow.h"
 
 static const tilecore_kernels tilecore_set_scalar = {
