@@ -28,6 +28,7 @@ is made in the output; a worker that cannot be created has its share done by the
 import os
 
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from tilecore._core.counts import brief
 
@@ -44,10 +45,11 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
 
     enum: TILECORE_BLOCK_BYTES
-    Py_ssize_t TILECORE_LAST_CACHE_BYTES
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
     Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
+    enum: TILECORE_HAS_QUICK_MEMCPY
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)
@@ -99,7 +101,7 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
 cdef unsigned features
 cdef const tilecore_kernels *kernels
-cdef Py_ssize_t stream_bytes
+cdef Py_ssize_t stream_bytes, libc_bytes
 
 
 cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
@@ -255,6 +257,8 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
                 ready = count
             if stream:
                 kernels.stream(dst, hot, nbytes)
+            elif hot != dst and nbytes >= libc_bytes:
+                memcpy(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
         number += 1
@@ -372,12 +376,12 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
 # ---------------------------------------------------------------- set-up
 
 cdef Py_ssize_t last_cache_bytes():
-    """The size of the last-level cache, where the C library tells it."""
+    """The size of the last-level cache, where the C library tells it; not more than may be ours."""
     try:
         size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):
         size = 0
-    return size if size > 0 else TILECORE_LAST_CACHE_BYTES
+    return min(size, TILECORE_LAST_CACHE_MOST) if size > 0 else TILECORE_LAST_CACHE_BYTES
 
 
 cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
@@ -422,6 +426,7 @@ def build():
 features = tilecore_features()
 kernels = choose_kernels(features)
 stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
+libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
 
 if tilecore_workers_ready():
     raise ImportError("tilecore: no memory to register what happens at fork()")

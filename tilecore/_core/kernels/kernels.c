@@ -23,11 +23,11 @@
 /* ---------------------------------------------------------------- what the processor has */
 
 enum {
-    TILECORE_HAS_SSSE3 = 1,
-    TILECORE_HAS_AVX2 = 2,
-    TILECORE_HAS_AVX512BW = 4, /* with AVX512F, and BMI2 for masks of so many lanes */
-    TILECORE_HAS_AVX512VBMI = 8,
-    TILECORE_HAS_NEON = 16 /* part of every 64-bit Arm */
+    TILECORE_HAS_SSSE3 = 2,
+    TILECORE_HAS_AVX2 = 4,
+    TILECORE_HAS_AVX512BW = 8, /* with AVX512F, and BMI2 for masks of so many lanes */
+    TILECORE_HAS_AVX512VBMI = 16,
+    TILECORE_HAS_NEON = 32 /* part of every 64-bit Arm */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -58,7 +58,8 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
 
 unsigned tilecore_features(void)
 {
-    unsigned leaf1[4], leaf7[4], saved = 0, features = 0;
+    unsigned leaf0[4], leaf1[4], leaf7[4], saved = 0, features = 0;
+    tilecore_cpuid(0, leaf0);
     tilecore_cpuid(1, leaf1);
     tilecore_cpuid(7, leaf7);
     if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
@@ -80,6 +81,8 @@ unsigned tilecore_features(void)
             if (leaf7[ECX] >> 1 & 1) features |= TILECORE_HAS_AVX512VBMI;
         }
     }
+    /* "GenuineIntel", and fast short REP MOVSB. */
+    if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
     return features;
 }
 #elif defined(TILECORE_EMULATED)
@@ -129,8 +132,8 @@ static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, pt
 static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats;
-    return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row && self->dst_pitch == self->span &&
-           self->span <= TILECORE_EXPAND_FEW_SPAN &&
+    return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
+           self->dst_pitch == self->span && self->span <= TILECORE_EXPAND_FEW_SPAN &&
            (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
 }
 

@@ -1,4 +1,70 @@
-/* ESSAY */
+/* The micro-kernels of tilecore: small loops that write rows of bytes, chosen by size, never by dtype.
+ * Usable from a plain C program; no Python.h, no allocation, no error.
+ *
+ * A *row* is what lies together in the source and is written again and again. A *span* is a row with all of its
+ * copies: row * repeats bytes. Rows that lie together in the source, with spans that lie together in the output,
+ * are the common case; src_pitch and dst_pitch say how far apart they are otherwise.
+ *
+ * Example: two rows of three bytes, each written four times.
+ *
+ *     char dst[24];
+ *     tilecore_rows rows;
+ *     tilecore_prepare_rows(&rows, tilecore_sets[0], 3, 4, 3, 12, 2, 1);
+ *     rows.write(&rows, dst, "abcxyz", 2, 4);          // abcabcabcabcxyzxyzxyzxyz
+ *
+ * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes; and a store that crosses a cache line takes
+ * twice as long as one that does not, which happens to every second store of odd rows. So the kernels turn
+ * the question round. They do not ask where a row goes, but what a whole vector of the output is made of. Here
+ * with vectors of 8 bytes; '|' is where one begins, every one of them aligned:
+ *
+ *     source   abcxyz
+ *     output   abcabcab|cabcxyzx|yzxyzxyz
+ *     index    01201201 20123453 45345345     which source byte each output byte is
+ *
+ * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
+ * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
+ * width). The vectors of a short period keep their indices in registers. `permute` does this where a permutation
+ * covers a whole vector of 64 bytes; `expand` where it covers 16.
+ *
+ *     A span is long: the row stays in a register, and each vector permutes it to begin where the last one
+ *     ended. Only at the *joint*, the vector in which one span ends and the next begins, are two rows needed:
+ *
+ *         abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate
+ *                                    ~~~~~~~~ joint
+ *
+ *     A row is longer than a vector: whole vectors are copied; the joint between two copies is two loads under
+ *     masks of lanes, and still one aligned store:
+ *
+ *         abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join
+ *                           ~~~~~~~~ joint
+ *
+ * Where there is no permutation that wide, or the stores need not be aligned, a row is *held*: read into registers
+ * once and stored for each of its copies, by stores that overlap.
+ *
+ *     kernel    rows of          sets              how
+ *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
+ *     rotate    1 to 64          VBMI              longer spans: the row in a register, permuted anew for each vector
+ *     join      65 and more      AVX-512           whole vectors; at joints two loads under masks
+ *     expand    1 to 16          up to AVX-512BW   spans up to 40 or 64: as permute, each 16 bytes by themselves
+ *     pattern   1 to 32          up to AVX-512BW   as many copies as fit 32 bytes in a register, stored at steps of
+ *                                                  whole rows, each store overlapping the last
+ *     hold      33 to 128        up to AVX-512BW   in registers of 32 bytes, stored for each copy, the last overlapping
+ *     hold64    65 to 256        AVX-512           the same with 64: whole half vectors, and in the first-level cache
+ *     gather    1 to 32          all               rows that are written once and lie apart in the source
+ *     longer    any              all               a copy each: few rows, or what no other kernel takes
+ *
+ * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind itself) and `stream` (copy
+ * that bypasses the cache, for outputs far larger than it).
+ *
+ * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
+ * operating system must have. Whatever chooses, tests, times or names a set walks the table. A set is a file in isa/:
+ * its width, its loads, stores and shuffles, the kernels that it is made of, and how one is chosen. To add one, write
+ * that file and put its row in the table. isa/ holds the kernels as well, each written once, in terms of a set's
+ * TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on.
+ *
+ * No kernel reads outside its source rows or writes outside its destination rows, at either end; lanes that are masked
+ * out are never touched. Source and destination never overlap. Pointers need no alignment.
+ */
 #ifndef TILECORE_KERNELS_H
 #define TILECORE_KERNELS_H
 
@@ -74,12 +140,16 @@ typedef struct tilecore_kernels {
 /* From the best to the plainest, then NULL. The last can be used everywhere. */
 extern const tilecore_kernels *const tilecore_sets[];
 
+/* What tilecore_features tells beyond what sets need: an Intel processor whose REP MOVSB is quick for all sizes.
+ * On AMD's up to Zen 3 it can take 20 times as long where the destination is not aligned. */
+enum { TILECORE_HAS_QUICK_MEMCPY = 1 };
+
 /* What the processor has and the operating system saves: a set can be used where all that it needs
  * is there. Slow on virtual machines. */
 unsigned tilecore_features(void);
 
-/* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times. `in_first_cache`: all the
- * output, whoever else writes to it, is so small that it lies in the first-level cache. */
+/* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
+ * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
 void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
                            ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
                            int in_first_cache);

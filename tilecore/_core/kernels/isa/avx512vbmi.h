@@ -11,6 +11,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (repeats == 1 && self->row <= 32) return &tilecore_gather_kernel_avx2;
     if (rows * repeats <= TILECORE_FEW) return &tilecore_longer_kernel_avx512bw;
     if (self->row > 64) return tilecore_choose_long_avx512bw(self);
+    /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
+    if (self->row > 32 && self->in_first_cache && rows * self->span <= 4096) return &tilecore_hold_kernel_avx2;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (TILECORE_NAME(can_rotate)(self, repeats, rows)) return &TILECORE_NAME(rotate_kernel);
     return &tilecore_gather_kernel_avx2;
@@ -25,7 +27,8 @@ static const tilecore_kernels tilecore_set_avx512vbmi = {
     tilecore_replicate_avx512bw,
     TILECORE_NAME(choose),
     {&tilecore_gather_kernel_avx2, &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
-     &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw, &tilecore_longer_kernel_avx512bw, NULL},
+     &tilecore_hold_kernel_avx2, &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw,
+     &tilecore_longer_kernel_avx512bw, NULL},
 };
 
 #include "end.h"
