@@ -165,24 +165,33 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         left -= 64 * n;
         src += 64 * n / span * row; /* whole periods */
     }
-    if (most < 64) {
-        for (; left >= 64 && src_end - src >= 64; left -= 64, dst += 64) {
-            TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
-            at += step;
-            src += advance;
-            src += at >= span ? row : 0;
-            at -= at >= span ? span : 0;
+    /* While two rows and 64 source bytes follow, there are as many to write, and no load passes the source's end. */
+    if (src_end - src >= 64 + 2 * row) {
+        const char *const stop = src_end - 64 - 2 * row;
+        const ptrdiff_t last_copy = span - row;
+        char *const start = dst;
+        if (most < 64) {
+            for (; src <= stop; dst += 64) {
+                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
+                at += step;
+                src += advance;
+                src += at >= span ? row : 0;
+                at -= at >= span ? span : 0;
+            }
+        } else {
+            const uint8_t *const index_of_last = index + last_copy;
+            for (at -= last_copy; src <= stop; dst += 64) {
+                const ptrdiff_t skip = at > 0 ? at : 0;
+                v = TILECORE_LOAD(src + skip);
+                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_NAME(permutation)(index_of_last, at, skip), v));
+                at += step;
+                src += advance;
+                src += at >= row ? row : 0;
+                at -= at >= row ? span : 0;
+            }
+            at += last_copy;
         }
-    }
-    for (; left >= 64; left -= 64, dst += 64) {
-        const ptrdiff_t skip = TILECORE_SKIP(at);
-        if (src_end - src < skip + 64) break;
-        v = TILECORE_LOAD(src + skip);
-        TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_NAME(permutation)(index, at, skip), v));
-        at += step;
-        src += advance;
-        src += at >= span ? row : 0;
-        at -= at >= span ? span : 0;
+        left -= dst - start;
     }
     for (; left > 0; left -= 64, dst += 64) { /* near the end of the source */
         const ptrdiff_t skip = TILECORE_SKIP(at), there = src_end - src - skip;
