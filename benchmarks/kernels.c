@@ -8,16 +8,17 @@
  * each line of the output is one kernel's time in one round. kernels.py makes points and tables.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kernels/kernels.h"
-#include "kernels/threads.h"
 
 enum {
     MAX_ENTRANTS = 64,
+    MAX_THREADS = 64,
     ROUNDS = 15,
     LARGE_ROUNDS = 7,
     LARGE_BYTES = 1 << 24,
@@ -155,16 +156,17 @@ typedef struct {
 } job;
 
 /* Each thread takes parts of the repeats, as many parts as there are threads, until none is left. */
-static void do_parts(void *what)
+static void *do_parts(void *what)
 {
     job *const all = what;
     const point *const at = all->who->at;
     ptrdiff_t part;
-    while ((part = tilecore_take(&all->next, 1)) < at->threads) {
+    while ((part = __atomic_fetch_add(&all->next, 1, __ATOMIC_RELAXED)) < at->threads) {
         const ptrdiff_t first = at->repeats * part / at->threads;
         const ptrdiff_t last = at->repeats * (part + 1) / at->threads;
         all->who->run(all->who, all->dst + first * at->row, all->src, last - first);
     }
+    return NULL;
 }
 
 static double sample_ns(job *what, int times)
@@ -173,8 +175,12 @@ static double sample_ns(job *what, int times)
     double start = now_ns();
     for (int i = 0; i < times; i++) {
         what->next = 0;
-        if (threads > 1) tilecore_parallel(do_parts, what, threads);
-        else do_parts(what);
+        pthread_t other[MAX_THREADS];
+        int k;
+        for (k = 1; k < threads; k++)
+            if (pthread_create(&other[k], NULL, do_parts, what)) fail("no thread");
+        do_parts(what);
+        for (k = 1; k < threads; k++) pthread_join(other[k], NULL);
     }
     return (now_ns() - start) / times;
 }
