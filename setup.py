@@ -10,7 +10,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
-PRIVATE_HEADERS = sorted(Path("tilecore/_core/kernels").glob("*.h"))
+KERNELS = Path("tilecore/_core/kernels")
+LINKED = {"execute.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
 HEADERS = Path("include/tilecore")
 
 
@@ -29,9 +30,9 @@ class build_py_with_headers(build_py):
 def extension(source):
     return Extension(
         ".".join(source.with_suffix("").parts),
-        [str(source)],
+        [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
-        depends=[str(header) for header in [*HEADERS.glob("*.h"), *PRIVATE_HEADERS]],
+        depends=[str(header) for header in [*HEADERS.glob("*.h"), *KERNELS.rglob("*.h")]],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),

@@ -1,22 +1,24 @@
 /* Times the kernels of every instruction set that this processor has, and prints CSV.
  *
- *     cc -O3 -pthread -I../tilecore/_core kernels.c -o kernels && ./kernels < points.csv
+ *     cc -O3 -pthread -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels
+ *     ./kernels < points.csv
  *
  * Each line of the input is a point: row,repeats,rows,pitch,threads (see below). For each point all
  * kernels that can serve it run in turn, again and again, so that the times of one round compare;
  * each line of the output is one kernel's time in one round. kernels.py makes points and tables.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kernels/kernels.h"
-#include "kernels/threads.h"
 
 enum {
-    MAX_ENTRANTS = 40,
+    MAX_ENTRANTS = 64,
+    MAX_THREADS = 64,
     ROUNDS = 15,
     LARGE_ROUNDS = 7,
     LARGE_BYTES = 1 << 24,
@@ -76,38 +78,35 @@ static void run_memset(const entrant *self, char *dst, const char *src, ptrdiff_
 
 /* ---------------------------------------------------------------- who can serve a point */
 
+static void fail(const char *why)
+{
+    fprintf(stderr, "kernels: %s\n", why);
+    exit(1);
+}
+
 static int list_entrants(entrant *list, const point *at)
 {
-    const ptrdiff_t span = at->row * at->repeats;
-    const int best = tilecore_detect_isa();
-    int isa, k, n = 0;
+    const unsigned features = tilecore_features();
+    const tilecore_kernels *const *set;
+    int n = 0;
     list[n++] = (entrant){.set = "libc", .kernel = "memset", .run = run_memset, .at = at};
     list[n++] = (entrant){.set = "libc", .kernel = "memcpy", .run = run_memcpy, .at = at};
-    for (isa = 0; isa <= best; isa++) {
-        const tilecore_kernels *const kernels = tilecore_choose_kernels(isa);
+    for (set = tilecore_sets; *set; set++) {
+        const tilecore_kernels *const kernels = *set;
         const int single = at->rows == 1, dense = at->pitch == at->row;
+        const tilecore_row_kernel *const *kernel;
         tilecore_rows rows;
         tilecore_write_rows choice;
-        if (isa != TILECORE_ISA_SCALAR && kernels == tilecore_choose_kernels(TILECORE_ISA_SCALAR))
-            continue; /* a set of another kind of processor */
-        tilecore_prepare_rows(&rows, kernels, at->row, at->repeats, at->pitch, span, at->rows);
+        if (kernels->needs & ~features) continue;
+        tilecore_prepare_rows(&rows, kernels, at->row, at->repeats, at->pitch, at->row * at->repeats, at->rows,
+                              at->row * at->repeats * at->rows <= TILECORE_BLOCK_BYTES);
         choice = rows.write;
-        const struct {
-            const char *name;
-            tilecore_write_rows write;
-            int can;
-        } table[] = {
-            {"gather", kernels->gather, at->repeats == 1},
-            {"expand", kernels->expand, choice == kernels->expand},
-            {"pattern", kernels->pattern, at->row <= TILECORE_PATTERN_ROW && at->repeats > 1},
-            {"hold", kernels->hold, at->row > TILECORE_PATTERN_ROW && at->row <= TILECORE_HOLD_ROW},
-            {"longer", kernels->longer, 1},
-        };
-        for (k = 0; k < (int)(sizeof table / sizeof *table); k++) {
-            if (!table[k].write || !table[k].can) continue;
-            rows.write = table[k].write;
-            list[n++] = (entrant){kernels->name, table[k].name, rows.write == choice, run_rows, at,
-                                  kernels, rows};
+        for (kernel = kernels->rows; *kernel; kernel++) {
+            if ((*kernel)->can && !(*kernel)->can(&rows, at->repeats, at->rows)) continue;
+            if (n == MAX_ENTRANTS - 2) fail("more kernels than MAX_ENTRANTS");
+            rows.write = (*kernel)->write;
+            if ((*kernel)->prepare) (*kernel)->prepare(&rows);
+            list[n++] = (entrant){kernels->name, (*kernel)->name, rows.write == choice, run_rows, at, kernels, rows};
         }
         if (single && dense && at->repeats > 1) {
             list[n++] = (entrant){kernels->name, "replicate", 0, run_replicate, at, kernels, rows};
@@ -157,16 +156,17 @@ typedef struct {
 } job;
 
 /* Each thread takes parts of the repeats, as many parts as there are threads, until none is left. */
-static void do_parts(void *what)
+static void *do_parts(void *what)
 {
     job *const all = what;
     const point *const at = all->who->at;
     ptrdiff_t part;
-    while ((part = tilecore_take(&all->next, 1)) < at->threads) {
+    while ((part = __atomic_fetch_add(&all->next, 1, __ATOMIC_RELAXED)) < at->threads) {
         const ptrdiff_t first = at->repeats * part / at->threads;
         const ptrdiff_t last = at->repeats * (part + 1) / at->threads;
         all->who->run(all->who, all->dst + first * at->row, all->src, last - first);
     }
+    return NULL;
 }
 
 static double sample_ns(job *what, int times)
@@ -175,19 +175,17 @@ static double sample_ns(job *what, int times)
     double start = now_ns();
     for (int i = 0; i < times; i++) {
         what->next = 0;
-        if (threads > 1) tilecore_parallel(do_parts, what, threads);
-        else do_parts(what);
+        pthread_t other[MAX_THREADS];
+        int k;
+        for (k = 1; k < threads; k++)
+            if (pthread_create(&other[k], NULL, do_parts, what)) fail("no thread");
+        do_parts(what);
+        for (k = 1; k < threads; k++) pthread_join(other[k], NULL);
     }
     return (now_ns() - start) / times;
 }
 
 /* ---------------------------------------------------------------- one point */
-
-static void fail(const char *why)
-{
-    fprintf(stderr, "kernels: %s\n", why);
-    exit(1);
-}
 
 static void verify(job *what, ptrdiff_t bytes)
 {

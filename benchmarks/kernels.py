@@ -17,11 +17,14 @@ import machine
 
 HERE = Path(__file__).parent
 BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
-SETS = ("scalar", "ssse3", "avx2", "arm64")
+SETS = ("scalar", "ssse3", "avx2", "avx512bw", "avx512vbmi", "arm64")  # plainest first
 
 # Every kernel, and what would serve its rows if it did not exist.
 SIMPLER = {
     "gather": "longer",
+    "permute": "rotate",
+    "rotate": "gather",
+    "join": "longer",
     "expand": "pattern",
     "pattern": "longer",
     "hold": "longer",
@@ -105,10 +108,10 @@ def run(wanted: list[Point]) -> dict[Point, Timings]:
     """Compile and time."""
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "kernels"))
-        source, include = str(HERE / "kernels.c"), f"-I{HERE.parent / 'tilecore' / '_core'}"
-        subprocess.run(
-            [machine.COMPILER, "-O3", "-pthread", include, source, "-o", program], check=True
-        )
+        core = HERE.parent / "tilecore" / "_core"
+        sources = [str(HERE / "kernels.c"), str(core / "kernels" / "kernels.c")]
+        flags = ["-O3", "-pthread", f"-I{core}", *sources, "-o", program]
+        subprocess.run([machine.COMPILER, *flags], check=True)
         lines = "".join(",".join(map(str, point)) + "\n" for point in wanted)
         done = subprocess.run([program], input=lines, stdout=subprocess.PIPE, text=True, check=True)
     times: dict[Point, dict[tuple[str, str], list[dict[str, str]]]] = {}

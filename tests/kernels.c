@@ -1,7 +1,12 @@
-/* Every kernel of every instruction set that this processor has, on rows of 1 to 300 bytes, with a
- * page that may not be touched directly before or directly behind source and destination. Prints
- * how many cases ran, and each that was wrong; a forbidden access ends the program.
+/* Every kernel of every instruction set of the table that this processor has, on rows of 1 to 300 bytes,
+ * with a page that may not be touched directly before or directly behind source and destination. Prints
+ * for each set whether it ran or is missing, how many cases ran, and each that was wrong; a forbidden
+ * access ends the program.
  *
+ *     cc -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels && ./kernels
+ *
+ * -DTILECORE_EMULATED='"simde.h"': every set of every processor, in plain C.
+ * With arguments: only the sets of these names.
  * -DMOST_ROWS=5 leaves out the cases of more rows at once: for sanitizers and valgrind, which are slow.
  */
 #define _DEFAULT_SOURCE
@@ -40,19 +45,23 @@ static void check(const char *kernels, const char *what, const char *dst, const 
     ptrdiff_t i, j, k;
     cases++;
     for (i = 0; i < rows; i++)
-        for (j = 0; j < repeats; j++)
-            for (k = 0; k < row; k++)
-                if (dst[i * dst_pitch + j * row + k] != src[i * src_pitch + k]) {
-                    wrong++;
-                    printf("%s %s: row %td, repeats %td, rows %td: at row %td, repeat %td, byte %td\n", kernels,
-                           what, row, repeats, rows, i, j, k);
-                    return;
-                }
+        for (j = 0; j < repeats; j++) {
+            const char *const copy = dst + i * dst_pitch + j * row, *const expected = src + i * src_pitch;
+            if (memcmp(copy, expected, (size_t)row) == 0) continue;
+            for (k = 0; copy[k] == expected[k]; k++) {}
+            wrong++;
+            printf("%s %s: row %td, repeats %td, rows %td: at row %td, repeat %td, byte %td\n", kernels, what, row,
+                   repeats, rows, i, j, k);
+            return;
+        }
 }
 
-static void check_rows(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
+/* The kernel that is chosen (`kernel` NULL), or one that could have been. */
+static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kernel *kernel, ptrdiff_t row,
+                       ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t span = row * repeats;
+    const char *const what = kernel ? kernel->name : "rows";
     int behind, apart;
     for (behind = 0; behind < 2; behind++) {
         for (apart = 0; apart < 3; apart++) {
@@ -67,37 +76,59 @@ static void check_rows(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t
             src = place(source, n_src, behind) + (apart == 2 ? (rows - 1) * step : 0);
             dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            tilecore_prepare_rows(&prepared, kernels, row, repeats, apart == 2 ? -step : step, dst_pitch, rows);
+            tilecore_prepare_rows(&prepared, kernels, row, repeats, apart == 2 ? -step : step, dst_pitch, rows,
+                                  behind);
+            if (kernel) {
+                if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
+                if (kernel->prepare) kernel->prepare(&prepared);
+                prepared.write = kernel->write;
+            }
             prepared.write(&prepared, dst, src, rows, repeats);
-            check(kernels->name, "rows", dst, src, rows, repeats, row, apart == 2 ? -step : step, dst_pitch);
+            check(kernels->name, what, dst, src, rows, repeats, row, apart == 2 ? -step : step, dst_pitch);
             for (i = 1; i < rows && gap; i++)
                 if (dst[i * dst_pitch - 1] != 0x55) {
                     wrong++;
-                    printf("%s rows: row %td, repeats %td: wrote between rows\n", kernels->name, row, repeats);
+                    printf("%s %s: row %td, repeats %td: wrote between rows\n", kernels->name, what, row, repeats);
                     break;
                 }
+            if (rows == 1 && repeats > 1) { /* part of what was prepared */
+                memset(dst, 0x55, (size_t)span);
+                prepared.write(&prepared, dst, src, 1, repeats - 1);
+                check(kernels->name, what, dst, src, 1, repeats - 1, row, step, dst_pitch);
+                if (dst[span - row] != 0x55) wrong++, printf("%s %s: wrote behind\n", kernels->name, what);
+            }
         }
     }
 }
 
-int main(void)
+int main(int n, char **names)
 {
     static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64}, rows[] = {1, 2, 3, 5, 40, 700};
-    static const int sets[] = {TILECORE_ISA_SCALAR, TILECORE_ISA_SSSE3, TILECORE_ISA_AVX2, TILECORE_ISA_ARM64};
-    const int best = tilecore_detect_isa();
-    size_t s, j, k;
+    const unsigned features = tilecore_features();
+    const tilecore_kernels *const *set;
+    size_t j, k;
     ptrdiff_t i;
     source = guarded();
     target = guarded();
     for (i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
-    for (s = 0; s < sizeof sets / sizeof *sets; s++) {
-        const tilecore_kernels *kernels = tilecore_choose_kernels(sets[s]);
-        if (sets[s] > best || (s > 0 && kernels == tilecore_choose_kernels(TILECORE_ISA_SCALAR))) continue;
+    for (set = tilecore_sets; *set; set++) {
+        const tilecore_kernels *const kernels = *set;
+        const tilecore_row_kernel *const *kernel;
+        int wanted = n == 1, a;
+        for (a = 1; a < n; a++) wanted |= strcmp(names[a], kernels->name) == 0;
+        if (!wanted || kernels->needs & ~features) {
+            printf("%s %s\n", kernels->name, wanted ? "missing" : "left out");
+            continue;
+        }
         for (i = 1; i <= 300; i++) {
             int behind;
             for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
                 for (k = 0; k < sizeof rows / sizeof *rows; k++)
-                    if (rows[k] <= MOST_ROWS) check_rows(kernels, i, repeats[j], rows[k]);
+                    if (rows[k] <= MOST_ROWS) {
+                        check_rows(kernels, NULL, i, repeats[j], rows[k]);
+                        for (kernel = kernels->rows; *kernel && rows[k] < 700; kernel++)
+                            check_rows(kernels, *kernel, i, repeats[j], rows[k]);
+                    }
             for (behind = 0; behind < 2; behind++) {
                 static const ptrdiff_t counts[] = {1, 2, 3, 50, 200};
                 char *dst = place(target, i, behind);
@@ -125,7 +156,7 @@ int main(void)
             kernels->copy(dst, place(source, i, 0), i);
             check(kernels->name, "copy", dst, place(source, i, 0), 1, 1, i, i, i);
         }
-        printf("%s\n", kernels->name);
+        printf("%s ran\n", kernels->name);
     }
     printf("%ld cases, %ld wrong\n", cases, wrong);
     return wrong != 0;

@@ -1,6 +1,7 @@
-"""The C kernels by themselves, between guard pages; and the choice among them."""
+"""The C kernels by themselves, between guard pages; the table of instruction sets, and the choice in it."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -10,9 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from tilecore._core.execute import instruction_sets
+
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+# The table, and what Linux calls that which each set needs.
+NEEDS = {
+    "avx512vbmi": {"avx512f", "avx512bw", "bmi2", "avx512vbmi"},
+    "avx512bw": {"avx512f", "avx512bw", "bmi2"},
+    "avx2": {"avx2"},
+    "ssse3": {"ssse3"},
+    "arm64": {"asimd"},
+    "scalar": set(),
+}
 
 
 def compiler(language="c"):
@@ -20,24 +33,75 @@ def compiler(language="c"):
     return os.environ.get(variable, sysconfig.get_config_var(variable)).split()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
-def test_between_guard_pages(tmp_path):
-    program = tmp_path / "kernels"
-    flags = [
-        "-std=c11",
-        "-O2",
-        *WARNINGS,
-        f"-I{CORE}",
-        str(HERE / "kernels.c"),
-        "-o",
-        str(program),
-    ]
+def processor_has(name):
+    """Asked of the operating system, not of the kernels; None where it does not tell."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text().split()
+    except OSError:
+        return True if name == "scalar" else None
+    return NEEDS[name] <= set(flags)
+
+
+def simde():
+    """The folder of SIMDe's headers, or None."""
+    try:
+        from simde_py import get_include
+
+        return get_include()
+    except ImportError:
+        return "/usr/include" if os.path.exists("/usr/include/simde") else None
+
+
+def build(folder, *more):
+    program = folder / "kernels"
+    sources = [HERE / "kernels.c", CORE / "kernels" / "kernels.c"]
+    flags = ["-std=c11", "-O2", f"-I{CORE}", *more, *map(str, sources), "-o", str(program)]
     subprocess.run([*compiler(), *flags], check=True)
-    done = subprocess.run([program], capture_output=True, text=True)
+    return program
+
+
+def sets_run(program, *names):
+    """What became of each set of the table, in its order."""
+    done = subprocess.run([program, *names], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    sets = done.stdout.split("\n")[:-2]
-    assert sets[0] == "scalar"
-    assert int(re.search(r"(\d+) cases, 0 wrong", done.stdout)[1]) > 50_000 * len(sets)
+    fates = dict(re.findall(r"^(\w+) (ran|missing|left out)$", done.stdout, re.MULTILINE))
+    ran = list(fates.values()).count("ran")
+    # MOST_ROWS, which a sanitizer's compiler may set, leaves fewer cases.
+    assert int(re.search(r"(\d+) cases, 0 wrong", done.stdout)[1]) > 50_000 * ran
+    return fates
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    return sets_run(build(tmp_path_factory.mktemp("native"), *WARNINGS))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+@pytest.mark.parametrize("name", NEEDS)
+def test_between_guard_pages(tmp_path, name, native):
+    """Every set of the table: by the processor where it has it, else in plain C."""
+    ran = native.get(name) == "ran"
+    if (has := processor_has(name)) is not None:
+        assert ran == has
+    if ran:
+        return
+    if not (include := simde()):
+        pytest.skip(
+            f"{name} was not tested: the processor lacks it, and there are no SIMDe headers"
+        )
+    emulated = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w"]
+    assert sets_run(build(tmp_path, *emulated, "-DMOST_ROWS=5"), name)[name] == "ran"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+def test_the_table(native):
+    """Best first; and the best is used."""
+    assert [*native] == [name for name in NEEDS if name in native]
+    assert [*native][-1] == "scalar"
+    assert set(native) <= set(NEEDS)
+    if platform.machine() == "x86_64":
+        assert set(native) == set(NEEDS) - {"arm64"}
+    assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
 
 
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
@@ -49,7 +113,7 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
         command = ["clang" if language == "c" else "clang++"]
         if not shutil.which(command[0]):
             pytest.skip("there is no clang")
-    headers = sorted(path.name for path in CORE.glob("kernels/*.h") if path.name != "kernels_isa.h")
+    headers = sorted(path.name for path in CORE.glob("kernels/*.h"))
     assert "kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
     for number, order in enumerate(orders):
@@ -71,20 +135,70 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
         subprocess.run([*command, "-x", language, *flags, str(source)], check=True)
 
 
-def test_scalar_can_be_forced(tmp_path):
+@pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
+@pytest.mark.parametrize("name", ["the default", "clang"])
+def test_kernels_are_plain_c(tmp_path, name, language, standard):
+    command = compiler(language)
+    if name == "clang":
+        command = ["clang" if language == "c" else "clang++"]
+        if not shutil.which(command[0]):
+            pytest.skip("there is no clang")
+    flags = [f"-std={standard}", "-O2", *WARNINGS, f"-I{CORE}", "-o", str(tmp_path / "kernels.o")]
+    source = str(CORE / "kernels" / "kernels.c")
+    subprocess.run([*command, "-x", language, *flags, "-c", source], check=True)
+
+
+def used(tmp_path, **environment):
+    """The set that tilecore uses, or the last line of the error at its import."""
     code = """
 import numpy, tilecore._core.execute, tilecore
 print(tilecore._core.execute.instruction_sets()['used'])
 x = numpy.arange(3000, dtype="u1").reshape(-1, 3)
 assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 """
-    for forced in ("1", "0"):
-        env = {**os.environ, "TILECORE_FORCE_SCALAR": forced}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        assert (done.stdout.strip() == "scalar") == (forced == "1") or os.uname().machine not in (
-            "x86_64",
-            "aarch64",
-        )
+    kept = {
+        k: v for k, v in os.environ.items() if k not in ("TILECORE_ISA", "TILECORE_FORCE_SCALAR")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**kept, **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    return (done.stderr or done.stdout).strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_any_set_can_be_chosen(tmp_path, name):
+    said = used(tmp_path, TILECORE_ISA=name)
+    if (has := processor_has(name)) is None and said != name:
+        has = False
+    if has is not False:
+        assert said == name
+    else:
+        assert said.startswith("ValueError: TILECORE_ISA: expected one of the instruction sets")
+        assert said.endswith(f"scalar; got '{name}'")
+
+
+def test_scalar_can_be_forced(tmp_path):
+    assert used(tmp_path, TILECORE_FORCE_SCALAR="1") == "scalar"
+    assert used(tmp_path, TILECORE_FORCE_SCALAR="1", TILECORE_ISA="scalar") == "scalar"
+    best = instruction_sets()["found"]
+    for value in ("0", ""):
+        assert used(tmp_path, TILECORE_FORCE_SCALAR=value, TILECORE_ISA="") == best
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"TILECORE_ISA": "AVX2"}, "TILECORE_ISA: expected one of the instruction sets that this"),
+        ({"TILECORE_FORCE_SCALAR": "yes"}, "TILECORE_FORCE_SCALAR: expected 0 or 1, got 'yes'"),
+        (
+            {"TILECORE_FORCE_SCALAR": "1", "TILECORE_ISA": "avx2"},
+            "TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is 'avx2'",
+        ),
+    ],
+)
+def test_what_is_not_a_set_is_refused(tmp_path, environment, said):
+    assert used(tmp_path, **environment).startswith(f"ValueError: {said}")

@@ -28,6 +28,9 @@ is made in the output; a worker that cannot be created has its share done by the
 import os
 
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from tilecore._core.counts import brief
 
 from tilecore._core.plan cimport MAX_RANK, Axis, Nest
 
@@ -35,19 +38,21 @@ from tilecore._core.plan cimport MAX_RANK, Axis, Nest
 cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_kernels:
         const char *name
+        unsigned needs
         void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
 
-    enum: TILECORE_ISA_SCALAR
     enum: TILECORE_BLOCK_BYTES
-    Py_ssize_t TILECORE_LAST_CACHE_BYTES
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
     Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
-    int tilecore_detect_isa()
-    const tilecore_kernels *tilecore_choose_kernels(int isa)
+    const tilecore_kernels *tilecore_sets[]
+    unsigned tilecore_features()
+    enum: TILECORE_HAS_QUICK_MEMCPY
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
-                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows)
+                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
+                               int in_first_cache)
 
 
 cdef extern from "Python.h":
@@ -94,8 +99,9 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
+cdef unsigned features
 cdef const tilecore_kernels *kernels
-cdef Py_ssize_t stream_bytes
+cdef Py_ssize_t stream_bytes, libc_bytes
 
 
 cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
@@ -104,7 +110,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
     cdef Axis top
     cdef Py_ssize_t payload = 1, extent = 1, inner, steps
     cdef int i, k, n = 0
-    cdef bint dense = True, is_split = False
+    cdef bint dense = True, is_split = False, near
     # Inner axes, as long as they fit; the first that does not is split.
     while n < nest.n:
         top = nest.axis[n]
@@ -161,6 +167,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
     if n > 3 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count:
         axis[1], axis[2] = axis[2], axis[1]
     # The innermost axes that one kernel call writes: a run; repeated; for many rows.
+    near = blocks.loops == 0
     blocks.leaf = 1
     if n > 1:
         if axis[1].src == 0 and axis[1].dst == axis[0].count:
@@ -168,13 +175,13 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
             if n > 2 and axis[2].src != 0:
                 blocks.leaf = 3
                 tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count,
-                                      axis[2].src, axis[2].dst, axis[2].count)
+                                      axis[2].src, axis[2].dst, axis[2].count, near)
             else:
-                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1)
+                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1, near)
         else:
             blocks.leaf = 2
             tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst,
-                                  axis[1].count)
+                                  axis[1].count, near)
 
 
 cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
@@ -250,6 +257,8 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
                 ready = count
             if stream:
                 kernels.stream(dst, hot, nbytes)
+            elif hot != dst and nbytes >= libc_bytes:
+                memcpy(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
         number += 1
@@ -379,17 +388,45 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
 # ---------------------------------------------------------------- set-up
 
 cdef Py_ssize_t last_cache_bytes():
-    """The size of the last-level cache, where the C library tells it."""
+    """The size of the last-level cache, where the C library tells it; not more than may be ours."""
     try:
         size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):
         size = 0
-    return size if size > 0 else TILECORE_LAST_CACHE_BYTES
+    return min(size, TILECORE_LAST_CACHE_MOST) if size > 0 else TILECORE_LAST_CACHE_BYTES
+
+
+cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
+    """The best set of the table whose needs are among `features`; or the one with the name that is wanted."""
+    cdef int i = 0
+    cdef list names = []
+    while tilecore_sets[i] != NULL:
+        if not tilecore_sets[i].needs & ~features:
+            name = tilecore_sets[i].name.decode()
+            if wanted is None or name == wanted:
+                return tilecore_sets[i]
+            names.append(name)
+        i += 1
+    raise ValueError(f"TILECORE_ISA: expected one of the instruction sets that this processor has, "
+                     f"{', '.join(names)}; got {brief(wanted)}")
+
+
+cdef const tilecore_kernels *choose_kernels(unsigned features) except NULL:
+    """As the environment says."""
+    wanted = os.environ.get("TILECORE_ISA") or None
+    forced = os.environ.get("TILECORE_FORCE_SCALAR") or "0"
+    if forced not in ("0", "1"):
+        raise ValueError(f"TILECORE_FORCE_SCALAR: expected 0 or 1, got {brief(forced)}")
+    if forced == "1":
+        if wanted not in (None, "scalar"):
+            raise ValueError(f"TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is {brief(wanted)}")
+        wanted = "scalar"
+    return find_kernels(features, wanted)
 
 
 def instruction_sets():
-    """By name: the one that the processor has, and the one whose kernels are used."""
-    return {"found": tilecore_choose_kernels(tilecore_detect_isa()).name.decode(), "used": kernels.name.decode()}
+    """By name: the best one that the processor has, and the one whose kernels are used."""
+    return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
 
 
 def build():
@@ -398,9 +435,10 @@ def build():
     return {"compiler": TILECORE_COMPILER.decode(), "cython": cython}
 
 
-kernels = tilecore_choose_kernels(
-    TILECORE_ISA_SCALAR if os.environ.get("TILECORE_FORCE_SCALAR") == "1" else tilecore_detect_isa())
+features = tilecore_features()
+kernels = choose_kernels(features)
 stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
+libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
 
 if tilecore_workers_ready():
     raise ImportError("tilecore: no memory to register what happens at fork()")

@@ -1,33 +1,69 @@
-/* The micro-kernels of tilecore: small loops that write rows of bytes, chosen by size, never by
- * dtype. Usable from a plain C program; no Python.h, no allocation, no error.
+/* The micro-kernels of tilecore: small loops that write rows of bytes, chosen by size, never by dtype.
+ * Usable from a plain C program; no Python.h, no allocation, no error.
+ *
+ * A *row* is what lies together in the source and is written again and again. A *span* is a row with all of its
+ * copies: row * repeats bytes. Rows that lie together in the source, with spans that lie together in the output,
+ * are the common case; src_pitch and dst_pitch say how far apart they are otherwise.
  *
  * Example: two rows of three bytes, each written four times.
  *
  *     char dst[24];
  *     tilecore_rows rows;
- *     const tilecore_kernels *kernels = tilecore_choose_kernels(tilecore_detect_isa());
- *     tilecore_prepare_rows(&rows, kernels, 3, 4, 3, 12, 2);
+ *     tilecore_prepare_rows(&rows, tilecore_sets[0], 3, 4, 3, 12, 2, 1);
  *     rows.write(&rows, dst, "abcxyz", 2, 4);          // abcabcabcabcxyzxyzxyzxyz
  *
- * Which kernel serves a row of `row` bytes that is written `repeats` times:
+ * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes; and a store that crosses a cache line takes
+ * twice as long as one that does not, which happens to every second store of odd rows. So the kernels turn
+ * the question round. They do not ask where a row goes, but what a whole vector of the output is made of. Here
+ * with vectors of 8 bytes; '|' is where one begins, every one of them aligned:
  *
- *     repeats == 1, row <= 32 gather    rows that lie apart in the source (strided input)
- *     few rows, or row > 128  longer    one copy per repeat
- *     row <= 32               pattern   as many copies as fit 32 bytes in one register, stored
- *                                       at steps of whole rows, each store overlapping the last
- *     row <= 128              hold      the row in two to four registers, stored per repeat
+ *     source   abcxyz
+ *     output   abcabcab|cabcxyzx|yzxyzxyz
+ *     index    01201201 20123453 45345345     which source byte each output byte is
  *
- * but for many rows up to 16 bytes that lie together and come out short,
+ * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
+ * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
+ * width). The vectors of a short period keep their indices in registers. `permute` does this where a permutation
+ * covers a whole vector of 64 bytes; `expand` where it covers 16.
  *
- *     row*repeats <= 40,      expand    one shuffle per 16 output bytes, in aligned stores alone,
- *     or <= 64 with a period            whatever the row's end; the masks repeat every
- *     of few stores                     lcm(32, row*repeats) bytes
+ *     A span is long: the row stays in a register, and each vector permutes it to begin where the last one
+ *     ended. Only at the *joint*, the vector in which one span ends and the next begins, are two rows needed:
  *
- * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind
- * itself) and `stream` (copy that bypasses the cache, for outputs far larger than it).
+ *         abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate
+ *                                    ~~~~~~~~ joint
  *
- * No kernel reads outside its source rows or writes outside its destination rows. Source and
- * destination never overlap. Pointers need no alignment.
+ *     A row is longer than a vector: whole vectors are copied; the joint between two copies is two loads under
+ *     masks of lanes, and still one aligned store:
+ *
+ *         abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join
+ *                           ~~~~~~~~ joint
+ *
+ * Where there is no permutation that wide, or the stores need not be aligned, a row is *held*: read into registers
+ * once and stored for each of its copies, by stores that overlap.
+ *
+ *     kernel    rows of          sets              how
+ *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
+ *     rotate    1 to 64          VBMI              longer spans: the row in a register, permuted anew for each vector
+ *     join      65 and more      AVX-512           whole vectors; at joints two loads under masks
+ *     expand    1 to 16          up to AVX-512BW   spans up to 40 or 64: as permute, each 16 bytes by themselves
+ *     pattern   1 to 32          up to AVX-512BW   as many copies as fit 32 bytes in a register, stored at steps of
+ *                                                  whole rows, each store overlapping the last
+ *     hold      33 to 128        up to AVX-512BW   in registers of 32 bytes, stored for each copy, the last overlapping
+ *     hold64    65 to 256        AVX-512           the same with 64: whole half vectors, and in the first-level cache
+ *     gather    1 to 32          all               rows that are written once and lie apart in the source
+ *     longer    any              all               a copy each: few rows, or what no other kernel takes
+ *
+ * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind itself) and `stream` (copy
+ * that bypasses the cache, for outputs far larger than it).
+ *
+ * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
+ * operating system must have. Whatever chooses, tests, times or names a set walks the table. A set is a file in isa/:
+ * its width, its loads, stores and shuffles, the kernels that it is made of, and how one is chosen. To add one, write
+ * that file and put its row in the table. isa/ holds the kernels as well, each written once, in terms of a set's
+ * TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on.
+ *
+ * No kernel reads outside its source rows or writes outside its destination rows, at either end; lanes that are masked
+ * out are never touched. Source and destination never overlap. Pointers need no alignment.
  */
 #ifndef TILECORE_KERNELS_H
 #define TILECORE_KERNELS_H
@@ -36,189 +72,90 @@
 
 #include "config.h"
 
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- rows */
+
 enum {
-    TILECORE_FEW = 8,           /* written rows up to which a copy each is quickest */
-    TILECORE_EXPAND_ROW = 16,   /* a shuffle takes from 16 source bytes */
-    /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
-    TILECORE_EXPAND_SPAN = 40,
-    TILECORE_EXPAND_FEW_SPAN = 64,
-    TILECORE_EXPAND_FEW = 3,
-    TILECORE_PLAIN_SPAN = 64, /* without shuffles a pattern takes longer to make than so many bytes */
-    TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
-    TILECORE_PATTERN_ROW = 32,
-    TILECORE_HOLD_ROW = 128,
-    TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
+    TILECORE_EXPAND_VECTORS = 40, /* the most vectors of a period that expand prepares */
+    TILECORE_INDEX_BYTES = 256    /* what a byte can count */
 };
 
-struct tilecore_kernels;
-
-/* A prepared choice of kernel for rows of one shape. Filled by tilecore_prepare_rows. */
+/* Rows of one shape, and the kernel that was chosen for them. Filled by tilecore_prepare_rows. */
 typedef struct tilecore_rows {
     ptrdiff_t row;       /* bytes of one row */
     ptrdiff_t src_pitch; /* bytes from one source row to the next; may be 0 or negative */
-    ptrdiff_t dst_pitch; /* bytes from one written row to the next */
+    ptrdiff_t dst_pitch; /* bytes from one span to the next */
     ptrdiff_t span;      /* row * repeats */
-    /* Writes `rows` rows, each `repeats` times. (expand takes `repeats` from `span`.) */
+    int in_first_cache;            /* the output, once written, lies in the first-level cache */
+    /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer
+     * rows, or a single row with fewer repeats. */
     void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
                   ptrdiff_t repeats);
-    const struct tilecore_kernels *kernels;
-    /* pattern: byte j of the register is this byte of what was loaded */
-    uint8_t pattern_mask[32];
-    /* expand: one period of `vectors` 32-byte stores reads `period_rows` rows */
-    int vectors;
-    ptrdiff_t period_rows;
-    ptrdiff_t reach;                            /* source bytes that the loads of one period touch */
-    uint16_t offset[TILECORE_EXPAND_SPAN][2];   /* where each half of a vector is loaded */
-    TILECORE_ALIGNED uint8_t mask[TILECORE_EXPAND_SPAN][32];
+    /* What a kernel has prepared for itself. */
+    union {
+        struct {
+            uint8_t pattern[32]; /* byte j of the register is this byte of what was loaded */
+            int vectors;         /* 32-byte stores of one period, which reads `period_rows` rows */
+            ptrdiff_t period_rows;
+            ptrdiff_t reach; /* source bytes that the loads of one period touch */
+            uint16_t offset[TILECORE_EXPAND_VECTORS][2]; /* where each half of a vector is loaded */
+            TILECORE_ALIGNED uint8_t mask[TILECORE_EXPAND_VECTORS][32];
+        } narrow;
+        uint8_t index[TILECORE_INDEX_BYTES]; /* byte k of the output is this byte of the source */
+    } u;
 } tilecore_rows;
 
 typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const char *src,
                                     ptrdiff_t rows, ptrdiff_t repeats);
 
+/* One way to write rows. */
+typedef struct tilecore_row_kernel {
+    const char *name;
+    tilecore_write_rows write;
+    /* Whether it can write rows of this shape; NULL: rows of all shapes. */
+    int (*can)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
+    /* Makes what it needs beforehand; NULL: nothing. */
+    void (*prepare)(tilecore_rows *self);
+} tilecore_row_kernel;
+
+/* ---------------------------------------------------------------- instruction sets */
+
 /* The kernels of one instruction set. */
 typedef struct tilecore_kernels {
     const char *name;
+    unsigned needs; /* of tilecore_features */
     void (*copy)(char *dst, const char *src, ptrdiff_t bytes);
     /* As copy; the bytes are in memory for other threads after `stream_end`. */
     void (*stream)(char *dst, const char *src, ptrdiff_t bytes);
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly behind. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    tilecore_write_rows gather, expand, pattern, hold, longer; /* expand may be NULL */
+    const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
+    const tilecore_row_kernel *rows[8]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
 
-/* One of four 16-bit numbers in a 64-bit one, in the order of memory. */
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (3 - (i)) & 0xffff))
-#else
-#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (i) & 0xffff))
-#endif
+/* From the best to the plainest, then NULL. The last can be used everywhere. */
+extern const tilecore_kernels *const tilecore_sets[];
 
-/* ---------------------------------------------------------------- one instance per instruction set */
+/* What tilecore_features tells beyond what sets need: an Intel processor whose REP MOVSB is quick for all sizes.
+ * On AMD's up to Zen 3 it can take 20 times as long where the destination is not aligned. */
+enum { TILECORE_HAS_QUICK_MEMCPY = 1 };
 
-#define TILECORE_ISA TILECORE_ISA_SCALAR
-#define TILECORE_NAME(name) tilecore_##name##_scalar
-#define TILECORE_TARGETED
-#include "kernels_isa.h"
+/* What the processor has and the operating system saves: a set can be used where all that it needs
+ * is there. Slow on virtual machines. */
+unsigned tilecore_features(void);
 
-#if defined(TILECORE_X86)
-#define TILECORE_ISA TILECORE_ISA_SSSE3
-#define TILECORE_NAME(name) tilecore_##name##_ssse3
-#define TILECORE_TARGETED TILECORE_TARGET("ssse3")
-#include "kernels_isa.h"
+/* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
+ * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
+void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
+                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
+                           int in_first_cache);
 
-#define TILECORE_ISA TILECORE_ISA_AVX2
-#define TILECORE_NAME(name) tilecore_##name##_avx2
-#define TILECORE_TARGETED TILECORE_TARGET("avx2")
-#include "kernels_isa.h"
-#endif
-
-#if defined(TILECORE_NEON)
-#define TILECORE_ISA TILECORE_ISA_ARM64
-#define TILECORE_NAME(name) tilecore_##name##_arm64
-#define TILECORE_TARGETED
-#include "kernels_isa.h"
-#endif
-
-TILECORE_UNUSED static const tilecore_kernels *tilecore_choose_kernels(int isa)
-{
-    switch (isa) {
-#if defined(TILECORE_X86)
-    case TILECORE_ISA_SSSE3: return &tilecore_kernels_ssse3;
-    case TILECORE_ISA_AVX2: return &tilecore_kernels_avx2;
-#endif
-#if defined(TILECORE_NEON)
-    case TILECORE_ISA_ARM64: return &tilecore_kernels_arm64;
-#endif
-    default: return &tilecore_kernels_scalar;
-    }
+#if defined(__cplusplus)
 }
-
-/* ---------------------------------------------------------------- the choice */
-
-/* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
-static int tilecore_period(ptrdiff_t span)
-{
-    int vectors = (int)span;
-    while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
-    return vectors;
-}
-
-/* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
- * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
- * a copy ends within the half. */
-static void tilecore_prepare_expand(tilecore_rows *self)
-{
-    const ptrdiff_t row = self->row, span = self->span;
-    ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
-    int half, j;
-    self->period_rows = self->vectors * 32 / span;
-    self->reach = 0;
-    for (half = 0; half < 2 * self->vectors; half++) {
-        ptrdiff_t source[16], least = PTRDIFF_MAX;
-        for (j = 0; j < 16; j++) {
-            source[j] = first + column;
-            if (source[j] < least) least = source[j];
-            if (++column == row) {
-                column = 0;
-                if (++copy * row == span) copy = 0, first += row;
-            }
-        }
-        for (j = 0; j < 16; j++) self->mask[half / 2][16 * (half % 2) + j] = (uint8_t)(source[j] - least);
-        self->offset[half / 2][half % 2] = (uint16_t)least;
-        if (least + 16 > self->reach) self->reach = least + 16;
-    }
-}
-
-/* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times. */
-TILECORE_UNUSED static void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels,
-                                                  ptrdiff_t row, ptrdiff_t repeats,
-                                                  ptrdiff_t src_pitch, ptrdiff_t dst_pitch,
-                                                  ptrdiff_t rows)
-{
-    self->row = row;
-    self->src_pitch = src_pitch;
-    self->dst_pitch = dst_pitch;
-    self->span = row * repeats;
-    self->kernels = kernels;
-    if (repeats == 1 && row <= TILECORE_PATTERN_ROW) {
-        self->write = kernels->gather;
-        return;
-    }
-    if (rows * repeats <= TILECORE_FEW) { /* not worth preparing for */
-        self->write = kernels->longer;
-        return;
-    }
-    if (!kernels->expand && self->span <= TILECORE_PLAIN_SPAN) {
-        self->write = kernels->gather;
-        return;
-    }
-    self->write = row <= TILECORE_PATTERN_ROW ? kernels->pattern
-                  : row <= TILECORE_HOLD_ROW  ? kernels->hold
-                                              : kernels->longer;
-    if (row <= TILECORE_PATTERN_ROW) {
-        /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into
-         * the two halves of 16 bytes; longer ones as two overlapping halves of 32 bytes. */
-        /* clang-format off */
-        const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
-        int j, column = 0;
-        for (j = 0; j < 32; j++) {
-            self->pattern_mask[j] =
-                word == 16 ? (uint8_t)(j < 16 ? j : j < row ? j + 16 - row : 0)
-                           : (uint8_t)(column < word ? column : 8 + column - (row - word));
-            if (++column == row) column = 0;
-        }
-        /* clang-format on */
-    }
-    if (kernels->expand && row <= TILECORE_EXPAND_ROW && self->span <= TILECORE_EXPAND_FEW_SPAN &&
-        src_pitch == row && dst_pitch == self->span) {
-        self->vectors = tilecore_period(self->span);
-        if ((self->span <= TILECORE_EXPAND_SPAN || self->vectors <= TILECORE_EXPAND_FEW) &&
-            rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)self->vectors) {
-            tilecore_prepare_expand(self);
-            self->write = kernels->expand;
-        }
-    }
-}
+#endif
 
 #endif /* TILECORE_KERNELS_H */

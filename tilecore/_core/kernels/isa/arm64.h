@@ -1,0 +1,38 @@
+/* NEON: 16-byte shuffles. Every 64-bit Arm. */
+
+#define TILECORE_NAME(name) tilecore_##name##_arm64
+#define TILECORE_TARGETED
+#define TILECORE_WIDTH 32
+#define TILECORE_HALF uint8x16_t
+#define TILECORE_LOAD_HALF(p) vld1q_u8((const uint8_t *)(const void *)(p))
+#define TILECORE_STORE_HALF(p, h) vst1q_u8((uint8_t *)(void *)(p), h)
+#define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
+#define TILECORE_WORDS_HALF(low, high) \
+    vcombine_u8(vcreate_u8((uint64_t)(low)), vcreate_u8((uint64_t)(high)))
+#define TILECORE_SHUFFLE_HALF(h, mask) vqtbl1q_u8(h, mask)
+#define TILECORE_SHUFFLES 1
+#define TILECORE_STREAMS 0
+#include "pairs.h"
+
+#include "copy.h"
+
+#include "hold.h"
+
+#include "narrow.h"
+
+static const tilecore_kernels tilecore_set_arm64 = {
+    "arm64",
+    TILECORE_HAS_NEON,
+    TILECORE_NAME(copy),
+    TILECORE_NAME(copy),
+    TILECORE_NAME(stream_end),
+    TILECORE_NAME(replicate),
+    TILECORE_NAME(choose),
+    {&TILECORE_NAME(gather_kernel),
+     &TILECORE_NAME(expand_kernel),
+     &TILECORE_NAME(pattern_kernel),
+     &TILECORE_NAME(hold_kernel),
+     &TILECORE_NAME(longer_kernel), NULL},
+};
+
+#include "end.h"

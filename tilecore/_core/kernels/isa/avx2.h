@@ -1,0 +1,41 @@
+/* AVX2: 32-byte vectors, shuffled by halves. 2013 and later (Intel Haswell, AMD Excavator). */
+
+#define TILECORE_NAME(name) tilecore_##name##_avx2
+#define TILECORE_TARGETED TILECORE_TARGET("avx2")
+#define TILECORE_WIDTH 32
+#define TILECORE_VECTOR __m256i
+#define TILECORE_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define TILECORE_STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define TILECORE_STREAM(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
+#define TILECORE_LOAD_HALVES(low, high) \
+    _mm256_inserti128_si256( \
+        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(low))), \
+        _mm_loadu_si128((const __m128i *)(const void *)(high)), 1)
+#define TILECORE_WORDS(low, high) \
+    _mm256_broadcastsi128_si256(_mm_set_epi64x((long long)(high), (long long)(low)))
+#define TILECORE_SHUFFLE(v, mask) _mm256_shuffle_epi8(v, mask)
+#define TILECORE_SHUFFLES 1
+#define TILECORE_STREAMS 1
+
+#include "copy.h"
+
+#include "hold.h"
+
+#include "narrow.h"
+
+static const tilecore_kernels tilecore_set_avx2 = {
+    "avx2",
+    TILECORE_HAS_AVX2,
+    TILECORE_NAME(copy),
+    TILECORE_NAME(stream),
+    TILECORE_NAME(stream_end),
+    TILECORE_NAME(replicate),
+    TILECORE_NAME(choose),
+    {&TILECORE_NAME(gather_kernel),
+     &TILECORE_NAME(expand_kernel),
+     &TILECORE_NAME(pattern_kernel),
+     &TILECORE_NAME(hold_kernel),
+     &TILECORE_NAME(longer_kernel), NULL},
+};
+
+#include "end.h"

@@ -1,0 +1,154 @@
+/* Contiguous bytes of any length, and the kernels that are a copy for each row: `longer`, `gather`. A part
+ * of each instruction set, written in its vectors; so there is no include guard.
+ */
+
+/* ---- copy, replicate, stream: contiguous bytes of any length */
+
+/* Up to two vectors: two overlapping moves of the longest size that fits. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, const char *src, ptrdiff_t n)
+{
+    if (n >= TILECORE_WIDTH) {
+        const TILECORE_VECTOR head = TILECORE_LOAD(src), tail = TILECORE_LOAD(src + n - TILECORE_WIDTH);
+        TILECORE_STORE(dst, head);
+        TILECORE_STORE(dst + n - TILECORE_WIDTH, tail);
+    } else if (TILECORE_WIDTH > 32 && n >= 32) {
+        char head[32], tail[32];
+        memcpy(head, src, 32), memcpy(tail, src + n - 32, 32);
+        memcpy(dst, head, 32), memcpy(dst + n - 32, tail, 32);
+    } else if (n >= 16) {
+        char head[16], tail[16];
+        memcpy(head, src, 16), memcpy(tail, src + n - 16, 16);
+        memcpy(dst, head, 16), memcpy(dst + n - 16, tail, 16);
+    } else if (n >= 8) {
+        uint64_t head, tail;
+        memcpy(&head, src, 8), memcpy(&tail, src + n - 8, 8);
+        memcpy(dst, &head, 8), memcpy(dst + n - 8, &tail, 8);
+    } else if (n >= 4) {
+        uint32_t head, tail;
+        memcpy(&head, src, 4), memcpy(&tail, src + n - 4, 4);
+        memcpy(dst, &head, 4), memcpy(dst + n - 4, &tail, 4);
+    } else if (n >= 2) {
+        uint16_t head, tail;
+        memcpy(&head, src, 2), memcpy(&tail, src + n - 2, 2);
+        memcpy(dst, &head, 2), memcpy(dst + n - 2, &tail, 2);
+    } else if (n == 1) {
+        *dst = *src;
+    }
+}
+
+/* Own loops, not memcpy: a libc call costs as much as a short row, and some libc paths for
+ * medium sizes are many times slower on unaligned destinations. */
+TILECORE_TARGETED static void TILECORE_NAME(copy)(char *dst, const char *src, ptrdiff_t n)
+{
+    if (n <= 2 * TILECORE_WIDTH) {
+        TILECORE_NAME(copy_short)(dst, src, n);
+        return;
+    }
+    {
+        const ptrdiff_t w = TILECORE_WIDTH, shift = w - (ptrdiff_t)((uintptr_t)dst & (TILECORE_WIDTH - 1));
+        const TILECORE_VECTOR head = TILECORE_LOAD(src), tail = TILECORE_LOAD(src + n - w);
+        char *const last = dst + n - w;
+        TILECORE_STORE(dst, head);
+        dst += shift; /* aligned from here on */
+        src += shift;
+        for (; last - dst >= 3 * w; dst += 4 * w, src += 4 * w) {
+            const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + w);
+            const TILECORE_VECTOR c = TILECORE_LOAD(src + 2 * w), d = TILECORE_LOAD(src + 3 * w);
+            TILECORE_STORE(dst, a);
+            TILECORE_STORE(dst + w, b);
+            TILECORE_STORE(dst + 2 * w, c);
+            TILECORE_STORE(dst + 3 * w, d);
+        }
+        for (; dst < last; dst += w, src += w) {
+            const TILECORE_VECTOR a = TILECORE_LOAD(src);
+            TILECORE_STORE(dst, a);
+        }
+        TILECORE_STORE(last, tail);
+    }
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count)
+{
+    const ptrdiff_t total = bytes * count;
+    ptrdiff_t done = bytes, n;
+    /* Copies what is written so far, doubling while that is short; always whole blocks. */
+    for (; done < total; done += n) {
+        n = done < TILECORE_DOUBLING_BYTES ? done : TILECORE_DOUBLING_BYTES / bytes * bytes;
+        if (n == 0) n = bytes;
+        if (n > total - done) n = total - done;
+        TILECORE_NAME(copy)(dst + done, dst, n);
+    }
+}
+
+#if TILECORE_STREAMS
+/* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. */
+TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
+{
+    const ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)dst & 63), w = TILECORE_WIDTH;
+    if (n < head + 4 * w) {
+        TILECORE_NAME(copy)(dst, src, n);
+        return;
+    }
+    TILECORE_NAME(copy_short)(dst, src, head);
+    dst += head;
+    src += head;
+    n -= head;
+    for (; n >= 4 * w; n -= 4 * w, dst += 4 * w, src += 4 * w) {
+        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + w);
+        const TILECORE_VECTOR c = TILECORE_LOAD(src + 2 * w), d = TILECORE_LOAD(src + 3 * w);
+        TILECORE_STREAM(dst, a);
+        TILECORE_STREAM(dst + w, b);
+        TILECORE_STREAM(dst + 2 * w, c);
+        TILECORE_STREAM(dst + 3 * w, d);
+    }
+    TILECORE_NAME(copy)(dst, src, n);
+}
+TILECORE_TARGETED static void TILECORE_NAME(stream_end)(void) { _mm_sfence(); }
+#else
+static void TILECORE_NAME(stream_end)(void) {}
+#endif
+
+/* ---- rows */
+
+/* Rows of any length. */
+TILECORE_TARGETED static void TILECORE_NAME(longer)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    ptrdiff_t i, j;
+    for (i = 0; i < rows; i++, dst += self->dst_pitch, src += self->src_pitch)
+        for (j = 0; j < repeats; j++) TILECORE_NAME(copy)(dst + j * self->row, src, self->row);
+}
+
+/* Strided input, each row one item or a few that lie together; and, without shuffles, short rows. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(gather_fixed)(const tilecore_rows *self, char *dst,
+                                                                   const char *src, ptrdiff_t rows,
+                                                                   ptrdiff_t repeats, size_t row)
+{
+    const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
+    ptrdiff_t i;
+    if (repeats == 1) {
+        for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) memcpy(dst, src, row);
+    } else {
+        for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch)
+            for (i = 0; i < repeats; i++) memcpy(dst + i * (ptrdiff_t)row, src, row);
+    }
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(gather)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    switch (self->row) {
+    case 1: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 1); return;
+    case 2: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 2); return;
+    case 3: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 3); return;
+    case 4: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 4); return;
+    case 6: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 6); return;
+    case 8: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 8); return;
+    case 12: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 12); return;
+    case 16: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 16); return;
+    default: TILECORE_NAME(longer)(self, dst, src, rows, repeats);
+    }
+}
+
+static const tilecore_row_kernel TILECORE_NAME(longer_kernel) = {"longer", TILECORE_NAME(longer), NULL, NULL};
+static const tilecore_row_kernel TILECORE_NAME(gather_kernel) = {"gather", TILECORE_NAME(gather), NULL, NULL};

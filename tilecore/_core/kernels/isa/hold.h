@@ -1,0 +1,67 @@
+/* Rows of one to four vectors, held in registers: `hold`. A part of each instruction set, written in its vectors;
+ * so there is no include guard.
+ */
+
+/* Each copy is as many stores as the row has vectors, the last of which overlaps the one before. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecore_rows *self, char *dst,
+                                                                   const char *src, ptrdiff_t rows,
+                                                                   ptrdiff_t repeats, const int vectors)
+{
+    const ptrdiff_t row = self->row, w = TILECORE_WIDTH, last = row - w;
+    const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
+    for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
+        const TILECORE_VECTOR a = TILECORE_LOAD(src), z = TILECORE_LOAD(src + last);
+        const TILECORE_VECTOR b = TILECORE_LOAD(src + (vectors > 2 ? w : 0));
+        const TILECORE_VECTOR c = TILECORE_LOAD(src + (vectors > 3 ? 2 * w : 0));
+        char *d = dst;
+        ptrdiff_t i;
+        for (i = 0; i < repeats; i++, d += row) {
+            TILECORE_STORE(d, a);
+            if (vectors > 2) TILECORE_STORE(d + w, b);
+            if (vectors > 3) TILECORE_STORE(d + 2 * w, c);
+            TILECORE_STORE(d + last, z);
+        }
+    }
+}
+
+#if TILECORE_WIDTH == 32
+/* Up to 48 bytes three halves do: a vector store that is not aligned takes two to three times as long
+ * as one that is, half a vector hardly longer. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore_rows *self, char *dst,
+                                                                  const char *src, ptrdiff_t rows,
+                                                                  ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, last = row - 16;
+    for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch) {
+        char a[16], b[16], z[16], *d = dst;
+        ptrdiff_t i;
+        memcpy(a, src, 16), memcpy(b, src + 16, 16), memcpy(z, src + last, 16);
+        for (i = 0; i < repeats; i++, d += row)
+            memcpy(d, a, 16), memcpy(d + 16, b, 16), memcpy(d + last, z, 16);
+    }
+}
+#endif
+
+TILECORE_TARGETED static void TILECORE_NAME(hold)(const tilecore_rows *self, char *dst, const char *src,
+                                                  ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, w = TILECORE_WIDTH;
+#if TILECORE_WIDTH == 32
+    if (row <= 48 && row % 8 != 0) {
+        TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats);
+        return;
+    }
+#endif
+    if (row <= 2 * w) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 2);
+    else if (row <= 3 * w) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 3);
+    else TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 4);
+}
+
+static int TILECORE_NAME(can_hold)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats, (void)rows;
+    return self->row > TILECORE_WIDTH && self->row <= 4 * TILECORE_WIDTH;
+}
+
+static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {
+    TILECORE_WIDTH == 64 ? "hold64" : "hold", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};

@@ -1,0 +1,178 @@
+/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`. A part of the
+ * sets up to AVX2, written in their vectors; so there is no include guard.
+ */
+
+/* One row up to 32 bytes, as often as it fits, in one register. `word` is fixed per call site. */
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
+                                                                              const char *src, int word)
+{
+#if TILECORE_SHUFFLES
+    const TILECORE_VECTOR mask = TILECORE_LOAD(self->u.narrow.pattern);
+    const ptrdiff_t row = self->row;
+    if (word == 16) return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src, src + row - 16), mask);
+    if (word == 8) {
+        uint64_t low, high;
+        memcpy(&low, src, 8), memcpy(&high, src + row - 8, 8);
+        return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
+    }
+    if (word == 4) {
+        uint32_t low, high;
+        memcpy(&low, src, 4), memcpy(&high, src + row - 4, 4);
+        return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
+    }
+    if (word == 2) {
+        uint16_t low, high;
+        memcpy(&low, src, 2), memcpy(&high, src + row - 2, 2);
+        return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
+    }
+    return TILECORE_SHUFFLE(TILECORE_WORDS((uint8_t)*src, 0), mask);
+#else
+    char buffer[64];
+    ptrdiff_t filled = self->row;
+    (void)word;
+    TILECORE_NAME(copy_short)(buffer, src, filled);
+    for (; filled < 32; filled *= 2) memcpy(buffer + filled, buffer, (size_t)filled);
+    return TILECORE_LOAD(buffer);
+#endif
+}
+
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(const tilecore_rows *self, char *dst,
+                                                                   const char *src, ptrdiff_t rows,
+                                                                   ptrdiff_t repeats, int word)
+{
+    const ptrdiff_t span = self->row * repeats, step = 32 / self->row * self->row;
+    const ptrdiff_t dst_pitch = self->dst_pitch, src_pitch = self->src_pitch;
+    /* While 31 bytes follow that a later row will write again, a row may end with a store that
+     * runs over its end. */
+    const ptrdiff_t followed = dst_pitch == span ? rows - (31 + span - 1) / span : 0;
+    ptrdiff_t i = 0;
+    for (; i < followed; i++, src += src_pitch) {
+        const TILECORE_VECTOR v = TILECORE_NAME(load_pattern)(self, src, word);
+        char *const end = dst + span;
+        do {
+            TILECORE_STORE(dst, v);
+            dst += step;
+        } while (dst < end);
+        dst = end;
+    }
+    for (; i < rows; i++, src += src_pitch, dst += dst_pitch) {
+        const TILECORE_VECTOR v = TILECORE_NAME(load_pattern)(self, src, word);
+        char buffer[32], *d = dst;
+        ptrdiff_t left = span;
+        for (; left >= 32; left -= step, d += step) TILECORE_STORE(d, v);
+        TILECORE_STORE(buffer, v);
+        TILECORE_NAME(copy_short)(d, buffer, left);
+    }
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, char *dst, const char *src,
+                                                     ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row;
+    if (row > 16) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 16);
+    else if (row >= 8) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 8);
+    else if (row >= 4) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 4);
+    else if (row >= 2) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 2);
+    else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
+}
+
+#if TILECORE_SHUFFLES
+/* Whole periods of aligned stores. With up to three vectors in one, all masks stay in registers. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
+                                                                 ptrdiff_t periods, const int vectors)
+{
+    const ptrdiff_t advance = self->u.narrow.period_rows * self->row;
+    TILECORE_VECTOR mask[3];
+    ptrdiff_t low[3], high[3];
+    int v;
+    for (v = 0; v < vectors; v++) {
+        mask[v] = TILECORE_LOAD(self->u.narrow.mask[v]);
+        low[v] = self->u.narrow.offset[v][0];
+        high[v] = self->u.narrow.offset[v][1];
+    }
+    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
+        for (v = 0; v < vectors; v++) {
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + low[v], src + high[v]);
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, mask[v]));
+        }
+    }
+}
+
+/* With more, they are loaded each time; the offsets of two vectors at once. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore_rows *self, char *dst, const char *src,
+                                                                  ptrdiff_t periods)
+{
+    const ptrdiff_t advance = self->u.narrow.period_rows * self->row;
+    const int vectors = self->u.narrow.vectors;
+    int v;
+    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
+        for (v = 0; v + 1 < vectors; v += 2) {
+            uint64_t offset;
+            memcpy(&offset, self->u.narrow.offset[v], 8);
+            {
+                const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
+                                                               src + TILECORE_OFFSET(offset, 1));
+                const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
+                                                               src + TILECORE_OFFSET(offset, 3));
+                TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
+                TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.narrow.mask[v + 1])));
+            }
+        }
+        if (v < vectors) {
+            const uint16_t *const offset = self->u.narrow.offset[v];
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
+        }
+    }
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, span = self->span, advance = self->u.narrow.period_rows * row;
+    ptrdiff_t done, periods;
+    /* Rows until the output is aligned; for some spans it never is. */
+    for (done = 0; done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31); done++) {}
+    if (done == 32) done = 0;
+    TILECORE_NAME(pattern)(self, dst, src, done, repeats);
+    /* The last period is one that reads no further than the source's end. */
+    periods = rows * row - done * row - self->u.narrow.reach;
+    periods = periods < 0 ? 0 : periods / advance + 1;
+    if (periods * self->u.narrow.period_rows > rows - done) periods = (rows - done) / self->u.narrow.period_rows;
+    {
+        char *const d = dst + done * span;
+        const char *const s = src + done * row;
+        switch (self->u.narrow.vectors) {
+        case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
+        case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
+        case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
+        default: TILECORE_NAME(expand_many)(self, d, s, periods);
+        }
+    }
+    done += periods * self->u.narrow.period_rows;
+    TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
+}
+#endif
+
+static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
+    "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, TILECORE_SHUFFLES ? tilecore_prepare_pattern : NULL};
+#if TILECORE_SHUFFLES
+static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
+    "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};
+#endif
+
+static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    const ptrdiff_t row = self->row;
+    if (repeats == 1 && row <= TILECORE_PATTERN_ROW) return &TILECORE_NAME(gather_kernel);
+    if (rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(longer_kernel);
+#if TILECORE_SHUFFLES
+    if (tilecore_can_expand(self, repeats, rows) && tilecore_expand_pays(self, rows))
+        return &TILECORE_NAME(expand_kernel);
+#else
+    if (self->span <= TILECORE_PLAIN_SPAN) return &TILECORE_NAME(gather_kernel);
+#endif
+    if (row <= TILECORE_PATTERN_ROW) return &TILECORE_NAME(pattern_kernel);
+    if (row <= 4 * TILECORE_WIDTH) return &TILECORE_NAME(hold_kernel);
+    return &TILECORE_NAME(longer_kernel);
+}

@@ -1,0 +1,36 @@
+/* A vector of 32 bytes as two halves of 16, for sets whose registers have 16. A part of such a set; so there is
+ * no include guard.
+ */
+
+typedef struct {
+    TILECORE_HALF low, high;
+} TILECORE_NAME(vector);
+#define TILECORE_VECTOR TILECORE_NAME(vector)
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_halves)(const char *low, const char *high)
+{
+    TILECORE_VECTOR v;
+    v.low = TILECORE_LOAD_HALF(low);
+    v.high = TILECORE_LOAD_HALF(high);
+    return v;
+}
+#define TILECORE_LOAD_HALVES(low, high) \
+    TILECORE_NAME(load_halves)((const char *)(low), (const char *)(high))
+#define TILECORE_LOAD(p) TILECORE_LOAD_HALVES(p, (const char *)(p) + 16)
+#define TILECORE_STORE(p, v) (TILECORE_STORE_HALF(p, (v).low), TILECORE_STORE_HALF((char *)(p) + 16, (v).high))
+#define TILECORE_STREAM(p, v) (TILECORE_STREAM_HALF(p, (v).low), TILECORE_STREAM_HALF((char *)(p) + 16, (v).high))
+#if TILECORE_SHUFFLES
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(words)(uint64_t low, uint64_t high)
+{
+    TILECORE_VECTOR v;
+    v.low = v.high = TILECORE_WORDS_HALF(low, high);
+    return v;
+}
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(shuffle)(TILECORE_VECTOR v, TILECORE_VECTOR mask)
+{
+    v.low = TILECORE_SHUFFLE_HALF(v.low, mask.low);
+    v.high = TILECORE_SHUFFLE_HALF(v.high, mask.high);
+    return v;
+}
+#define TILECORE_WORDS(low, high) TILECORE_NAME(words)(low, high)
+#define TILECORE_SHUFFLE(v, mask) TILECORE_NAME(shuffle)(v, mask)
+#endif

@@ -1,0 +1,241 @@
+/* Rows up to 64 bytes by permuting all bytes of a 64-byte vector, in aligned stores alone: `permute`, `rotate`. A
+ * part of the AVX-512 VBMI set; so there is no include guard.
+ *
+ * Both look up in u.index which source byte output byte k is.
+ */
+
+/* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */
+#define TILECORE_PERMUTE(index, v) _mm512_maskz_permutexvar_epi8(~(__mmask64)0, index, v)
+
+/* x modulo m in every byte; 0 < m < 256. */
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(modulo)(TILECORE_VECTOR x, unsigned m)
+{
+    unsigned part = m;
+    while (part < 128) part *= 2;
+    for (; part >= m; part /= 2) /* where x is less, the difference wraps round and is more */
+        x = _mm512_min_epu8(x, _mm512_sub_epi8(x, _mm512_set1_epi8((char)part)));
+    return x;
+}
+
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(unsigned first)
+{
+    static const uint8_t count[64] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+    return _mm512_add_epi8(TILECORE_LOAD(count), _mm512_set1_epi8((char)first));
+}
+
+/* ---- rotate: spans of 64 bytes and more */
+
+/* The row stays in a register; each store permutes it to begin where the last has ended. At a joint the next
+ * row's bytes go over the lanes that this one leaves. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(const tilecore_rows *self, char *dst,
+                                                                   const char *src, ptrdiff_t rows,
+                                                                   ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, span = row * repeats, step = 64 % row;
+    const uint8_t *const index = self->u.index;
+    const __mmask64 lanes = TILECORE_LANES(row);
+    TILECORE_VECTOR v = TILECORE_LOAD_LANES(lanes, src);
+    ptrdiff_t left = span, at = 0, head = (ptrdiff_t)(-(uintptr_t)dst & 63);
+    if (head) {
+        if (head > span) head = span; /* a single row */
+        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_PERMUTE(TILECORE_LOAD(index), v));
+        dst += head;
+        left -= head;
+        at = index[head];
+    }
+    for (;;) {
+        TILECORE_VECTOR next, joint;
+        ptrdiff_t begin;
+        for (; left >= 64; left -= 64, dst += 64) {
+            TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), v));
+            at += step;
+            at -= at >= row ? row : 0;
+        }
+        joint = TILECORE_PERMUTE(TILECORE_LOAD(index + at), v);
+        if (--rows == 0) break;
+        src += self->src_pitch;
+        next = TILECORE_LOAD_LANES(lanes, src);
+        begin = row - index[left]; /* the next row's first byte comes to lane `left` */
+        joint = _mm512_mask_permutexvar_epi8(joint, ~TILECORE_LANES(left), TILECORE_LOAD(index + begin), next);
+        TILECORE_STORE(dst, joint);
+        dst += 64;
+        at = index[64 - left];
+        left += span - 64;
+        v = next;
+    }
+    TILECORE_STORE_LANES(dst, TILECORE_LANES(left), TILECORE_PERMUTE(TILECORE_LOAD(index + at), v));
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(rotate)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    if (rows == 1 || self->dst_pitch == self->row * repeats) {
+        TILECORE_NAME(rotate_dense)(self, dst, src, rows, repeats);
+        return;
+    }
+    for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch)
+        TILECORE_NAME(rotate_dense)(self, dst, src, 1, repeats);
+}
+
+static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats, (void)rows;
+    return self->row <= 64 && self->span >= 64;
+}
+
+/* index[k] = k modulo row. Looked up at 0 to row, 64 bytes at a time. */
+TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self)
+{
+    unsigned k;
+    for (k = 0; k <= self->row; k += 64)
+        TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
+    TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
+}
+
+/* ---- permute: short spans of rows that lie together, several of them in a vector */
+
+/* Where a vector that begins `at` bytes into a span is loaded: its first byte's row from the start while a
+ * whole copy of it follows, else from that byte on. So 64 source bytes always do. */
+#define TILECORE_SKIP(at) ((at) > span - row ? (at) - (span - row) : 0)
+
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(const uint8_t *index, ptrdiff_t at,
+                                                                             ptrdiff_t skip)
+{
+    return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
+}
+
+/* Whole periods of up to 4 vectors, whose permutations stay in registers. Returns how many. */
+TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_period)(const tilecore_rows *self, char *dst,
+                                                                          const char *src, const char *src_end,
+                                                                          ptrdiff_t at, ptrdiff_t left,
+                                                                          const int vectors)
+{
+    const ptrdiff_t row = self->row, span = self->span, advance = 64 * vectors / span * row;
+    TILECORE_VECTOR permutation[4];
+    ptrdiff_t from[4], base = 0, reach = 0, n, i;
+    int k;
+    for (k = 0; k < vectors; k++) {
+        const ptrdiff_t skip = TILECORE_SKIP(at);
+        permutation[k] = TILECORE_NAME(permutation)(self->u.index, at, skip);
+        from[k] = base + skip;
+        if (from[k] + 64 > reach) reach = from[k] + 64;
+        base += (at + 64) / span * row;
+        at = (at + 64) % span;
+    }
+    n = src_end - src < reach ? 0 : (src_end - src - reach) / advance + 1;
+    if (n > left / (64 * vectors)) n = left / (64 * vectors);
+    for (i = 0; i < n; i++, src += advance, dst += 64 * vectors)
+        for (k = 0; k < vectors; k++)
+            TILECORE_STORE(dst + 64 * k, TILECORE_PERMUTE(permutation[k], TILECORE_LOAD(src + from[k])));
+    return n;
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
+                                                     ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, span = self->span;
+    const ptrdiff_t step = 64 % span, advance = 64 / span * row;
+    const uint8_t *const index = self->u.index;
+    const char *const src_end = src + rows * row;
+    /* The furthest source byte of a vector that begins in a span; where that is in reach, none need skip. */
+    const ptrdiff_t past = (span + 62) % span, most = (span + 62) / span * row + (past < row ? past : row - 1);
+    ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)(-(uintptr_t)dst & 63), n = 0;
+    TILECORE_VECTOR v;
+    if (head) {
+        if (head > left) head = left;
+        v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
+        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_PERMUTE(TILECORE_LOAD(index), v));
+        dst += head;
+        left -= head;
+        at = head % span;
+        src += head / span * row;
+    }
+    {
+        const ptrdiff_t even = span & -span; /* the power of 2 in it */
+        switch (span / (even < 64 ? even : 64)) {
+        case 1: n = TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 1); break;
+        case 2: n = 2 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 2); break;
+        case 3: n = 3 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 3); break;
+        case 4: n = 4 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 4); break;
+        }
+        dst += 64 * n;
+        left -= 64 * n;
+        src += 64 * n / span * row; /* whole periods */
+    }
+    /* While two rows and 64 source bytes follow, there are as many to write, and no load passes the source's end. */
+    if (src_end - src >= 64 + 2 * row) {
+        const char *const stop = src_end - 64 - 2 * row;
+        const ptrdiff_t last_copy = span - row;
+        char *const start = dst;
+        if (most < 64) {
+            for (; src <= stop; dst += 64) {
+                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
+                at += step;
+                src += advance;
+                src += at >= span ? row : 0;
+                at -= at >= span ? span : 0;
+            }
+        } else {
+            const uint8_t *const index_of_last = index + last_copy;
+            for (at -= last_copy; src <= stop; dst += 64) {
+                const ptrdiff_t skip = at > 0 ? at : 0;
+                v = TILECORE_LOAD(src + skip);
+                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_NAME(permutation)(index_of_last, at, skip), v));
+                at += step;
+                src += advance;
+                src += at >= row ? row : 0;
+                at -= at >= row ? span : 0;
+            }
+            at += last_copy;
+        }
+        left -= dst - start;
+    }
+    for (; left > 0; left -= 64, dst += 64) { /* near the end of the source */
+        const ptrdiff_t skip = TILECORE_SKIP(at), there = src_end - src - skip;
+        v = TILECORE_LOAD_LANES(TILECORE_LANES(there < 64 ? there : 64), src + skip);
+        v = TILECORE_PERMUTE(TILECORE_NAME(permutation)(index, at, skip), v);
+        TILECORE_STORE_LANES(dst, TILECORE_LANES(left < 64 ? left : 64), v);
+        at += step;
+        src += advance;
+        src += at >= span ? row : 0;
+        at -= at >= span ? span : 0;
+    }
+}
+
+static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats;
+    return self->row <= 64 && self->span <= TILECORE_INDEX_BYTES - 64 &&
+           (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
+}
+
+/* index[k] = the source byte of output byte k, for k < span + 64. */
+TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self)
+{
+    const unsigned row = (unsigned)self->row, span = (unsigned)self->span;
+    unsigned k, most = 1;
+    while (span * most < 128) most *= 2;
+    for (k = 0; k < span + 64; k += 64) {
+        TILECORE_VECTOR x = TILECORE_NAME(counted_from)(k), first = _mm512_setzero_si512();
+        unsigned n;
+        for (n = most; n > 0; n /= 2) {
+            const TILECORE_VECTOR spans = _mm512_set1_epi8((char)(span * n));
+            const __mmask64 behind = _mm512_cmpge_epu8_mask(x, spans);
+            x = _mm512_mask_sub_epi8(x, behind, x, spans);
+            first = _mm512_mask_add_epi8(first, behind, first, _mm512_set1_epi8((char)(row * n)));
+        }
+        x = _mm512_add_epi8(first, TILECORE_NAME(modulo)(x, row));
+        TILECORE_STORE(self->u.index + k, x);
+    }
+}
+
+static const tilecore_row_kernel TILECORE_NAME(rotate_kernel) = {
+    "rotate", TILECORE_NAME(rotate), TILECORE_NAME(can_rotate), TILECORE_NAME(prepare_rotate)};
+static const tilecore_row_kernel TILECORE_NAME(permute_kernel) = {
+    "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
+
+#undef TILECORE_SKIP
+#undef TILECORE_PERMUTE

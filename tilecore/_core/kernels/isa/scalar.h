@@ -1,0 +1,43 @@
+/* Plain C: what is always there. */
+
+#define TILECORE_NAME(name) tilecore_##name##_scalar
+#define TILECORE_TARGETED
+#define TILECORE_WIDTH 32
+typedef struct {
+    uint64_t word[2];
+} tilecore_half;
+#define TILECORE_HALF tilecore_half
+TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
+{
+    TILECORE_HALF h;
+    memcpy(&h, p, 16);
+    return h;
+}
+#define TILECORE_LOAD_HALF(p) TILECORE_NAME(load_half)((const char *)(p))
+#define TILECORE_STORE_HALF(p, h) memcpy(p, &(h), 16)
+#define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
+#define TILECORE_SHUFFLES 0
+#define TILECORE_STREAMS 0
+#include "pairs.h"
+
+#include "copy.h"
+
+#include "hold.h"
+
+#include "narrow.h"
+
+static const tilecore_kernels tilecore_set_scalar = {
+    "scalar",
+    0,
+    TILECORE_NAME(copy),
+    TILECORE_NAME(copy),
+    TILECORE_NAME(stream_end),
+    TILECORE_NAME(replicate),
+    TILECORE_NAME(choose),
+    {&TILECORE_NAME(gather_kernel),
+     &TILECORE_NAME(pattern_kernel),
+     &TILECORE_NAME(hold_kernel),
+     &TILECORE_NAME(longer_kernel), NULL},
+};
+
+#include "end.h"

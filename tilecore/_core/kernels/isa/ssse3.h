@@ -1,0 +1,37 @@
+/* SSSE3: 16-byte shuffles. Every x86-64 processor since 2011. */
+
+#define TILECORE_NAME(name) tilecore_##name##_ssse3
+#define TILECORE_TARGETED TILECORE_TARGET("ssse3")
+#define TILECORE_WIDTH 32
+#define TILECORE_HALF __m128i
+#define TILECORE_LOAD_HALF(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define TILECORE_STORE_HALF(p, h) _mm_storeu_si128((__m128i *)(void *)(p), h)
+#define TILECORE_STREAM_HALF(p, h) _mm_stream_si128((__m128i *)(void *)(p), h)
+#define TILECORE_WORDS_HALF(low, high) _mm_set_epi64x((long long)(high), (long long)(low))
+#define TILECORE_SHUFFLE_HALF(h, mask) _mm_shuffle_epi8(h, mask)
+#define TILECORE_SHUFFLES 1
+#define TILECORE_STREAMS 1
+#include "pairs.h"
+
+#include "copy.h"
+
+#include "hold.h"
+
+#include "narrow.h"
+
+static const tilecore_kernels tilecore_set_ssse3 = {
+    "ssse3",
+    TILECORE_HAS_SSSE3,
+    TILECORE_NAME(copy),
+    TILECORE_NAME(stream),
+    TILECORE_NAME(stream_end),
+    TILECORE_NAME(replicate),
+    TILECORE_NAME(choose),
+    {&TILECORE_NAME(gather_kernel),
+     &TILECORE_NAME(expand_kernel),
+     &TILECORE_NAME(pattern_kernel),
+     &TILECORE_NAME(hold_kernel),
+     &TILECORE_NAME(longer_kernel), NULL},
+};
+
+#include "end.h"

@@ -1,0 +1,238 @@
+/* The table of instruction sets, what this processor has, and the choice of a kernel. kernels.h
+ * explains the kernels. C11 / C++17; no Python.h.
+ */
+#include "kernels.h"
+
+#if defined(TILECORE_EMULATED) /* the tests' header that gives every set's intrinsics in plain C */
+#include TILECORE_EMULATED
+#elif defined(__x86_64__) || defined(_M_X64)
+#define TILECORE_X86 1
+#include <immintrin.h>
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#define TILECORE_TARGET(isa)
+#else
+#include <cpuid.h>
+#define TILECORE_TARGET(isa) __attribute__((target(isa)))
+#endif
+#elif (defined(__aarch64__) && defined(__ARM_NEON)) || defined(_M_ARM64)
+#define TILECORE_NEON 1
+#include <arm_neon.h>
+#endif
+
+/* ---------------------------------------------------------------- what the processor has */
+
+enum {
+    TILECORE_HAS_SSSE3 = 2,
+    TILECORE_HAS_AVX2 = 4,
+    TILECORE_HAS_AVX512BW = 8, /* with AVX512F, and BMI2 for masks of so many lanes */
+    TILECORE_HAS_AVX512VBMI = 16,
+    TILECORE_HAS_NEON = 32 /* part of every 64-bit Arm */
+};
+
+#if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
+enum {
+    EAX,
+    EBX,
+    ECX,
+    EDX
+};
+
+/* CPUID's answer for a leaf; all 0 for one that the processor does not know. */
+static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
+{
+    int i;
+    for (i = 0; i < 4; i++) registers[i] = 0;
+#if defined(_MSC_VER) && !defined(__clang__)
+    {
+        int r[4];
+        __cpuid(r, 0);
+        if ((unsigned)r[0] < leaf) return;
+        __cpuidex(r, (int)leaf, 0);
+        for (i = 0; i < 4; i++) registers[i] = (unsigned)r[i];
+    }
+#else
+    __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
+#endif
+}
+
+unsigned tilecore_features(void)
+{
+    unsigned leaf0[4], leaf1[4], leaf7[4], saved = 0, features = 0;
+    tilecore_cpuid(0, leaf0);
+    tilecore_cpuid(1, leaf1);
+    tilecore_cpuid(7, leaf7);
+    if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
+#if defined(_MSC_VER) && !defined(__clang__)
+        saved = (unsigned)_xgetbv(0);
+#else
+        /* XGETBV, spelled as bytes, for it needs no compiler option that way. */
+        unsigned high;
+        __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(saved), "=d"(high) : "c"(0));
+#endif
+    }
+    if (leaf1[ECX] >> 9 & 1) features |= TILECORE_HAS_SSSE3;
+    /* XCR0: the 256-bit registers are bits 1 and 2; masks and 512-bit registers are bits 5 to 7. */
+    if ((saved & 0x06) == 0x06 && (leaf7[EBX] >> 5 & 1)) {
+        const int bmi2 = leaf7[EBX] >> 8 & 1, f = leaf7[EBX] >> 16 & 1, bw = leaf7[EBX] >> 30 & 1;
+        features |= TILECORE_HAS_AVX2;
+        if ((saved & 0xe6) == 0xe6 && bmi2 && f && bw) {
+            features |= TILECORE_HAS_AVX512BW;
+            if (leaf7[ECX] >> 1 & 1) features |= TILECORE_HAS_AVX512VBMI;
+        }
+    }
+    /* "GenuineIntel", and fast short REP MOVSB. */
+    if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
+    return features;
+}
+#elif defined(TILECORE_EMULATED)
+unsigned tilecore_features(void) { return ~0u; }
+#elif defined(TILECORE_NEON)
+unsigned tilecore_features(void) { return TILECORE_HAS_NEON; }
+#else
+unsigned tilecore_features(void) { return 0; }
+#endif
+
+/* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
+
+enum {
+    TILECORE_FEW = 8,         /* written rows up to which a copy each is quickest */
+    TILECORE_EXPAND_ROW = 16, /* a shuffle takes from 16 source bytes */
+    /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
+    TILECORE_EXPAND_SPAN = 40,
+    TILECORE_EXPAND_FEW_SPAN = 64,
+    TILECORE_EXPAND_FEW = 3,
+    TILECORE_PLAIN_SPAN = 64, /* without shuffles a pattern takes longer to make than so many bytes */
+    TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
+    TILECORE_PATTERN_ROW = 32,
+    TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
+};
+
+/* One of four 16-bit numbers in a 64-bit one, in the order of memory. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (3 - (i)) & 0xffff))
+#else
+#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (i) & 0xffff))
+#endif
+
+/* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
+static int tilecore_period(ptrdiff_t span)
+{
+    int vectors = (int)span;
+    while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
+    return vectors;
+}
+
+static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats, (void)rows;
+    return self->row <= TILECORE_PATTERN_ROW;
+}
+
+static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats;
+    return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
+           self->dst_pitch == self->span && self->span <= TILECORE_EXPAND_FEW_SPAN &&
+           (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
+}
+
+static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t rows)
+{
+    return rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span);
+}
+
+/* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
+ * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
+static void tilecore_prepare_pattern(tilecore_rows *self)
+{
+    /* clang-format off */
+    const ptrdiff_t row = self->row;
+    const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
+    int j, column = 0;
+    for (j = 0; j < 32; j++) {
+        self->u.narrow.pattern[j] =
+            word == 16 ? (uint8_t)(j < 16 ? j : j < row ? j + 16 - row : 0)
+                       : (uint8_t)(column < word ? column : 8 + column - (row - word));
+        if (++column == row) column = 0;
+    }
+    /* clang-format on */
+}
+
+/* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
+ * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
+ * a copy ends within the half. */
+static void tilecore_prepare_expand(tilecore_rows *self)
+{
+    const ptrdiff_t row = self->row, span = self->span;
+    const int vectors = tilecore_period(span);
+    ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
+    int half, j;
+    tilecore_prepare_pattern(self); /* which writes what is not a whole period */
+    self->u.narrow.vectors = vectors;
+    self->u.narrow.period_rows = vectors * 32 / span;
+    self->u.narrow.reach = 0;
+    for (half = 0; half < 2 * vectors; half++) {
+        ptrdiff_t source[16], least = PTRDIFF_MAX;
+        for (j = 0; j < 16; j++) {
+            source[j] = first + column;
+            if (source[j] < least) least = source[j];
+            if (++column == row) {
+                column = 0;
+                if (++copy * row == span) copy = 0, first += row;
+            }
+        }
+        for (j = 0; j < 16; j++) {
+            self->u.narrow.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(source[j] - least);
+        }
+        self->u.narrow.offset[half / 2][half % 2] = (uint16_t)least;
+        if (least + 16 > self->u.narrow.reach) self->u.narrow.reach = least + 16;
+    }
+}
+
+/* ---------------------------------------------------------------- the table */
+
+#include "isa/scalar.h"
+#if defined(TILECORE_X86)
+#include "isa/ssse3.h"
+
+#include "isa/avx2.h"
+
+#include "isa/avx512bw.h"
+
+#include "isa/avx512vbmi.h"
+#endif
+#if defined(TILECORE_NEON)
+#include "isa/arm64.h"
+#endif
+
+const tilecore_kernels *const tilecore_sets[] = {
+#if defined(TILECORE_X86)
+    &tilecore_set_avx512vbmi,
+    &tilecore_set_avx512bw,
+    &tilecore_set_avx2,
+    &tilecore_set_ssse3,
+#endif
+#if defined(TILECORE_NEON)
+    &tilecore_set_arm64,
+#endif
+    &tilecore_set_scalar,
+    NULL,
+};
+
+/* ---------------------------------------------------------------- the choice */
+
+void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
+                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
+                           int in_first_cache)
+{
+    const tilecore_row_kernel *kernel;
+    self->row = row;
+    self->src_pitch = src_pitch;
+    self->dst_pitch = dst_pitch;
+    self->span = row * repeats;
+    self->in_first_cache = in_first_cache;
+    kernel = kernels->choose(self, repeats, rows);
+    if (kernel->prepare) kernel->prepare(self);
+    self->write = kernel->write;
+}
