@@ -27,8 +27,8 @@ from cpython.object cimport PyObject
 
 from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyArray_ISWRITEABLE, PyArray_Type, PyArray_View,
-    array_upon, integer_item, integer_scalar,
+    PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, PyArray_Type, PyArray_View, array_upon, integer_item,
+    integer_scalar,
 )
 from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, place_note
 

@@ -138,8 +138,8 @@ cdef bint write_small(const Plan *plan, char *dst, const char *src) noexcept nog
     for g in range(k):
         groups *= plan.shape[g]
     at = dst
-    for g in range(groups):
-        for r in range(repeats):
+    for g in range(groups):  # no-cython-lint: a typed loop needs its variable
+        for r in range(repeats):  # no-cython-lint
             memcpy(at, src, row)
             at += row
         src += row
