@@ -1,5 +1,6 @@
 """Build logic only; the metadata stands in pyproject.toml."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,9 @@ SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
 LINKED = {"execute.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
 HEADERS = Path("include/tilecore")
+OPTIONS = ["/O2"] if sys.platform == "win32" else ["-O3", "-pthread"]
+if sys.platform != "win32" and "-g" not in os.environ.get("CFLAGS", "").split():
+    OPTIONS.append("-g0")  # what Python was built with has -g, which is four fifths of a module
 
 
 class build_py_with_headers(build_py):
@@ -37,7 +41,7 @@ def extension(source):
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
-        extra_compile_args=["/O2"] if sys.platform == "win32" else ["-O3", "-pthread"],
+        extra_compile_args=OPTIONS,
         extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
     )
 
