@@ -147,7 +147,10 @@ class Mode(ctypes.Structure):  # for what is no region
 def write_references():
     """The compiled function: the core's regions may begin anywhere, before 0 too."""
     api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (
+        ctypes.c_char_p,
+        [ctypes.py_object],
+    )
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     capsule = tilecore._core.references.__pyx_capi__["write_references"]
