@@ -400,7 +400,9 @@ def _counts(version: _Version, tensor: NDArray[Any], repeats: ArrayLike) -> tupl
 
 def _whole_number(argument: str, value: Any) -> int:
     """`tiles` or `axis`, an integer or a float that is one, in a tensor of one element."""
-    if isinstance(value, (list, tuple)) and len(value) == 1:
+    if isinstance(value, list):
+        value = tuple(value)  # another thread may change a list meanwhile
+    if isinstance(value, tuple) and len(value) == 1:
         value = value[0]
     if type(value) is int:  # of any size: what no int64 holds is out of range, not of another type
         return value

@@ -15,7 +15,7 @@ import operator
 
 import numpy
 
-from tilecore._core.counts import brief
+from tilecore._core.counts import as_index, brief
 from tilecore._core.dtypes import same_dtype
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
@@ -149,7 +149,7 @@ cdef list read_axes(axis, int ndim):
     """The axes as NumPy's own functions take them: one, or what can be iterated; each once."""
     cdef list axes = []
     try:
-        items = (operator.index(axis),)
+        items = (as_index(axis),)
     except TypeError:
         try:
             items = iter(axis)
@@ -157,7 +157,7 @@ cdef list read_axes(axis, int ndim):
             raise Refusal(TypeError, f"must be an integer or a tuple of integers, got {brief(axis)}", "axis") from None
     for item in items:
         try:
-            number = operator.index(item)
+            number = as_index(item)
         except TypeError:
             raise Refusal(TypeError, f"must be integers, but item {len(axes)} is of type {type(item).__name__}",
                           "axis") from None
@@ -192,7 +192,7 @@ cdef int read_threads(threads) except -1:
     if threads is None:
         return 0
     try:
-        count = operator.index(threads)
+        count = as_index(threads)
     except TypeError:
         raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
                       f"{type(threads).__name__}", "threads") from None

@@ -4,6 +4,8 @@ import reprlib
 from operator import index
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 
 class Brief(reprlib.Repr):
     """Shows what was given, but no more than a line of it, whatever it holds."""
@@ -30,10 +32,17 @@ class Brief(reprlib.Repr):
 brief = Brief().repr
 
 
+def as_index(value: SupportsIndex) -> int:
+    """operator.index, but no bool of NumPy's is an integer: NumPy 2.0 warns of them, later ones refuse."""
+    if isinstance(value, np.bool_):
+        raise TypeError
+    return index(value)
+
+
 def read_count(name: str, n: SupportsIndex) -> int:
     """`n` as an int of any size; a TypeError of the function `name` where it is none."""
     try:
-        return index(n)
+        return as_index(n)
     except TypeError as reason:
         if type(reason) is not TypeError:  # the object's own
             raise

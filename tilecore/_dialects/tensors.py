@@ -9,13 +9,13 @@ public function words.
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from tilecore._core.counts import as_index
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
 
@@ -159,8 +159,8 @@ def as_integer(item: object, argument: str, position: int) -> int:
             ValueError, f"must be one-dimensional, but item {position} is a {kind}", argument
         )
     try:
-        if not isinstance(item, bool):  # numpy.bool is no index in any case
-            return index(item)  # type: ignore[arg-type]
+        if not isinstance(item, bool):
+            return as_index(item)  # type: ignore[arg-type]
     except TypeError as reason:
         if type(reason) is not TypeError:  # the item's own
             raise

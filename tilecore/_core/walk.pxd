@@ -1,0 +1,39 @@
+"""A walk through a region of a tiling, item by item. See walk.pyx."""
+
+cimport numpy as cnp
+
+from tilecore._core.plan cimport MAX_RANK, Place, Plan
+
+
+cdef enum:
+    TURN = 1 << 19      # references between two turns of other threads: a millisecond, 50 where none is cached
+
+
+cdef struct Step:               # an axis of the walk
+    Py_ssize_t count            # items of the output
+    Py_ssize_t extent           # of the source, behind which it starts again
+    Py_ssize_t first            # in the source
+    Py_ssize_t src, dst         # bytes to the next item
+    Py_ssize_t place, index     # where the walk is, in the output and in the source
+
+
+cdef struct Extent:             # the memory of an array, as it was noted
+    const char *data
+    Py_ssize_t nbytes           # of its items, wherever they lie
+
+
+cdef struct Walk:
+    Extent source, target
+    int n                       # axes, innermost first
+    Step step[MAX_RANK + 1]
+    const char *src
+    char *dst
+    bint done
+
+
+cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Place *target,
+                    const Py_ssize_t *start, const Py_ssize_t *shape) noexcept
+cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept
+cdef void advance(Walk *walk, Py_ssize_t n) noexcept
+cdef int check_places(const Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1
+cdef int take_turn() except -1
