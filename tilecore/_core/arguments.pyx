@@ -192,7 +192,7 @@ cdef int read_threads(threads) except -1:
     if threads is None:
         return 0
     try:
-        count = as_index(threads)
+        count = threads if PyLong_CheckExact(threads) else as_index(threads)
     except TypeError:
         raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
                       f"{type(threads).__name__}", "threads") from None
