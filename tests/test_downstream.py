@@ -80,6 +80,23 @@ for threads in (0, 1, 3):
 assert tiler.region(x.tobytes(), (1, 2), (5, 6)) == want[1:5, 2:6].tobytes()
 assert tiler.region(x.tobytes(), (1, 2), (1, 6)) == b""
 assert (tile_any(x.T[::-1], (2, 2)) == np.tile(x.T[::-1], (2, 2))).all()
+for source in (x, x.T.copy().T, np.repeat(x, 2, 1)[:, ::2], x[::-1, ::-1].copy()[::-1, ::-1]):
+    for target in (np.zeros((8, 6), "i4"), np.zeros((8, 6, 4), "i4")[:, :, 1], np.zeros((6, 8), "i4").T,
+                   np.zeros((20, 9), "i4")[17:1:-2, 7:1:-1]):
+        tiler.tile_between(source, target)
+        assert (target == want).all()
+        whole = target.base if target.base is not None else target
+        assert whole.sum() == want.sum()
+        part = target[2:6, 1:6]
+        target[:] = -1
+        tiler.tile_between(source, part, (1, 0), (5, 5))
+        assert (part == want[1:5, :5]).all() and (target == -1).sum() == 8 * 6 - 4 * 5
+tiler.tile_between(x, target[:0], (3, 0), (3, 6))
+colour = np.zeros((4000, 3000, 3), "u1")
+gray = np.arange(4_000_000, dtype="u4").astype("u1").reshape(4000, 1000)[::-1]
+Tiler((4000, 1000), (1, 3), 1).tile_between(gray, colour[:, :, 2])
+assert (colour[:, :, 2] == np.tile(gray, 3)).all() and not colour[:, :, :2].any()
+Tiler((0, 3), (2, 2), 4).tile_between(x[:0], want[:0, :].copy())
 large = np.arange(3_000_000, dtype="i4")
 assert Tiler((3_000_000,), (3,), 4).tile(large.tobytes(), 2) == large.tobytes() * 3
 assert Tiler((0, 3), (2, 2), 4).tile(b"") == b"" and Tiler((), (), 2).tile(b"ab") == b"ab"
@@ -103,7 +120,13 @@ def test_cpp(environment):
 import cpp_consumer
 assert cpp_consumer.tile_rows(b"abcxyz", 2, 3) == b"abcabcabcxyzxyzxyz"
 assert cpp_consumer.middle(b"abc", 10**15, 10**14 + 1, 10**14 + 8) == (b"abc" * 9)[(10**14 + 1) % 3 :][:7]
+target = np.zeros((8, 2), "u1")
+cpp_consumer.spread(b"abcd", 2, target[::-1, 1])
+assert target[:, 1].tobytes() == b"dcbadcba" and not target[:, 0].any()
 x = np.arange(6).reshape(2, 3)[:, ::-1]
+target = np.zeros((3, 5, 7), int)
+cpp_consumer.fill(x, target[1].T)
+assert (target[1].T == np.tile(x, (4, 2))[:7, :5]).all() and not target[::2].any()
 assert (cpp_consumer.tile_any(x, 2) == np.tile(x, 2)).all()
 for call, kind in [(lambda: cpp_consumer.tile_rows(b"ab", 1, 2**62), ValueError),
                    (lambda: cpp_consumer.tile_any(x, -1), ValueError),
@@ -142,7 +165,7 @@ def test_the_readmes_modules(environment):
     files = readmes_files()
     assert [name for name, _ in files] == [
         *("rows.pyx", "setup.py", "twice.cpp", "setup.py"),
-        *("CMakeLists.txt", "meson.build", "grow.cpp"),
+        *("CMakeLists.txt", "meson.build", "grow.cpp", "in_numba.py", "in_ctypes.py"),
     ]
     for two in (files[:2], files[2:4]):
         environment.install(write_files(environment.folder / f"readme_{two[0][0]}", two))
@@ -201,12 +224,20 @@ try:
     import cpp_consumer
 except ImportError as error:
     assert str(error) == (
-        "this module was built for tilecore's C ABI {built_for}, but the installed tilecore provides 1.0")
+        "this module was built for tilecore's C ABI {built_for}, but the installed tilecore provides 1.1")
 else:
     raise AssertionError("imported")
 import tilecore
 assert tilecore.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]
 """)
+
+
+def test_a_module_built_for_the_first_minor_version(environment):
+    """It does without the newer functions, and so runs with every version from 1.0 on."""
+    (name, source), setup = readmes_files()[2:4]
+    older = [(name, "#define TILECORE_ABI_MINOR 0\n" + source), setup]
+    environment.install(write_files(environment.folder / "older", older))
+    environment.run(USE_TWICE)
 
 
 def test_a_forgotten_import_is_an_error(environment):

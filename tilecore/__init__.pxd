@@ -5,6 +5,8 @@ from tilecore.capi cimport (
     tilecore_plan,
     tilecore_plan_execute,
     tilecore_plan_execute_region,
+    tilecore_plan_execute_region_strided,
+    tilecore_plan_execute_strided,
     tilecore_plan_free,
     tilecore_plan_nbytes,
     tilecore_plan_new,

@@ -17,3 +17,10 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
                                        const Py_ssize_t *start, const Py_ssize_t *stop, int threads) noexcept nogil
 cdef object tilecore_array_tile(object array, object repeats)
+# Since 1.1:
+cdef void tilecore_plan_execute_strided(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
+                                        void *dst, const Py_ssize_t *dst_strides, int threads) noexcept nogil
+cdef void tilecore_plan_execute_region_strided(const tilecore_plan *plan, const void *src,
+                                               const Py_ssize_t *src_strides, void *dst,
+                                               const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                                               const Py_ssize_t *stop, int threads) noexcept nogil

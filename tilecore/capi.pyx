@@ -3,10 +3,14 @@
 
 Cython modules cimport the functions themselves, and Cython checks every signature at import.
 C and C++ modules get the table by import_tilecore() of tilecore.h, which checks the ABI's version.
+Numba and ctypes find the functions by this module's name: Cython lists each, with its signature, in
+`__pyx_capi__`, where `numba.extending.get_cython_function_address` looks. So the module's name and the
+signatures are part of the ABI.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
+from libc.string cimport memcpy
 
 from tilecore._core.plan cimport MAX_RANK, Place, plan_check
 from tilecore._core.tiling cimport (
@@ -33,6 +37,11 @@ cdef extern from "tilecore/tilecore.h":
         void (*plan_execute_region)(const tilecore_plan *, const void *, void *, const Py_ssize_t *,
                                     const Py_ssize_t *, int) noexcept nogil
         object (*array_tile)(object, object)
+        void (*plan_execute_strided)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
+                                     const Py_ssize_t *, int) noexcept nogil
+        void (*plan_execute_region_strided)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
+                                            const Py_ssize_t *, const Py_ssize_t *, const Py_ssize_t *,
+                                            int) noexcept nogil
 
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
@@ -57,7 +66,8 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
     except Refusal as refusal:
         PyMem_RawFree(tiling)
         asked = [(shape[k], repeats[k]) for k in range(max(0, min(ndim, MAX_RANK)))]
-        raise worded(refusal, "tilecore_plan_new", None, **{"input shape and repeats by axis": asked}, itemsize=itemsize)
+        given = {"input shape and repeats by axis": asked, "itemsize": itemsize}
+        raise worded(refusal, "tilecore_plan_new", None, **given)
     except:
         PyMem_RawFree(tiling)
         raise
@@ -81,27 +91,43 @@ cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
     return (<const Tiling *>plan).plan.nbytes
 
 
-cdef void place_packed(Place *place, const void *data) noexcept nogil:
+cdef void place_of(Place *place, const Tiling *tiling, const void *data, const Py_ssize_t *strides) noexcept nogil:
+    """At `data`, by `strides`; NULL for the order of C."""
     place.data = <char *>data
-    place.contiguous = True
+    place.ndim = tiling.plan.ndim
+    place.contiguous = strides == NULL
+    if strides != NULL:
+        memcpy(place.strides, strides, place.ndim * sizeof(Py_ssize_t))
 
 
 cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads) noexcept nogil:
-    cdef const Tiling *tiling = <const Tiling *>plan
-    cdef Place source, target
-    place_packed(&source, src)
-    place_packed(&target, dst)
-    tiling_execute(tiling, &source, &target, caller_mode(tiling, threads))
+    tilecore_plan_execute_strided(plan, src, NULL, dst, NULL, threads)
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
                                        const Py_ssize_t *start, const Py_ssize_t *stop, int threads) noexcept nogil:
+    tilecore_plan_execute_region_strided(plan, src, NULL, dst, NULL, start, stop, threads)
+
+
+cdef void tilecore_plan_execute_strided(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
+                                        void *dst, const Py_ssize_t *dst_strides, int threads) noexcept nogil:
+    cdef const Tiling *tiling = <const Tiling *>plan
+    cdef Place source, target
+    place_of(&source, tiling, src, src_strides)
+    place_of(&target, tiling, dst, dst_strides)
+    tiling_execute(tiling, &source, &target, caller_mode(tiling, threads))
+
+
+cdef void tilecore_plan_execute_region_strided(const tilecore_plan *plan, const void *src,
+                                               const Py_ssize_t *src_strides, void *dst,
+                                               const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                                               const Py_ssize_t *stop, int threads) noexcept nogil:
     cdef const Tiling *tiling = <const Tiling *>plan
     cdef Place source, target
     cdef Py_ssize_t nbytes = tiling.plan.itemsize
     cdef int k
-    place_packed(&source, src)
-    place_packed(&target, dst)
+    place_of(&source, tiling, src, src_strides)
+    place_of(&target, tiling, dst, dst_strides)
     for k in range(tiling.plan.ndim):
         if start[k] >= stop[k]:
             return
@@ -123,4 +149,6 @@ table.plan_nbytes = tilecore_plan_nbytes
 table.plan_execute = tilecore_plan_execute
 table.plan_execute_region = tilecore_plan_execute_region
 table.array_tile = tilecore_array_tile
+table.plan_execute_strided = tilecore_plan_execute_strided
+table.plan_execute_region_strided = tilecore_plan_execute_region_strided
 _C_API = PyCapsule_New(&table, TILECORE_CAPSULE, NULL)

@@ -35,12 +35,17 @@
 #include <Python.h>
 #include <stddef.h>
 
-/* Minor: functions were added at the table's end. Major: anything else changed. */
+/* Minor: functions were added at the table's end. Major: anything else changed.
+ *
+ * 1.1: tilecore_plan_execute_strided, tilecore_plan_execute_region_strided
+ *
+ * A module that does without the newer functions may define a smaller minor version before this header,
+ * and then runs with older versions of tilecore too; the newer functions are not declared then. */
 #ifndef TILECORE_ABI_MAJOR
 #define TILECORE_ABI_MAJOR 1
 #endif
 #ifndef TILECORE_ABI_MINOR
-#define TILECORE_ABI_MINOR 0
+#define TILECORE_ABI_MINOR 1
 #endif
 
 #define TILECORE_CAPSULE "tilecore.capi._C_API"
@@ -62,6 +67,11 @@ typedef struct tilecore_api {
     void (*plan_execute_region)(const tilecore_plan *plan, const void *src, void *dst, const ptrdiff_t *start,
                                 const ptrdiff_t *stop, int threads);
     PyObject *(*array_tile)(PyObject *array, PyObject *repeats);
+    void (*plan_execute_strided)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides, void *dst,
+                                 const ptrdiff_t *dst_strides, int threads);
+    void (*plan_execute_region_strided)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides,
+                                        void *dst, const ptrdiff_t *dst_strides, const ptrdiff_t *start,
+                                        const ptrdiff_t *stop, int threads);
 } tilecore_api;
 
 #if defined(TILECORE_UNIQUE_SYMBOL)
@@ -162,6 +172,29 @@ static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const
 {
     tilecore_api_table->plan_execute_region(plan, src, dst, start, stop, threads);
 }
+
+#if TILECORE_ABI_MINOR >= 1
+/* As tilecore_plan_execute, from a source and to an output of any strides: one channel of an image, a
+ * slice of a batch, a transposed or reversed array. `src` and `dst` are where the element of index 0 on
+ * every axis lies. Strides are in bytes, one for each of the plan's axes, of any sign; NULL says
+ * C-contiguous. In the output no two elements may share a byte, which is not checked; in the source they
+ * may (stride 0). */
+static inline void tilecore_plan_execute_strided(const tilecore_plan *plan, const void *src,
+                                                 const ptrdiff_t *src_strides, void *dst, const ptrdiff_t *dst_strides,
+                                                 int threads)
+{
+    tilecore_api_table->plan_execute_strided(plan, src, src_strides, dst, dst_strides, threads);
+}
+
+/* Likewise for the region [start, stop): `dst` is where its own first element goes, start[k] on axis k. */
+static inline void tilecore_plan_execute_region_strided(const tilecore_plan *plan, const void *src,
+                                                        const ptrdiff_t *src_strides, void *dst,
+                                                        const ptrdiff_t *dst_strides, const ptrdiff_t *start,
+                                                        const ptrdiff_t *stop, int threads)
+{
+    tilecore_api_table->plan_execute_region_strided(plan, src, src_strides, dst, dst_strides, start, stop, threads);
+}
+#endif
 
 /* tilecore.tile(array, repeats), for arrays of any strides and dtype. With the GIL. Returns a new
  * reference, or NULL with the Python error of tilecore.tile set, or RuntimeError where import_tilecore()

@@ -4,13 +4,14 @@
 import math
 
 cimport tilecore
+from cpython.buffer cimport PyBUF_STRIDED, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 
 cdef class Tiler:
     """Tiles bytes of one shape again and again."""
     cdef tilecore.tilecore_plan *plan
-    cdef readonly tuple output_shape
+    cdef readonly tuple shape, output_shape
     cdef Py_ssize_t itemsize, source_bytes
 
     def __cinit__(self, tuple shape, tuple repeats, Py_ssize_t itemsize):
@@ -25,7 +26,7 @@ cdef class Tiler:
         self.plan = tilecore.tilecore_plan_new(len(shape), extents, counts, itemsize)
         tilecore.tilecore_plan_output_shape(self.plan, output)
         self.output_shape = tuple([output[k] for k in range(len(shape))])
-        self.itemsize = itemsize
+        self.shape, self.itemsize = shape, itemsize
         self.source_bytes = math.prod(shape) * itemsize
 
     def __dealloc__(self):
@@ -58,6 +59,37 @@ cdef class Tiler:
         with nogil:
             tilecore.tilecore_plan_execute_region(self.plan, src, dst, first, last, 0)
         return result
+
+    def tile_between(self, source, target, tuple start=None, tuple stop=None):
+        """From one buffer to another, each of any strides: all of it, or [start, stop)."""
+        cdef Py_buffer src, dst
+        cdef Py_ssize_t first[64]
+        cdef Py_ssize_t last[64]
+        cdef Py_ssize_t rank = len(self.output_shape)
+        for k in range(rank):
+            first[k], last[k] = start[k] if start else 0, stop[k] if stop else self.output_shape[k]
+        PyObject_GetBuffer(source, &src, PyBUF_STRIDED_RO)
+        try:
+            PyObject_GetBuffer(target, &dst, PyBUF_STRIDED)
+            try:
+                if not src.ndim == dst.ndim == rank or not src.itemsize == dst.itemsize == self.itemsize:
+                    raise ValueError(f"expected buffers of rank {rank} and itemsize {self.itemsize}")
+                for k in range(rank):
+                    extent = self.output_shape[k]
+                    if src.shape[k] != self.shape[k] or not 0 <= first[k] <= last[k] <= extent:
+                        raise ValueError(f"expected {self.shape[k]} in the source, and a part of {extent}, on axis {k}")
+                    if dst.shape[k] != last[k] - first[k]:
+                        raise ValueError(f"expected {last[k] - first[k]} in the target on axis {k}")
+                with nogil:
+                    if start is None:
+                        tilecore.tilecore_plan_execute_strided(self.plan, src.buf, src.strides, dst.buf, dst.strides, 0)
+                    else:
+                        tilecore.tilecore_plan_execute_region_strided(self.plan, src.buf, src.strides, dst.buf,
+                                                                      dst.strides, first, last, 0)
+            finally:
+                PyBuffer_Release(&dst)
+        finally:
+            PyBuffer_Release(&src)
 
     cdef const void *start_of(self, const unsigned char[::1] source) except? NULL:
         if source.shape[0] != self.source_bytes:
