@@ -1,0 +1,112 @@
+"""What callers really write: each form of repeats over inputs of each size, against `numpy.tile`.
+
+    python benchmarks/forms.py [--pairs 15] [--only 2048]
+
+A cell is the median over its cases of NumPy's time over tilecore's, above 1 tilecore is faster, and the
+lowest. Each case is the median of so many pairs, one directly after the other. The cases are those of
+the test suites of other projects: half of them repeat nothing, most are small, a few are large.
+"""
+
+import argparse
+from statistics import median
+
+import machine
+import numpy as np
+from compare import Side
+
+import tilecore
+
+FORMS = {
+    "tuple": tuple,
+    "list": list,
+    "int": lambda reps: reps[-1],
+    "NumPy int": lambda reps: np.int64(reps[-1]),
+    "integer array": np.array,
+}
+
+# (dtype, shape of the input, repeats), by the bytes of the input
+CASES = {
+    "0 B": [
+        ("f8", (0,), (2,)),
+        ("f8", (0,), (1,)),
+        ("f8", (0, 3), (2, 2)),
+        ("i4", (3, 0), (4, 1)),
+    ],
+    "to 1 KB": [
+        ("f8", (), (3,)),
+        ("f8", (), (1_000_001,)),
+        ("f8", (1,), (1,)),
+        ("i8", (3,), (2,)),
+        ("f8", (10,), (5, 1)),
+        ("f4", (2, 3), (2, 2)),
+        ("f8", (4, 4), (1, 1)),
+        ("u1", (4, 4, 1), (1, 1, 3)),
+        ("f8", (1, 16), (64, 1)),
+        ("f8", (50,), (100,)),
+    ],
+    "to 64 KB": [
+        ("f8", (512,), (1,)),
+        ("f8", (2048,), (120, 1)),
+        ("f8", (64, 64), (1, 1)),
+        ("f4", (1000,), (10,)),
+        ("f4", (2000, 3), (1, 5)),
+        ("u1", (64, 64, 1), (1, 1, 3)),
+        ("f4", (32, 32), (2, 2)),
+    ],
+    "to 1 MB": [
+        ("f8", (100_000,), (1,)),
+        ("f8", (256, 256), (1, 1)),
+        ("f4", (256, 256), (2, 2)),
+        ("u1", (256, 256, 1), (1, 1, 3)),
+        ("f4", (50_000,), (4, 1)),
+    ],
+    "to 32 MB": [
+        ("f4", (1024, 1024), (1, 1)),
+        ("f4", (1024, 1024), (2, 2)),
+        ("f8", (1024, 1024), (1, 2)),
+        ("f4", (200_000, 3), (1, 5)),
+        ("f4", (2048, 4096), (1,)),
+    ],
+}
+
+
+def compare(x, reps, pairs: int) -> float:
+    """NumPy's time over tilecore's; the result is checked first."""
+    np.testing.assert_array_equal(tilecore.tile(x, reps), np.tile(x, reps), strict=True)
+    ours, theirs = Side(lambda: tilecore.tile(x, reps)), Side(lambda: np.tile(x, reps))
+    ratios = []
+    for count in range(pairs):
+        if count % 2:
+            ratios.append(theirs.sample() / ours.sample())
+        else:
+            ratios.append(1 / (ours.sample() / theirs.sample()))
+    return median(ratios)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--pairs", type=int, default=15, help="of each case")
+    parser.add_argument("--only", default="", help="cases that hold this text")
+    arguments = parser.parse_args()
+    for what, said in machine.describe().items():
+        print(f"- {what}: {said}")
+    print(f"\n| repeats | {' | '.join(CASES)} |\n| --- {'| --- ' * len(CASES)}|")
+    behind = []
+    for form, make in FORMS.items():
+        cells = []
+        for cases in CASES.values():
+            found = {}
+            for dtype, shape, reps in cases:
+                name = f"{dtype} {shape} × {make(reps)!r}"
+                if arguments.only in name:
+                    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+                    found[name] = compare(x, make(reps), arguments.pairs)
+            values = found.values()
+            cells.append(f"{median(values):.2f}, {min(values):.2f}" if found else "")
+            behind += [f"- {name}: {ratio:.2f}" for name, ratio in found.items() if ratio < 1]
+        print(f"| {form} | {' | '.join(cells)} |", flush=True)
+    print("\nBehind NumPy:" + ("\n" if behind else " nowhere.") + "\n".join(behind))
+
+
+if __name__ == "__main__":
+    main()
