@@ -8,7 +8,9 @@ import pytest
 
 import tilecore
 from tilecore import integrations
+from tilecore._core.arrays import repeats_of
 from tilecore._core.refusals import Refusal, worded
+from tilecore._dialects.tensors import INTEGERS, read_repeats
 
 DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 X = np.ones((1, 1, 2, 3), np.float32)
@@ -93,3 +95,40 @@ def test_the_cause_of_an_unreadable_input_is_told(dialect):
     with pytest.raises(TypeError, match=f"^{name}: .* of type Fails cannot be read") as raised:
         dialect.tile(Fails(), [1])
     assert isinstance(raised.value.__cause__, RuntimeError)
+
+
+INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *INTS, *[-x for x in INTS if x.dtype.kind == "i"], [2, -3], (), [], (2**70,), np.array([], int),
+        np.arange(12)[::-5], np.array([-(2**63), 2**63 - 1]), np.array([2**63], "u8"), np.array([1, 2], ">i4"),
+        [np.int64(2), 3], (1,) * 64,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_the_short_way_to_repeats(value):
+    """It gives the same as the long one, or nothing."""
+    short, long = repeats_of(value, INTEGERS.classes), read_repeats(value)
+    assert short in (long, None)
+    assert short is None or all(type(item) is int for item in short)
+    rare = (
+        value.tolist() == [2**63] or not value.dtype.isnative
+        if isinstance(value, np.ndarray)
+        else any(type(item) is not int for item in value)
+    )
+    assert (short is None) == rare
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2, None, "12", [True], [1.0], np.ones(2), np.ones((1, 2), int), np.array(3), np.array([True]), (1,) * 65,
+        np.ones(65, int), {1, 2}, np.ma.array([1, 2]), np.array([1, 2]).view(np.recarray),
+    ],
+    ids=lambda value: repr(value)[:30],
+)  # fmt: skip
+def test_the_short_way_leaves_the_rest(value):
+    assert repeats_of(value, INTEGERS.classes) is None

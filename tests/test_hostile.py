@@ -96,7 +96,7 @@ CALLS = [
 ]
 NO_ARGUMENTS = {
     "get_include", "get_max_bytes", "get_num_threads", "get_recycle_limit", "recycled_bytes",
-    "release_memory",
+    "release_memory", "replace_numpy_tile",
 }  # fmt: skip
 
 

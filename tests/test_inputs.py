@@ -152,3 +152,35 @@ def test_arrow(oracle):
     np.testing.assert_array_equal(tilecore.tile(tensor, (2, 2)), oracle(X, (2, 2)), strict=True)
     assert np.shares_memory(as_array(tensor), X)
     assert tilecore.tile(pa.array([1, 2, 3]), 2).tolist() == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        1.5, 7, True, 2j, 2**63, "abc", b"ab", [], (), [1, 2], (1, 2.5), [[1, 2], [3, 4]], [None, 1], None,
+        np.float64(1.5), np.int8(3), np.bool_(True), np.str_("ab"), np.datetime64("2026-01-02"),
+        type("Own", (float,), {})(2.5), type("OwnList", (list,), {})([1, 2]),
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("reps", [0, 1, 3, (), (1, 1), (2, 3)], ids=repr)
+def test_what_numpy_makes_arrays_of(x, reps, oracle):
+    want = oracle(np.asarray(x), reps)
+    for got in (tilecore.tile(x, reps), tilecore.tile_mapped(x, reps)):
+        np.testing.assert_array_equal(got, want, strict=True)
+
+
+def test_the_errors_of_lists():
+    with pytest.raises(ValueError, match="input of type list cannot be read as an array: ") as e:
+        tilecore.tile([[1, 2], [3]], 2)
+    assert type(e.value.__cause__) is ValueError
+
+    class Own(ValueError):
+        pass
+
+    class Raises:
+        def __array__(self, dtype=None, copy=None):
+            raise Own
+
+    with pytest.raises(Own):
+        tilecore.tile([Raises()], 2)

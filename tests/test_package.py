@@ -34,7 +34,7 @@ LAYERS = [
     {"_core.references"},
     {"_core.results"},
     {"_core.arrays", "_core.tileplan"},
-    {"capi", "_core.config"},
+    {"capi", "_core.config", "_core.numpy_tile"},
     *OF_DIALECTS,
     {"__init__"},
     {"_cli.npy", "integrations"},

@@ -37,6 +37,7 @@ except ModuleNotFoundError as _error:
 from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.config import get_include, show_config
 from tilecore._core.memory import get_max_bytes, set_max_bytes
+from tilecore._core.numpy_tile import replace_numpy_tile
 from tilecore._core.recycle import (
     get_recycle_limit,
     recycled_bytes,
@@ -60,6 +61,7 @@ __all__ = [
     "output_shape",
     "recycled_bytes",
     "release_memory",
+    "replace_numpy_tile",
     "set_max_bytes",
     "set_num_threads",
     "set_recycle_limit",

@@ -59,6 +59,9 @@ tilecore.release_memory()
 assert_type(tilecore.get_num_threads(), int)
 with tilecore.num_threads(1):
     pass
+with tilecore.replace_numpy_tile() as replaced:
+    assert_type(replaced, tilecore.replace_numpy_tile)
+tilecore.replace_numpy_tile().restore()
 tilecore.set_max_bytes(2**30)
 assert_type(tilecore.get_max_bytes(), int)
 assert_type(tilecore.get_include(), str)

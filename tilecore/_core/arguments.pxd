@@ -7,6 +7,7 @@ from tilecore._core.plan cimport Place
 
 cdef int read_repeats(reps, Py_ssize_t *repeats, int input_ndim) except -1
 cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1
+cdef tuple integers_of(value, classes)
 cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1
 cdef cnp.ndarray as_plain_array(a)

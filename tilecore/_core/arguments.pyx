@@ -17,13 +17,15 @@ import numpy
 
 from tilecore._core.counts import as_index, brief
 from tilecore._core.dtypes import same_dtype
-from tilecore._core.inputs import as_array
+from tilecore._core.inputs import UNREADABLE, as_array, unreadable
 from tilecore._core.refusals import Refusal
 from tilecore._core.subclasses import is_masked
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
 from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport (
@@ -93,6 +95,44 @@ cdef int read_repeats(reps, Py_ssize_t *repeats, int input_ndim) except -1:
         if i == n:
             return <int>n
     return read_integers(items, repeats, "repeats", input_ndim)
+
+
+cdef tuple integers_of(value, classes):
+    """A tuple or list of ints, or an array of a type in `classes`, as a tuple of ints; of any sign.
+
+    None for all else, and for more than MAX_RANK of them. It runs nothing of the caller's.
+    """
+    cdef Py_ssize_t i, n
+    cdef long long numbers[MAX_RANK]
+    cdef cnp.ndarray array
+    cdef tuple items
+    cdef object number
+    if type(value) is tuple or type(value) is list:
+        items = tuple(value)
+        n = PyTuple_GET_SIZE(items)
+        if n > MAX_RANK:
+            return None
+        for i in range(n):
+            if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(items, i)):
+                return None
+        return items
+    if not PyArray_CheckExact(value):
+        return None
+    array = value
+    n = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) == 1 else MAX_RANK + 1
+    if n > MAX_RANK or not cnp.PyArray_ISNOTSWAPPED(array) or <object>array.descr.typeobj not in classes:
+        return None
+    for i in range(n):
+        if not integer_item(array, i, &numbers[i]):
+            return None
+        if numbers[i] < 0 and cnp.PyArray_ISUNSIGNED(array):
+            return None  # above the range of long long
+    items = PyTuple_New(n)
+    for i in range(n):
+        number = numbers[i]
+        Py_INCREF(number)  # PyTuple_SET_ITEM steals it
+        PyTuple_SET_ITEM(items, i, number)
+    return items
 
 
 cdef as_integer(value):
@@ -203,11 +243,22 @@ cdef int read_threads(threads) except -1:
 
 # ---------------------------------------------------------------- inputs
 
+# Of these classes NumPy knows itself how to read them: nothing is to be asked for.
+cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
+cdef object memmap = numpy.memmap
+
+
 cdef cnp.ndarray as_plain_array(a):
     """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
-    if type(a) is list or type(a) is tuple:
-        return as_array(a)
-    if issubclass(type(a), numpy.memmap):
+    if type(a) in KNOWN:
+        try:
+            return cnp.PyArray_FROM_O(a)
+        except UNREADABLE as reason:
+            refusal = unreadable(a, reason)
+            if refusal is None:
+                raise
+            raise refusal from reason
+    if issubclass(type(a), memmap):
         return numpy.asarray(a)
     if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
         return None

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -342,5 +342,16 @@ def tiled(
     out: NDArray[Any] | None = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[Any]: ...
+def repeats_of(value: object, classes: Collection[type]) -> tuple[int, ...] | None:
+    """A tuple or list of at most 64 ints, or an array of such a type, as a tuple of ints; None for all else.
+
+    >>> import numpy
+    >>> repeats_of(numpy.array([2, -3]), {numpy.int64})
+    (2, -3)
+    >>> repeats_of([2, 3.0], {numpy.int64})
+
+    Of any sign. What it does not know it leaves to those who also word the error.
+    """
+
 def planned_shape(shape: _Integers, reps: _Integers, axis: _Axes = None) -> tuple[int, ...]:
     """`output_shape`, with Refusals that nobody has worded."""

@@ -19,10 +19,12 @@ from tilecore._core.refusals import Refusal, worded
 cimport numpy as cnp
 
 from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_size, plain, read_integers, read_out, read_repeats, read_threads, spread,
+    as_plain_array, as_tuple, check_size, integers_of, plain, read_integers, read_out, read_repeats, read_threads, spread,
 )
 from tilecore._core.mapped cimport mapped
-from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
+from tilecore._core.numpy_api cimport (
+    Py_TYPE, PyArray_Check, PyArray_CheckExact, PyArray_Type, PyArray_View, PyDataType_REFCHK, array_upon,
+)
 from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
 from tilecore._core.results cimport read_bounds, region, whole
 from tilecore._core.tiling cimport Bounds, Tiling, tiling_of
@@ -54,6 +56,19 @@ cdef tile_plain(cnp.ndarray array, reps, out, axis, threads):
 def tiled(cnp.ndarray array not None, reps, out=None, threads=None):
     """`tile` of a plain array, with Refusals that nobody has worded."""
     return tile_plain(array, reps, out, None, threads)
+
+
+def repeats_of(value, classes):
+    """A tuple or list of at most 64 ints, or an array of such a type, as a tuple of ints; None for all else.
+
+    >>> import numpy
+    >>> repeats_of(numpy.array([2, -3]), {numpy.int64})
+    (2, -3)
+    >>> repeats_of([2, 3.0], {numpy.int64})
+
+    Of any sign. What it does not know it leaves to those who also word the error.
+    """
+    return integers_of(value, classes)
 
 
 def tile(a, reps, out=None, *, axis=None, threads=None):
@@ -152,19 +167,56 @@ cdef tile_other(a, reps, out, axis, threads):
     cdef Tiling tiling
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef bint is_array = PyArray_Check(a)
-    cdef int n
+    cdef bint simple = False
+    cdef cnp.ndarray array
+    cdef int n, count
     if out is not None:
         raise Refusal(TypeError, f"is for plain arrays, the input is a {type(a).__name__}", "out")
-    read_threads(threads)
+    count = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, repeats, ndim)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
     if is_array:
-        tiling_of(&tiling, a, n, repeats)
+        array = a
+        simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(a))
+        if simple:
+            array = PyArray_View(a, NULL, &PyArray_Type)
+        tiling_of(&tiling, array, n, repeats)
         check_size(tiling.plan.nbytes)
+        if simple and tiling.plan.nbytes and not PyDataType_REFCHK(array.descr):
+            return like(a, whole(&tiling, array, None, count))
     counts = as_tuple(repeats, n)
-    return subclasses.tile(a, counts, partial(tile, reps=counts, threads=threads))
+    if simple or not subclasses.is_masked(a):
+        return subclasses.numpy_tile(a, counts)
+    return subclasses.tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
+
+
+# By the class: an attribute of the array may run code. What of it `numpy.tile` uses, and what decides how
+# that is found; a record array finds its fields after all that ndarray has.
+ATTRIBUTES = ("__array_function__", "reshape", "repeat", "shape", "ndim", "size")
+cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
+cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
+cdef object FINALIZE = numpy.ndarray.__array_finalize__
+
+
+cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
+    """Whether `numpy.tile` does to an array of this class what it does to an ndarray.
+
+    A matrix cannot have more axes than it has. It may run code of a metaclass.
+    """
+    for name, own in NDARRAYS:
+        if getattr(kind, name) is not own:
+            return False
+    return kind.__getattribute__ in FIND_THEM and not (more_axes and issubclass(kind, numpy.matrix))
+
+
+cdef like(a, cnp.ndarray result):
+    """`result` as an array of the class of `a`, which is asked for its attributes as everywhere in NumPy."""
+    cdef cnp.ndarray array = PyArray_View(result, NULL, Py_TYPE(a))
+    if type(a).__array_finalize__ is not FINALIZE:
+        (<object>array).__array_finalize__(a)
+    return array
 
 
 def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tilecore._core.refusals import Refusal
 
+UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
@@ -24,20 +25,29 @@ def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
     tilecore._core.refusals.Refusal: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
     try:
-        if isinstance(value, (list, tuple)):  # soon told; to miss an attribute takes longer
+        if isinstance(
+            value, (list, tuple, np.generic)
+        ):  # soon told; to miss an attribute takes longer
             return np.asarray(value)
         if hasattr(type(value), "__dlpack__") and not _numpy_takes(value):
             return np.from_dlpack(value)
         return np.asarray(value)
-    except (TypeError, ValueError, MemoryError, RuntimeError, BufferError) as reason:
-        if isinstance(reason, (TypeError, ValueError)) and type(reason) not in (
-            TypeError,
-            ValueError,
-        ):
-            raise  # the object's own
-        given = type(value).__name__
-        text = f"of type {given} cannot be read as an array: {reason}"
-        raise Refusal(kind_of(reason), text, argument) from reason
+    except UNREADABLE as reason:
+        refusal = unreadable(value, reason, argument)
+        if refusal is None:
+            raise
+        raise refusal from reason
+
+
+def unreadable(value: object, reason: Exception, argument: str = "input") -> Refusal | None:
+    """The Refusal for a `value` whose reading has raised `reason`, one of UNREADABLE.
+
+    None for an error of the object's own, which comes out as it is.
+    """
+    if isinstance(reason, (TypeError, ValueError)) and type(reason) not in (TypeError, ValueError):
+        return None
+    text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
+    return Refusal(kind_of(reason), text, argument)
 
 
 def _numpy_takes(value: object) -> bool:

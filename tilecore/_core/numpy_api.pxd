@@ -12,6 +12,7 @@ cdef extern from "numpy/arrayscalars.h":
 cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyTypeObject:
         pass
+    PyTypeObject *Py_TYPE(object value) noexcept
     ctypedef struct PyArrayObject_fields:
         PyObject *mem_handler
     PyTypeObject PyArray_Type

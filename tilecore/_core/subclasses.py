@@ -1,8 +1,8 @@
 """What is no plain array: subclasses of ndarray, masked arrays, arrays of other libraries.
 
-Each gives what `numpy.tile` makes of it. A masked array's data and mask are tiled by tilecore; everything
-else is NumPy's, and goes to the `numpy.tile` that stood there when tilecore was imported: a program
-may put tilecore's in its place.
+Each gives what `numpy.tile` makes of it. A masked array's data and mask are tiled by tilecore; what
+arrays.pyx cannot tile as an ndarray is NumPy's, and goes to the `numpy.tile` that stood there when tilecore
+was imported: a program may put tilecore's in its place.
 """
 
 import sys
@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import tile as _numpy_tile
+
+numpy_tile = np.tile
+_masked: Any = None  # found once
 
 
 def masked_type() -> Any:
@@ -19,7 +21,10 @@ def masked_type() -> Any:
     Before its class is made there is no masked array either. `numpy.ma` itself has the class
     a little later.
     """
-    return getattr(sys.modules.get("numpy.ma.core"), "MaskedArray", None)
+    global _masked
+    if _masked is None:
+        _masked = getattr(sys.modules.get("numpy.ma.core"), "MaskedArray", None)
+    return _masked
 
 
 def is_masked(a: object) -> bool:
@@ -31,11 +36,11 @@ def is_masked(a: object) -> bool:
     return kind is not None and issubclass(type(a), kind)
 
 
-def tile(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
+def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
     """What `numpy.tile(a, counts)` gives; `tile_plain` tiles a plain array by the same counts."""
     if type(a) is masked_type() and a._baseclass is np.ndarray:
         return _tile_masked(a, tile_plain)
-    return _numpy_tile(a, counts)
+    return numpy_tile(a, counts)
 
 
 def _tile_masked(a: Any, tile_plain: Callable[..., Any]) -> Any:

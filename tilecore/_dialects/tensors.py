@@ -15,6 +15,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from tilecore._core.arrays import repeats_of
 from tilecore._core.counts import as_index
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
@@ -99,18 +100,7 @@ def as_repeats(
     `allowed` are the element types that an array may have, and `count` is the length it must have,
     where the dialect demands one. Signs and sizes are not looked at.
     """
-    # What callers bring nearly always takes a short way; `read_repeats` knows all of it.
-    repeats: tuple[int, ...] | None = None
-    if type(value) is ndarray:
-        shape = value.shape
-        if len(shape) == 1 and shape[0] <= MAX_RANK and value.dtype.type in allowed.classes:
-            repeats = tuple(value.tolist())
-    elif (type(value) is tuple or type(value) is list) and len(value) <= MAX_RANK:
-        repeats = tuple(value)
-        for item in repeats:
-            if type(item) is not int:
-                repeats = None
-                break
+    repeats = repeats_of(value, allowed.classes)
     if repeats is None:
         repeats = read_repeats(value, allowed)
     if count is not None and len(repeats) != count:

@@ -1,0 +1,158 @@
+"""tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
+
+import inspect
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import tilecore
+
+NUMPYS = np.tile
+X = np.arange(6).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def afterwards_it_is_numpys():
+    yield
+    assert np.tile is NUMPYS
+
+
+def is_ours():
+    """By what NumPy does not do: it takes a negative repeat of an empty array."""
+    try:
+        np.tile(np.zeros(0), -1)
+    except ValueError as error:
+        return str(error).startswith("tile: repeats must not be negative")
+    return False
+
+
+def test_within_a_block():
+    assert not is_ours()
+    with tilecore.replace_numpy_tile():
+        assert is_ours()
+        assert (
+            np.tile(X, (2, 1)).tolist() == np.tile(A=X, reps=(2, 1)).tolist() == [*X.tolist()] * 2
+        )
+    assert not is_ours()
+
+
+def test_until_further_notice():
+    replaced = tilecore.replace_numpy_tile()
+    try:
+        assert is_ours()
+    finally:
+        replaced.restore()
+    assert not is_ours()
+    replaced.restore()
+    assert not is_ours()
+    with pytest.raises(RuntimeError, match="has been restored"), replaced:
+        pass
+
+
+def test_an_exception_restores():
+    with pytest.raises(KeyError), tilecore.replace_numpy_tile(), tilecore.replace_numpy_tile():
+        raise KeyError
+    assert not is_ours()
+
+
+@pytest.mark.parametrize("order", ["012", "021", "102", "120", "201", "210"])
+def test_several_are_restored_in_any_order(order):
+    several = [tilecore.replace_numpy_tile() for _ in range(3)]
+    for which in order:
+        assert is_ours()
+        several[int(which)].restore()
+    assert np.tile is NUMPYS
+
+
+def test_another_replacement_between_two_of_ours(monkeypatch):
+    """Theirs comes back when the inner one ends, and ours when theirs ends."""
+
+    def theirs(A, reps):
+        return "theirs"
+
+    with tilecore.replace_numpy_tile():
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "tile", theirs)
+            with tilecore.replace_numpy_tile():
+                assert is_ours()
+            assert np.tile is theirs
+        assert is_ours()
+
+
+def test_another_replacement_that_outlives_ours(monkeypatch):
+    """It stays; what it sets back later gives NumPy's results again."""
+    with monkeypatch.context() as patch:
+        with tilecore.replace_numpy_tile():
+            ours = np.tile
+            patch.setattr(np, "tile", len)
+        assert np.tile is len
+    assert np.tile is ours and not is_ours()
+    np.tile = NUMPYS
+
+
+def test_what_was_kept_beyond_the_block_is_numpys():
+    with tilecore.replace_numpy_tile():
+        from numpy import tile
+    with pytest.raises(ValueError, match="^tile: "), tilecore.replace_numpy_tile():
+        tile(np.zeros(0), -1)
+    assert tile(np.zeros(0), -1).shape == (0,)
+
+
+def test_names_bound_before_are_not_reached():
+    with tilecore.replace_numpy_tile():
+        assert NUMPYS(np.zeros(0), -1).shape == (0,)
+
+
+def test_it_looks_like_numpys():
+    with tilecore.replace_numpy_tile():
+        assert inspect.signature(np.tile) == inspect.signature(NUMPYS)
+        assert np.tile.__doc__ == NUMPYS.__doc__ and np.tile.__name__ == "tile"
+        assert np.tile.__wrapped__ is NUMPYS
+        text = pickle.dumps(np.tile)  # by its name: another process gets what it has there
+        assert pickle.loads(text) is np.tile
+    assert pickle.loads(text) is NUMPYS
+
+
+def test_other_libraries_arrays_are_asked():
+    class Duck:
+        def __array_function__(self, function, types, args, kwargs):
+            return function, args[1]
+
+    class Unit(np.ndarray):
+        def __array_function__(self, function, types, args, kwargs):
+            asked.append(function)
+            return super().__array_function__(function, types, args, kwargs)
+
+    asked = []
+    with tilecore.replace_numpy_tile():
+        assert np.tile(Duck(), 2) == (NUMPYS, (2,))
+        result = np.tile(X.view(Unit), (1, 2))
+    assert type(result) is Unit and result.tolist() == NUMPYS(X, (1, 2)).tolist()
+    assert NUMPYS in asked
+
+
+def test_dask_arrays_stay_lazy():
+    da = pytest.importorskip("dask.array")
+    with tilecore.replace_numpy_tile():
+        lazy = np.tile(da.from_array(X, chunks=1), (2, 2))
+    assert isinstance(lazy, da.Array)
+    assert lazy.compute().tolist() == NUMPYS(X, (2, 2)).tolist()
+
+
+def test_many_threads_at_once():
+    wrong = []
+
+    def work():
+        for _ in range(200):
+            with tilecore.replace_numpy_tile():
+                if not is_ours():
+                    wrong.append(np.tile)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and np.tile is NUMPYS
