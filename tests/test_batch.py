@@ -120,7 +120,7 @@ def test_every_dtype(oracle, dtype):
 @pytest.mark.parametrize("n", [3, 1500])
 @pytest.mark.parametrize("threads", [None, 1, 3])
 def test_large(oracle, n, threads):
-    """Results of 24 MiB and more: by blocks of each, or by arrays."""
+    """By the blocks of each, or by arrays."""
     size = 3 * 2**20 // n
     arrays = [np.full((size, 2), k, "i4") + np.arange(2, dtype="i4") for k in range(n)]
     arrays[1] = np.asfortranarray(arrays[1])  # other loops for one of them

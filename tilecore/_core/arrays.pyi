@@ -61,7 +61,7 @@ def tile(
         The axes that `reps` are for, one repeat for each; the other axes are not repeated. Negative
         axes count from the end. By default the last repeat is for the last axis, and so on.
     threads : int, optional
-        Write a result of 16 MiB or more by at most this many threads; default: from 64 MiB on, see
+        Write a result of 1.5 MiB or more by at most this many threads; default: see
         `get_num_threads`.
 
     Returns

@@ -23,15 +23,13 @@ from libc.string cimport memcmp, memcpy
 
 from tilecore._core.arguments cimport as_tuple, check_out, extents, plain, read_target, share_bytes
 from tilecore._core.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide, execute_watched, look, raise_pending,
-    watch_begin, write_in_shares, write_one_block,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide,
+    execute_watched, look, raise_pending, watch_begin, write_in_shares, write_one_block,
 )
 from tilecore._core.numpy_api cimport (
     PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plan cimport (
-    MAX_RANK, Nest, Place, Plan, place_note, place_strides, plan_check, plan_nest,
-)
+from tilecore._core.plan cimport MAX_RANK, Nest, Place, Plan, place_note, place_strides, plan_check, plan_nest
 from tilecore._core.references cimport write_references
 from tilecore._core.results cimport new_result, no_memory, whole
 from tilecore._core.tiling cimport Tiling, choose_mode, tiling_init
@@ -126,6 +124,7 @@ cdef struct Batch:
 
 
 cdef refusal_of(kind, str what, Py_ssize_t i):
+    """Of the array at fault."""
     return Refusal(kind, what, f"arrays[{i}]")
 
 

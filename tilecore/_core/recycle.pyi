@@ -45,6 +45,11 @@ def set_recycle_limit(n: SupportsIndex, /) -> None:
     lower), or what the environment variable ``TILECORE_RECYCLE_BYTES`` says; nothing in a child
     process of multiprocessing, unless the variable is set or the child calls this function.
 
+    Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
+    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, though the system may
+    take it back, and other allocations would fail for it. A limit that is set later returns what is idle
+    with the next large result; call `release_memory` to have it at once.
+
     Parameters
     ----------
     n : int
