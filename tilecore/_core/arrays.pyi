@@ -55,8 +55,8 @@ def tile(
         Repeats per axis, 0 or more, at most 64 of them.
     out : numpy.ndarray, optional
         Where to write: of exactly the result's shape and dtype, writeable, sharing no memory with
-        `a`; of any strides, where no two elements share a byte. Untouched where an error is raised before writing starts, which every
-        error but a KeyboardInterrupt is.
+        `a`; of any strides, where no two elements share a byte. Untouched where an error is raised
+        before writing starts, which every error but a KeyboardInterrupt is.
     axis : int or tuple of int, optional
         The axes that `reps` are for, one repeat for each; the other axes are not repeated. Negative
         axes count from the end. By default the last repeat is for the last axis, and so on.
