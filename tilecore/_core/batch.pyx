@@ -37,6 +37,10 @@ from tilecore._core.tiling cimport Tiling, choose_mode, tiling_init
 cnp.import_array()
 
 
+cdef extern from "numpy/arrayobject.h":
+    enum: NPY_ARRAY_BEHAVED
+
+
 cdef extern from "Python.h":
     list PyList_GetSlice(object given, Py_ssize_t first, Py_ssize_t last)
     tuple PyTuple_GetSlice(object given, Py_ssize_t first, Py_ssize_t last)
@@ -340,12 +344,12 @@ cdef int write_items(const Batch *batch, list arrays, cnp.ndarray result, Py_ssi
     cdef Py_ssize_t start[MAX_RANK]
     cdef Py_ssize_t size = plan.nbytes // plan.copies, i
     cdef char *begin = cnp.PyArray_BYTES(result)
-    cdef cnp.ndarray array
+    cdef cnp.ndarray array, part    # `part`: where one tiling goes
     cdef Place source
     cdef Place target = batch.target
     cdef int k
     for k in range(plan.ndim):
-        start[k] = 0  # for NULL it would take the result for that of one array
+        start[k] = 0  # for NULL, counting first would make bytes of `part` where it is interrupted
     for i in range(PyList_GET_SIZE(arrays)):
         array = <cnp.ndarray>arrays[i]
         read_note(batch, i, &source)
@@ -353,8 +357,10 @@ cdef int write_items(const Batch *batch, list arrays, cnp.ndarray result, Py_ssi
             raise refusal_of(ValueError, "was resized while references were copied", i)
         if cnp.PyArray_BYTES(result) != begin or cnp.PyArray_NBYTES(result) != nbytes:
             raise Refusal(ValueError, "was resized while references were copied", "out")
+        part = array_upon(result, plan.ndim, plan.output, place_strides(&target), result.descr, target.data,
+                          NPY_ARRAY_BEHAVED)
         try:
-            write_references(plan, &source, &target, start, plan.output, array, result, is_new,
+            write_references(plan, &source, &target, start, plan.output, array, part, is_new,
                              Mode(1, False, False))
         except MemoryError:  # NumPy's: a string
             raise no_memory(nbytes) from None
