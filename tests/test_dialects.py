@@ -31,6 +31,7 @@ def test_dir_shows_public_names_alone(dialect):
     assert dir(dialect) == sorted(dialect.__all__)
 
 
+@pytest.mark.process  # a library may start some when it is imported, as OpenVINO does
 @pytest.mark.parametrize("name", [m.name for m in pkgutil.iter_modules(integrations.__path__)])
 def test_dir_of_integrations(name):
     module = pytest.importorskip(f"tilecore.integrations.{name}")

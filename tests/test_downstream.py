@@ -215,7 +215,7 @@ def test_the_readmes_builds(environment):
 
 
 @pytest.mark.parametrize(
-    ("flag", "built_for"), [("-DTILECORE_ABI_MAJOR=2", "2.0"), ("-DTILECORE_ABI_MINOR=99", "1.99")]
+    ("flag", "built_for"), [("-DTILECORE_ABI_MAJOR=2", "2.1"), ("-DTILECORE_ABI_MINOR=99", "1.99")]
 )
 def test_another_abi_version_fails_at_import(environment, flag, built_for):
     environment.build("cpp_consumer", CPP_CONSUMER_FLAGS=flag)

@@ -33,6 +33,7 @@ LAYERS = [
     {"_core.strings"},
     {"_core.references"},
     {"_core.results"},
+    {"_core.batch"},
     {"_core.arrays", "_core.tileplan"},
     {"capi", "_core.config", "_core.numpy_tile"},
     *OF_DIALECTS,

@@ -45,6 +45,7 @@ def test_signatures_of_what_is_compiled():
         tilecore.output_shape: "(shape, reps, *, axis=None)",
         tilecore.TilePlan: "(shape, reps, dtype, *, axis=None)",
         tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
+        tilecore.TilePlan.batch: "(self, /, arrays, out=None, *, threads=None)",
         tilecore.set_max_bytes: "(n, /)",
     }.items():
         assert str(inspect.signature(function)) == text
@@ -55,7 +56,7 @@ def test_stubs_are_those_of_the_modules(tmp_path):
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\n"
-        "tilecore.capi\ntilecore._core.(arguments|plan|references|regions|results|strings|walk)\n"  # for C alone
+        "tilecore.capi\ntilecore._core.(arguments|batch|plan|references|regions|results|strings|walk)\n"  # for C alone
         "tilecore.integrations.openvino_op.Tile\n"  # its base has no types
     )
     check("-m", "mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)

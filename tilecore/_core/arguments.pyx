@@ -142,10 +142,9 @@ cdef as_integer(value):
     return int(value) if type(value) is numpy.bool_ else operator.index(value)
 
 
-cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+cdef list draw_integers(given, str what):
     """An integer, or what can be iterated: at most 65 items drawn, __len__ never asked."""
     cdef list integers = []
-    cdef Py_ssize_t k, rank
     items = None
     if type(given) is tuple or type(given) is list:
         items = tuple(given)
@@ -172,6 +171,13 @@ cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) exce
                               f"{type(item).__name__}", what) from None
             if len(integers) > MAX_RANK:
                 raise Refusal(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
+    return integers
+
+
+cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+    """Of draw_integers, none negative; axes are named in the result's rank."""
+    cdef list integers = draw_integers(given, what)
+    cdef Py_ssize_t k, rank
     # Axes are counted in the output, whose rank is the larger of the two.
     rank = max(len(integers), input_ndim)
     for k, value in enumerate(integers, rank - len(integers)):
@@ -181,6 +187,16 @@ cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) exce
         if value > PY_SSIZE_T_MAX:
             raise Refusal(ValueError, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
                           f"more than {PY_SSIZE_T_MAX}")
+        values[k] = value
+    return <int>len(integers)
+
+
+cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
+    """Of draw_integers, of either sign."""
+    cdef list integers = draw_integers(given, what)
+    for k, value in enumerate(integers):
+        if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
+            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, k)
         values[k] = value
     return <int>len(integers)
 
@@ -279,12 +295,17 @@ cdef cnp.ndarray plain(a):
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_out(given, cnp.ndarray array):
-    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's.
-
-    Comparing dtypes may run code of the caller's, which may change them too.
-    """
-    cdef cnp.ndarray out
+    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's."""
     cdef cnp.dtype dtype = array.descr
+    cdef cnp.ndarray out = read_target(given, dtype)
+    if dtype is not array.descr:
+        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+    return out
+
+
+cdef cnp.ndarray read_target(given, cnp.dtype dtype):
+    """`given` as a plain array of this dtype. Comparing dtypes may run code of the caller's."""
+    cdef cnp.ndarray out
     cdef cnp.dtype found
     if PyArray_CheckExact(given):
         out = given
@@ -295,14 +316,17 @@ cdef cnp.ndarray read_out(given, cnp.ndarray array):
     found = out.descr
     if found is not dtype and not same_dtype(found, dtype):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
-    if found is not out.descr or dtype is not array.descr:
+    if found is not out.descr:
         raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
     return out
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
-    """Note the place of `out` if it is exactly the result's. It runs nothing of the caller's."""
+    """Note the place of `out` if it is exactly the result's, and apart from the source, which may be NULL.
+
+    It runs nothing of the caller's.
+    """
     cdef int k
     cdef bint fits = cnp.PyArray_NDIM(out) == ndim and cnp.PyArray_ITEMSIZE(out) == itemsize
     for k in range(ndim):
@@ -315,7 +339,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
     if not place.contiguous and overlaps_itself(place, shape, itemsize):
         raise Refusal(ValueError, "must not have two elements that share a byte, got strides "
                       f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
-    if share_bytes(source, source_shape, place, shape, itemsize):
+    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize):
         raise Refusal(ValueError, "must not share memory with the input", "out")
     return 0
 

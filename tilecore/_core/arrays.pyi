@@ -126,7 +126,7 @@ def tile(
 @overload
 def tile_region(
     a: _HasDtype[_Scalar],
-    reps: _Integers,
+    reps: _Integers | None,
     start: _Integers,
     stop: _Integers,
     out: None = None,
@@ -141,22 +141,30 @@ def tile_region(
     >>> tilecore.tile_region(x, (10**8, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e17 elements
     array([[5, 3, 4, 5, 3, 4],
            [2, 0, 1, 2, 0, 1]])
+    >>> tilecore.tile_region(x, None, (-1, -2), (3, 4))         # the plane that x tiles; shape (4, 6)
+    array([[4, 5, 3, 4, 5, 3],
+           [1, 2, 0, 1, 2, 0],
+           [4, 5, 3, 4, 5, 3],
+           [1, 2, 0, 1, 2, 0]])
 
     ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``, at a cost in time and memory that
-    depends on the region alone.
+    depends on the region alone. Without reps, the part ``[start, stop)`` of the endless plane
+    ``plane[i] = a[i mod a.shape]``: periodic windows, textures, and padding that wraps around, for
+    ``start = (-before, ...)`` and ``stop = (a.shape[0] + after, ...)``.
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but plain arrays only.
-    reps : int or iterable of int
-        As in `tile`.
+    reps : int or iterable of int, or None
+        As in `tile`; None: without end, in both directions along every axis of `a`.
     start, stop : tuple of int
-        One entry for each axis of the result; ``0 <= start <= stop <= shape``.
+        One entry for each axis of the result; ``0 <= start <= stop <= shape``. Without `reps`,
+        ``start <= stop``, and either may be negative.
     out : numpy.ndarray, optional
         Where to write; of shape ``stop - start``, otherwise as in `tile`.
     axis : int or tuple of int, optional
-        As in `tile`.
+        As in `tile`; not without `reps`.
     threads : int, optional
         As in `tile`.
 
@@ -168,15 +176,16 @@ def tile_region(
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`; a ValueError also for bounds outside the result. The size limit counts the region.
+        As `tile`; a ValueError also for bounds outside the result, and for a part of the plane along
+        an axis of `a` that is empty. The size limit counts the region.
 
-    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
 
 @overload
 def tile_region(
     a: ArrayLike,
-    reps: _Integers,
+    reps: _Integers | None,
     start: _Integers,
     stop: _Integers,
     out: None = None,
@@ -187,7 +196,7 @@ def tile_region(
 @overload
 def tile_region(
     a: ArrayLike,
-    reps: _Integers,
+    reps: _Integers | None,
     start: _Integers,
     stop: _Integers,
     out: _Out,

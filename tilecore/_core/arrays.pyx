@@ -45,6 +45,18 @@ cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out
     return target
 
 
+cdef cnp.ndarray read_plane(Tiling *tiling, cnp.ndarray array, axis, out):
+    """As read_request, for the plane that `array` tiles: a tiling that repeats nothing, and has no end."""
+    cdef cnp.ndarray target = None
+    if axis is not None:
+        raise Refusal(ValueError, "must be None with repeats None, for the plane goes on along every axis", "axis")
+    if out is not None:
+        target = read_out(out, array)
+    tiling_of(tiling, array, 0, NULL)
+    tiling.endless = True
+    return target
+
+
 cdef tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Tiling tiling
     cdef int count = 0 if threads is None else read_threads(threads)
@@ -194,7 +206,7 @@ cdef tile_other(a, reps, out, axis, threads):
 
 # By the class: an attribute of the array may run code. What of it `numpy.tile` uses, and what decides how
 # that is found; a record array finds its fields after all that ndarray has.
-ATTRIBUTES = ("__array_function__", "reshape", "repeat", "shape", "ndim", "size")
+cdef tuple ATTRIBUTES = ("__array_function__", "reshape", "repeat", "shape", "ndim", "size")
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
 cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
 cdef object FINALIZE = numpy.ndarray.__array_finalize__
@@ -227,22 +239,30 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     >>> tilecore.tile_region(x, (10**8, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e17 elements
     array([[5, 3, 4, 5, 3, 4],
            [2, 0, 1, 2, 0, 1]])
+    >>> tilecore.tile_region(x, None, (-1, -2), (3, 4))         # the plane that x tiles; shape (4, 6)
+    array([[4, 5, 3, 4, 5, 3],
+           [1, 2, 0, 1, 2, 0],
+           [4, 5, 3, 4, 5, 3],
+           [1, 2, 0, 1, 2, 0]])
 
     ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``, at a cost in time and memory that
-    depends on the region alone.
+    depends on the region alone. Without reps, the part ``[start, stop)`` of the endless plane
+    ``plane[i] = a[i mod a.shape]``: periodic windows, textures, and padding that wraps around, for
+    ``start = (-before, ...)`` and ``stop = (a.shape[0] + after, ...)``.
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but plain arrays only.
-    reps : int or iterable of int
-        As in `tile`.
+    reps : int or iterable of int, or None
+        As in `tile`; None: without end, in both directions along every axis of `a`.
     start, stop : tuple of int
-        One entry for each axis of the result; ``0 <= start <= stop <= shape``.
+        One entry for each axis of the result; ``0 <= start <= stop <= shape``. Without `reps`,
+        ``start <= stop``, and either may be negative.
     out : numpy.ndarray, optional
         Where to write; of shape ``stop - start``, otherwise as in `tile`.
     axis : int or tuple of int, optional
-        As in `tile`.
+        As in `tile`; not without `reps`.
     threads : int, optional
         As in `tile`.
 
@@ -254,9 +274,10 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`; a ValueError also for bounds outside the result. The size limit counts the region.
+        As `tile`; a ValueError also for bounds outside the result, and for a part of the plane along
+        an axis of `a` that is empty. The size limit counts the region.
 
-    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
     cdef Tiling tiling
     cdef Bounds bounds
@@ -266,8 +287,11 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     try:
         array = plain(a)
         count = read_threads(threads)
-        read_bounds(&bounds, start, stop)
-        target = read_request(&tiling, array, reps, axis, out)
+        read_bounds(&bounds, start, stop, reps is None)
+        if reps is None:
+            target = read_plane(&tiling, array, axis, out)
+        else:
+            target = read_request(&tiling, array, reps, axis, out)
         target = region(&tiling, array, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:

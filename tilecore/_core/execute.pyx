@@ -294,6 +294,12 @@ cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last
     tilecore_parallel(write_share, <void *>blocks, first, last, (last - first) * (nbytes // blocks.total), threads)
 
 
+cdef void write_in_shares(void (*write)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil, void *job,
+                          Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes, int threads) noexcept nogil:
+    """Write the units first to last - 1 of any job, of `nbytes`, by up to `threads` threads."""
+    tilecore_parallel(write, job, first, last, nbytes, threads)
+
+
 # ---------------------------------------------------------------- signals
 
 cdef int check_signals() noexcept with gil:

@@ -96,7 +96,7 @@ cdef int execute_region(const Plan *plan, const Py_ssize_t *src_strides, const P
         if i <= 0:
             return i
     nest_begin(&nest, plan.itemsize)
-    return execute_pieces(&region, region.n - 1, &nest, dst, src, plan.itemsize)
+    return execute_pieces(&region, 0, &nest, dst, src, plan.itemsize)
 
 
 cdef Py_ssize_t modulo(Py_ssize_t a, Py_ssize_t n) noexcept nogil:
@@ -121,7 +121,7 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
     cdef Py_ssize_t done = 0, first, length, repeats
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
-    if k < 0:
+    if k == region.n:
         # A piece takes time of its own, however little it writes.
         if execute_watched(nest, dst, src, nbytes, region.mode, &region.watch) < 0:
             return -1
@@ -134,7 +134,7 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
             repeats = (axis.count - done) // axis.extent
         nest_push(nest, length, axis.src, axis.dst)
         nest_push(nest, repeats, 0, axis.dst * length)
-        if execute_pieces(region, k - 1, nest, dst + done * axis.dst, src + first * axis.src,
+        if execute_pieces(region, k + 1, nest, dst + done * axis.dst, src + first * axis.src,
                           nbytes * length * repeats) < 0:
             return -1
         nest.n = n  # as it was, for the next piece

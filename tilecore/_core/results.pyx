@@ -12,11 +12,11 @@ import numpy
 
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport as_tuple, check_out, check_size, read_integers
+from tilecore._core.arguments cimport as_tuple, check_out, check_size, read_integers, read_signed
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
 from tilecore._core.memory cimport new_array
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
-from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, Plan, place_note
+from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, Plan, place_note, plan_check, plan_init
 from tilecore._core.references cimport write_references
 from tilecore._core.tiling cimport Bounds, Tiling, choose_mode, tiling_execute, tiling_execute_region
 
@@ -105,11 +105,56 @@ cdef int write_items(const Tiling *tiling, const Place *source, const Place *pla
 
 # ---------------------------------------------------------------- a region
 
-cdef int read_bounds(Bounds *bounds, start, stop) except -1:
+cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
     """Before every look at the array: reading may run code that changes the array."""
+    if signed:
+        bounds.starts = read_signed(start, bounds.start, "start")
+        bounds.stops = read_signed(stop, bounds.stop, "stop")
+        return 0
     bounds.starts = read_integers(start, bounds.start, "start", 0)
     bounds.stops = read_integers(stop, bounds.stop, "stop", 0)
     return 0
+
+
+cdef int check_bounds(const Tiling *tiling, const Bounds *bounds, Py_ssize_t *shape) except -1:
+    """The shape of a region that lies in the tiling."""
+    cdef const Plan *plan = &tiling.plan
+    cdef const Py_ssize_t *first = bounds.start
+    cdef const Py_ssize_t *last = bounds.stop
+    cdef int k
+    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
+        if n != plan.ndim:
+            raise Refusal(ValueError, f"must have {plan.ndim} entries, one for each axis of the result's shape "
+                          f"{as_tuple(plan.output, plan.ndim)}, got {n}", what)
+    for k in range(plan.ndim):
+        if not first[k] <= last[k] <= plan.output[k]:
+            raise Refusal(ValueError, f"expected 0 <= start <= stop <= {plan.output[k]} on axis {k}, got "
+                          f"start {first[k]}, stop {last[k]}")
+        shape[k] = last[k] - first[k]
+    return 0
+
+
+cdef int check_bounds_in_plane(const Tiling *tiling, const Bounds *bounds, Py_ssize_t *shape) except -1:
+    """The shape of a region anywhere in the plane, of which the bytes can be counted."""
+    cdef const Plan *plan = &tiling.plan
+    cdef const Py_ssize_t *first = bounds.start
+    cdef const Py_ssize_t *last = bounds.stop
+    cdef Plan whole
+    cdef int k
+    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
+        if n != plan.ndim:
+            raise Refusal(ValueError, f"must have {plan.ndim} entries, one for each axis of the input, got {n}", what)
+    for k in range(plan.ndim):
+        if first[k] > last[k]:
+            raise Refusal(ValueError, f"expected start <= stop on axis {k}, got start {first[k]}, stop {last[k]}")
+        if first[k] < 0 and last[k] > PY_SSIZE_T_MAX + first[k]:
+            raise Refusal(ValueError, f"axis {k} overflows: from {first[k]} to {last[k]} are more than "
+                          f"{PY_SSIZE_T_MAX} elements")
+        shape[k] = last[k] - first[k]
+        if shape[k] and not plan.shape[k]:
+            raise Refusal(ValueError, f"axis {k} of the input is empty and tiles no plane, but the region has "
+                          f"{shape[k]} elements along it")
+    return plan_check(&whole, plan_init(&whole, plan.ndim, shape, 0, NULL, plan.itemsize))
 
 
 cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads):
@@ -126,16 +171,12 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
     cdef bint warm
     cdef int k, status
     place_note(&source, array)
-    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
-        if n != plan.ndim:
-            raise Refusal(ValueError, f"must have {plan.ndim} entries, one for each axis of the result's shape "
-                          f"{as_tuple(plan.output, plan.ndim)}, got {n}", what)
+    if tiling.endless:
+        check_bounds_in_plane(tiling, bounds, shape)
+    else:
+        check_bounds(tiling, bounds, shape)
     for k in range(plan.ndim):
-        if not first[k] <= last[k] <= plan.output[k]:
-            raise Refusal(ValueError, f"expected 0 <= start <= stop <= {plan.output[k]} on axis {k}, got "
-                          f"start {first[k]}, stop {last[k]}")
-        shape[k] = last[k] - first[k]
-        nbytes *= shape[k]  # no more than the whole result's
+        nbytes *= shape[k]
     result = place_for(plan.ndim, shape, nbytes, dtype, plan, &source, out, &place, &warm)
     if nbytes == 0:
         pass

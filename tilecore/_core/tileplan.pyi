@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import GenericAlias
 from typing import Any, Generic, SupportsIndex, TypeAlias, final, overload
 
@@ -23,6 +23,8 @@ class TilePlan(Generic[_Scalar]):
     (4, 6)
     >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
     (2, 5)
+    >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
+    (2, 4, 6)
 
     Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
     a result larger than memory: its regions need not be.
@@ -96,6 +98,57 @@ class TilePlan(Generic[_Scalar]):
         a: ArrayLike,
         start: _Integers,
         stop: _Integers,
+        out: _Out,
+        *,
+        threads: SupportsIndex | None = None,
+    ) -> _Out: ...
+    @overload
+    def batch(
+        self,
+        arrays: Sequence[ArrayLike] | ArrayLike,
+        out: None = None,
+        *,
+        threads: SupportsIndex | None = None,
+    ) -> NDArray[_Scalar]:
+        """The tilings of many arrays, in one array.
+
+        >>> import numpy, tilecore
+        >>> plan = tilecore.TilePlan((28, 28, 1), (1, 1, 3), "uint8")       # gray to RGB
+        >>> images = [numpy.full((28, 28, 1), k, "uint8") for k in range(64)]
+        >>> plan.batch(images).shape
+        (64, 28, 28, 3)
+        >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
+        (5, 28, 28, 3)
+
+        ``result[i] = plan(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
+        of a data loader. All is checked before anything is written.
+
+        Parameters
+        ----------
+        arrays : list or tuple of array_like, or array_like
+            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``.
+            Other iterables are refused, for they may have no end: ``list(...)`` reads them.
+        out : numpy.ndarray, optional
+            Where to write; of shape ``(n, *output_shape)``, otherwise as in `tile`.
+        threads : int, optional
+            As in `tile`; what counts is the size of the whole result.
+
+        Returns
+        -------
+        numpy.ndarray
+            `out` if given, else a new C-contiguous array of shape ``(n, *output_shape)``.
+
+        Raises
+        ------
+        TypeError, ValueError, MemoryError
+            As `tile`, for the whole result; an array of another shape or dtype is named by its index.
+
+        Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+        """
+    @overload
+    def batch(
+        self,
+        arrays: Sequence[ArrayLike] | ArrayLike,
         out: _Out,
         *,
         threads: SupportsIndex | None = None,

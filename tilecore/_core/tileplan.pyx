@@ -17,6 +17,7 @@ cimport numpy as cnp
 from tilecore._core.arguments cimport (
     as_tuple, plain, read_integers, read_out, read_repeats, read_threads, spread,
 )
+from tilecore._core.batch cimport batch
 from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK
 from tilecore._core.plan cimport MAX_RANK, Plan, plan_check
 from tilecore._core.results cimport read_bounds, region, whole
@@ -44,6 +45,8 @@ cdef class TilePlan:
     (4, 6)
     >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
     (2, 5)
+    >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
+    (2, 4, 6)
 
     Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
     a result larger than memory: its regions need not be.
@@ -141,13 +144,57 @@ cdef class TilePlan:
         cdef int count
         try:
             count = read_threads(threads)
-            read_bounds(&bounds, start, stop)
+            read_bounds(&bounds, start, stop, False)
             array = plain(a)
             target = self.checked(array, out)
             target = region(&self.tiling, array, &bounds, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, repeats=self.reps) from refusal.__cause__
+
+    def batch(self, arrays, out=None, *, threads=None):
+        """The tilings of many arrays, in one array.
+
+        >>> import numpy, tilecore
+        >>> plan = tilecore.TilePlan((28, 28, 1), (1, 1, 3), "uint8")       # gray to RGB
+        >>> images = [numpy.full((28, 28, 1), k, "uint8") for k in range(64)]
+        >>> plan.batch(images).shape
+        (64, 28, 28, 3)
+        >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
+        (5, 28, 28, 3)
+
+        ``result[i] = plan(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
+        of a data loader. All is checked before anything is written.
+
+        Parameters
+        ----------
+        arrays : list or tuple of array_like, or array_like
+            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``.
+            Other iterables are refused, for they may have no end: ``list(...)`` reads them.
+        out : numpy.ndarray, optional
+            Where to write; of shape ``(n, *output_shape)``, otherwise as in `tile`.
+        threads : int, optional
+            As in `tile`; what counts is the size of the whole result.
+
+        Returns
+        -------
+        numpy.ndarray
+            `out` if given, else a new C-contiguous array of shape ``(n, *output_shape)``.
+
+        Raises
+        ------
+        TypeError, ValueError, MemoryError
+            As `tile`, for the whole result; an array of another shape or dtype is named by its index.
+
+        Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+        """
+        cdef cnp.ndarray target
+        try:
+            target = batch(&self.tiling, self.dtype, arrays, out, read_threads(threads))
+            return target if out is None else out
+        except Refusal as refusal:
+            raise worded(refusal, "TilePlan.batch", self.input_shape, {"input": "arrays"},
+                         repeats=self.reps) from refusal.__cause__
 
     cdef cnp.ndarray checked(self, cnp.ndarray array, out):
         """`out` as read_out reads it, or None, for an array of the plan's dtype and shape."""

@@ -54,7 +54,7 @@ cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Pla
         walk.src += first * src_step
         if count == 1:
             continue
-        if extent == 1 or first + count <= extent:  # it never starts again
+        if extent == 1 or count <= extent - first:  # it never starts again
             first, extent = 0, count
         if walk.n:
             inner = &walk.step[walk.n - 1]
