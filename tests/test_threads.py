@@ -152,7 +152,7 @@ def test_affinity(tmp_path):
     ],
 )
 def test_control_groups(monkeypatch, files, cpus, memory):
-    monkeypatch.setattr(limits, "read", lambda path: files.get(path, ""))
+    monkeypatch.setattr(limits, "read_text", lambda path: files.get(path, ""))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
     assert limits.available_cpus() == cpus
     if memory is not None:

@@ -63,12 +63,12 @@ static int one_job(caller_state *caller)
 static void *call(void *argument)
 {
     caller_state *caller = (caller_state *)argument;
-    tilecore_take(&callers_here, 1);
-    while (tilecore_take(&jobs_left, -1) > 0) {
+    tilecore_add(&callers_here, 1);
+    while (tilecore_add(&jobs_left, -1) > 0) {
         const int right = one_job(caller);
         if (is_child) _exit(right && one_job(caller) && one_job(caller) ? 0 : 1);
-        if (!right) tilecore_take(&wrong, 1);
-        tilecore_take(&jobs_done, 1);
+        if (!right) tilecore_add(&wrong, 1);
+        tilecore_add(&jobs_done, 1);
     }
     return NULL;
 }
@@ -91,18 +91,18 @@ static void look_before_fork(void)
 {
     int count;
     if (!counts_threads || (count = threads_now()) == 0) return;
-    tilecore_take(&seen_at_fork, 1);
+    tilecore_add(&seen_at_fork, 1);
     if (count != 1 + number_of_callers) {
         fprintf(stderr, "%d threads before a fork, of which %d are callers\n", count, number_of_callers);
-        tilecore_take(&wrong, 1);
+        tilecore_add(&wrong, 1);
     }
 }
 
 static void await_child(pid_t child)
 {
     int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) != child || status) tilecore_take(&wrong, 1);
-    tilecore_take(&forks, 1);
+    if (child < 0 || waitpid(child, &status, 0) != child || status) tilecore_add(&wrong, 1);
+    tilecore_add(&forks, 1);
 }
 
 static void fork_in_handler(int number)
@@ -186,7 +186,7 @@ static ptrdiff_t at_work;
 static void write_slowly(void *argument, ptrdiff_t first, ptrdiff_t last)
 {
     (void)argument, (void)first, (void)last;
-    tilecore_take(&at_work, 1);
+    tilecore_add(&at_work, 1);
     usleep(50000);
 }
 

@@ -12,7 +12,7 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1
 cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1
 cdef cnp.ndarray as_plain_array(a)
-cdef cnp.ndarray plain(a)
+cdef cnp.ndarray plain_array(a)
 cdef cnp.ndarray read_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,

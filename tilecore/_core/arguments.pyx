@@ -281,7 +281,7 @@ cdef cnp.ndarray as_plain_array(a):
     return as_array(a)
 
 
-cdef cnp.ndarray plain(a):
+cdef cnp.ndarray plain_array(a):
     """`a` as a plain array, for what can only be done with one."""
     cdef cnp.ndarray array
     if PyArray_CheckExact(a):

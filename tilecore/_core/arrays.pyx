@@ -19,7 +19,8 @@ from tilecore._core.refusals import Refusal, worded
 cimport numpy as cnp
 
 from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_size, integers_of, plain, read_integers, read_out, read_repeats, read_threads, spread,
+    as_plain_array, as_tuple, check_size, integers_of, plain_array, read_integers, read_out, read_repeats, read_threads,
+    spread,
 )
 from tilecore._core.mapped cimport mapped
 from tilecore._core.numpy_api cimport (
@@ -285,7 +286,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     cdef cnp.ndarray target = None
     cdef int count
     try:
-        array = plain(a)
+        array = plain_array(a)
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None:
@@ -343,7 +344,7 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
     cdef bint empty = False
     cdef int k, i
     try:
-        array = plain(a)
+        array = plain_array(a)
         read_request(&tiling, array, reps, axis, None)
         for k in range(plan.ndim):
             empty = empty or plan.output[k] == 0

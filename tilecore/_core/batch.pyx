@@ -21,7 +21,7 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
-from tilecore._core.arguments cimport as_tuple, check_out, extents, plain, read_target, share_bytes
+from tilecore._core.arguments cimport as_tuple, check_out, extents, plain_array, read_target, share_bytes
 from tilecore._core.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide,
     execute_watched, look, raise_pending, watch_begin, write_in_shares, write_one_block,
@@ -82,7 +82,7 @@ cdef cnp.ndarray batch_of_stack(const Tiling *tiling, cnp.dtype dtype, arrays, o
     cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
     cdef Py_ssize_t strides[MAX_RANK + 1]
     cdef Tiling stacked
-    cdef cnp.ndarray array = plain(arrays)
+    cdef cnp.ndarray array = plain_array(arrays)
     cdef cnp.ndarray target = None
     cdef cnp.dtype found = array.descr
     cdef bint fits
@@ -184,7 +184,7 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
             array = arrays[i]
         else:
             try:
-                array = plain(arrays[i])
+                array = plain_array(arrays[i])
             except Refusal as refusal:
                 raise refusal_of(refusal.kind, refusal.what, i) from refusal.__cause__
             arrays[i] = array

@@ -22,7 +22,7 @@ cdef struct Blocks:
     int leaf
     bint dense               # its bytes lie together in the output
     bint stream
-    Py_ssize_t rest          # steps of its outermost axis in the last, shorter block
+    Py_ssize_t last_count    # steps of its outermost axis in the last, shorter block
     # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
     Axis loop[2 * MAX_RANK + 2]
     int loops

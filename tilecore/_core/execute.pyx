@@ -125,7 +125,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
         payload *= top.count
         extent = top.dst * top.count
         n += 1
-    blocks.rest = 0
+    blocks.last_count = 0
     steps = 0
     if n < nest.n:
         top = nest.axis[n]
@@ -137,7 +137,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
                 inner = (inner + 63) & ~<Py_ssize_t>63        # a run: whole cache lines
             steps = (top.count + inner - 1) // inner
             axis[n] = Axis(inner, top.src, top.dst)
-            blocks.rest = top.count - (steps - 1) * inner
+            blocks.last_count = top.count - (steps - 1) * inner
             is_split = True
             n += 1
     blocks.n = n
@@ -216,7 +216,7 @@ cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noex
 cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Write the blocks numbered first to last - 1."""
     cdef void *scratch = NULL
-    cdef char *clean = NULL
+    cdef char *aligned = NULL
     cdef bint stream = blocks.stream
     cdef Py_ssize_t index[2 * MAX_RANK + 2]
     cdef char *dst = blocks.dst
@@ -229,7 +229,7 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
         # Not on the stack, of which a thread may have little; nor PyMem_RawMalloc, for which tracemalloc
         # takes the GIL, while its holder waits for this thread.
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
-        clean = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL
     for k in range(blocks.loops):
         index[k] = number % blocks.loop[k].count
@@ -240,7 +240,7 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
     while True:
         count = top.count
         if blocks.split >= 0 and index[blocks.split] == blocks.loop[blocks.split].count - 1:
-            count = blocks.rest
+            count = blocks.last_count
         if not blocks.dense:
             fill(blocks, blocks.n, count, dst, src)
         else:
@@ -249,8 +249,8 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
                 hot = src
             elif ready < count:  # not yet made, or only a shorter part
                 if stream:
-                    fill(blocks, blocks.n, count, clean, src)
-                    hot = clean
+                    fill(blocks, blocks.n, count, aligned, src)
+                    hot = aligned
                 else:
                     fill(blocks, blocks.n, count, dst, src)
                     hot = dst

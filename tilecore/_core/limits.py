@@ -100,7 +100,7 @@ def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]
     Version 2 has one file with all the words, version 1 one file (`legacy`) for each of them.
     """
     found = []
-    for line in filter(None, read("/proc/self/cgroup").split("\n")):  # names may hold blanks
+    for line in filter(None, read_text("/proc/self/cgroup").split("\n")):  # names may hold blanks
         number, controllers, path = line.split(":", 2)
         if number == "0":
             root, names = "/sys/fs/cgroup", [unified]
@@ -111,13 +111,13 @@ def control_files(unified: str, controller: str, *legacy: str) -> list[list[str]
         groups = [part for part in path.split("/") if part]
         for depth in range(len(groups) + 1):
             folder = "/".join([root, *groups[:depth]])
-            words = [word for name in names for word in read(f"{folder}/{name}").split()]
+            words = [word for name in names for word in read_text(f"{folder}/{name}").split()]
             if len(words) >= len(legacy):
                 found.append(words)
     return found
 
 
-def read(path: str) -> str:
+def read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()

@@ -21,7 +21,7 @@ them is for all living results together. Where there are too few, and wherever t
 there is no mapped result, and the caller copies.
 """
 
-from tilecore._core.limits import read
+from tilecore._core.limits import read_text
 
 cimport cython
 cimport numpy as cnp
@@ -42,7 +42,7 @@ cdef extern from "kernels/config.h" nogil:
 
 
 cdef extern from "kernels/locks.h" nogil:
-    Py_ssize_t tilecore_take(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_add(Py_ssize_t *counter, Py_ssize_t n)
 
 
 cdef extern from "kernels/pages.h" nogil:
@@ -193,7 +193,7 @@ cdef class Mapping:
     def __dealloc__(self):
         if self.at != NULL:
             tilecore_pages_free(self.at, self.bytes)
-        tilecore_take(&mappings, -self.count)
+        tilecore_add(&mappings, -self.count)
 
 
 cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
@@ -230,7 +230,7 @@ cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
     mapping.bytes = whole_pages(tiling.plan.nbytes)
-    if tilecore_take(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
+    if tilecore_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     with nogil:
         status = build(mapping, &sharing, &nest, source.data, mode)
@@ -251,7 +251,7 @@ def mapping_limits():
 
 cdef Py_ssize_t system_mappings():
     """How many mappings a process may have."""
-    return int(read("/proc/sys/vm/max_map_count") or 65530)
+    return int(read_text("/proc/sys/vm/max_map_count") or 65530)
 
 
 most_mappings = system_mappings() // 4

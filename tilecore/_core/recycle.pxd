@@ -4,7 +4,7 @@ cimport numpy as cnp
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_RECYCLE_BYTES
+    Py_ssize_t TILECORE_LEAST_RECYCLED_BYTES
 
 
 cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1

@@ -205,7 +205,7 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
     if data == NULL:
         return
     block = block_of(data)
-    if (block.bytes > limit or block.bytes < TILECORE_RECYCLE_BYTES or block.generation != generation
+    if (block.bytes > limit or block.bytes < TILECORE_LEAST_RECYCLED_BYTES or block.generation != generation
             or tilecore_addresses_limited() or tilecore_block_idle(<char *>data, block.bytes) < 0):
         tilecore_block_free(<char *>data, block.bytes)
         return

@@ -15,7 +15,7 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.arguments cimport (
-    as_tuple, plain, read_integers, read_out, read_repeats, read_threads, spread,
+    as_tuple, plain_array, read_integers, read_out, read_repeats, read_threads, spread,
 )
 from tilecore._core.batch cimport batch
 from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK
@@ -85,12 +85,12 @@ cdef class TilePlan:
             raise TypeError(f"TilePlan: {reason}") from None
         shape, reps, axis = given["shape"], given["reps"], given.get("axis")
         try:
-            self.read(shape, reps, given["dtype"], axis)
+            self.plan(shape, reps, given["dtype"], axis)
         except Refusal as refusal:
             typed = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
             raise worded(refusal, "TilePlan", self.input_shape, **typed) from refusal.__cause__
 
-    cdef int read(self, shape, reps, dtype, axis) except -1:
+    cdef int plan(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t sizes[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
         cdef const Plan *plan = &self.tiling.plan
@@ -129,7 +129,7 @@ cdef class TilePlan:
         cdef int count
         try:
             count = 0 if threads is None else read_threads(threads)
-            array = a if PyArray_CheckExact(a) else plain(a)
+            array = a if PyArray_CheckExact(a) else plain_array(a)
             target = self.checked(array, out)
             target = whole(&self.tiling, array, target, count)
             return target if out is None else out
@@ -145,7 +145,7 @@ cdef class TilePlan:
         try:
             count = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
-            array = plain(a)
+            array = plain_array(a)
             target = self.checked(array, out)
             target = region(&self.tiling, array, &bounds, target, count)
             return target if out is None else out

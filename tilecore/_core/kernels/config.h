@@ -31,8 +31,8 @@
 /* Results from this size on lie in memory of our own, which is used again (recycle.pyx): 2 to 3 times as
  * quick at 32 MiB and more, where glibc returns all freed memory to the system. Below it keeps it, and
  * our own memory gained nothing (0.85 to 1.1 times from 1 to 24 MiB). */
-#ifndef TILECORE_RECYCLE_BYTES
-#define TILECORE_RECYCLE_BYTES ((ptrdiff_t)32 << 20)
+#ifndef TILECORE_LEAST_RECYCLED_BYTES
+#define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)32 << 20)
 #endif
 
 /* A result takes an idle block that is larger than itself by at most one part in so many. */

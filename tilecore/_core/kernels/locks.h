@@ -18,7 +18,7 @@
 /* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
 
 /* Adds to a counter, and returns what it was. */
-TILECORE_INLINE ptrdiff_t tilecore_take(ptrdiff_t *counter, ptrdiff_t n)
+TILECORE_INLINE ptrdiff_t tilecore_add(ptrdiff_t *counter, ptrdiff_t n)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
     return (ptrdiff_t)_InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);

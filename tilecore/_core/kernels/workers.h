@@ -183,15 +183,15 @@ static void tilecore_lead(tilecore_job *job)
 {
     const ptrdiff_t shares = job->leading + job->middle + job->trailing;
     ptrdiff_t number;
-    for (number = 0; tilecore_take(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
+    for (number = 0; tilecore_add(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
 }
 
 /* Takes shares until none is left, or until `stop` is set: a worker. */
 static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
     const ptrdiff_t shares = job->leading + job->middle + job->trailing;
-    while (!tilecore_look(stop) && tilecore_take(&job->taken, 1) < shares)
-        tilecore_do_share(job, shares - 1 - tilecore_take(&job->taken_from_behind, 1));
+    while (!tilecore_look(stop) && tilecore_add(&job->taken, 1) < shares)
+        tilecore_do_share(job, shares - 1 - tilecore_add(&job->taken_from_behind, 1));
 }
 
 /* ---------------------------------------------------------------- the workers */
