@@ -87,7 +87,7 @@ cdef extern from *:
                                     Py_ssize_t n, Py_ssize_t itemsize, const Py_ssize_t *places, Py_ssize_t count)
     {
         for (; n > 0; n--, to += to_step, from += from_step) {
-            if (itemsize != (Py_ssize_t)sizeof(PyObject *)) memcpy(to, from, (size_t)itemsize);
+            if (count == 0 || itemsize != (Py_ssize_t)sizeof(PyObject *)) memcpy(to, from, (size_t)itemsize);
             for (Py_ssize_t k = 0; k < count; k++) {
                 PyObject *object = tilecore_load(from + places[k]);
                 Py_XINCREF(object); /* the very one that is stored, whatever has become of the source */
@@ -295,7 +295,7 @@ cdef int take_turn() except -1:
 cdef struct Items:
     Py_ssize_t itemsize
     const Py_ssize_t *places    # of the references in an item
-    Py_ssize_t count
+    Py_ssize_t count            # 0 where all objects of a structure lie in subarrays without an item
     PyObject **old              # room for those that are replaced, or NULL where there are none
     Py_ssize_t room             # in items
 
@@ -318,11 +318,11 @@ cdef Py_ssize_t write_piece(Walk *walk, const Items *items) noexcept:
 
 cdef int write_objects(Walk *walk, const Items *items, cnp.ndarray array, cnp.ndarray result) except -1:
     cdef Extent source = extent_of(array), target = extent_of(result)
-    cdef Py_ssize_t n, work = 0
+    cdef Py_ssize_t n, work = 0, each = max(items.count, 1)
     while True:
         with cython.critical_section(array, result):
             n = write_piece(walk, items)
-        work += n * items.count
+        work += n * each
         if items.old != NULL:
             tilecore_let_go(items.old, n * items.count)
         elif walk.done:
@@ -337,11 +337,12 @@ cdef int write_objects(Walk *walk, const Items *items, cnp.ndarray array, cnp.nd
 
 
 cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result, bint is_new) except -1:
+    cdef Py_ssize_t each = max(items.count, 1)
     items.old = NULL
-    items.room = TURN // items.count + 1
+    items.room = TURN // each + 1
     if not is_new:
-        items.room = OLD // items.count + 1
-        items.old = <PyObject **>PyMem_Malloc(items.room * items.count * sizeof(PyObject *))
+        items.room = OLD // each + 1
+        items.old = <PyObject **>PyMem_Malloc(items.room * each * sizeof(PyObject *))
         if items.old == NULL:
             raise MemoryError
     try:
