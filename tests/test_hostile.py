@@ -216,6 +216,10 @@ class OwnValue(ValueError):
     pass
 
 
+class OwnType(TypeError):
+    pass
+
+
 def fail(error):
     raise error("mine")
 
@@ -238,7 +242,7 @@ INTEGERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [Own, OwnValue, OwnType, KeyboardInterrupt])
 @pytest.mark.parametrize(("function", "others", "argument"), INTEGERS)
 def test_own_exceptions_of_integers(function, others, argument, error):
     bad = raising("__index__", error)
@@ -248,6 +252,14 @@ def test_own_exceptions_of_integers(function, others, argument, error):
         for worse in (raising("__iter__", error), [bad], itertools.starmap(fail, [(error,)])):
             with pytest.raises(error, match="mine"):
                 function(**others, **{argument: worse})
+
+
+@pytest.mark.parametrize("error", [Own, OwnType, KeyboardInterrupt])
+def test_own_exceptions_of_axes(error):
+    bad = raising("__index__", error)
+    for axis in (bad, (bad,), raising("__iter__", error)):
+        with pytest.raises(error, match="mine"):
+            tilecore.tile(x(), 2, axis=axis)
 
 
 @pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])
