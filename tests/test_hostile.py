@@ -262,6 +262,22 @@ def test_own_exceptions_of_axes(error):
             tilecore.tile(x(), 2, axis=axis)
 
 
+@pytest.mark.parametrize("name", ["ndarray", "array", "int", "dict", "bytes", "deque"])
+def test_types_named_as_others(name):
+    """How an argument is shown in an error must not go by the name of its type."""
+    thing = type(name, (), {})()
+    for call in (
+        lambda: tilecore.tile(x(), thing),
+        lambda: tilecore.tile(x(), [1, thing]),
+        lambda: tilecore.tile(x(), 2, threads=thing),
+        lambda: tilecore.tile(x(), 2, axis=thing),
+        lambda: tilecore.set_num_threads(thing),
+        lambda: onnx.tile(np.ones(1), thing),
+    ):
+        with pytest.raises(TypeError, match=name):
+            call()
+
+
 @pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])
 @pytest.mark.parametrize(
     "function", [tilecore.tile, tilecore.tile_view, tilecore.tile_mapped, onnx.tile, openvino.tile]
