@@ -222,6 +222,10 @@ class OwnValue(ValueError):
     pass
 
 
+class OwnType(TypeError):
+    pass
+
+
 def fail(error):
     raise error("mine")
 
@@ -246,7 +250,7 @@ INTEGERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [Own, OwnValue, OwnType, KeyboardInterrupt])
 @pytest.mark.parametrize(("function", "others", "argument"), INTEGERS)
 def test_own_exceptions_of_integers(function, others, argument, error):
     bad = raising("__index__", error)
@@ -256,6 +260,30 @@ def test_own_exceptions_of_integers(function, others, argument, error):
         for worse in (raising("__iter__", error), [bad], itertools.starmap(fail, [(error,)])):
             with pytest.raises(error, match="mine"):
                 function(**others, **{argument: worse})
+
+
+@pytest.mark.parametrize("error", [Own, OwnType, KeyboardInterrupt])
+def test_own_exceptions_of_axes(error):
+    bad = raising("__index__", error)
+    for axis in (bad, (bad,), raising("__iter__", error)):
+        with pytest.raises(error, match="mine"):
+            tilecore.tile(x(), 2, axis=axis)
+
+
+@pytest.mark.parametrize("name", ["ndarray", "array", "int", "dict", "bytes", "deque"])
+def test_types_named_as_others(name):
+    """How an argument is shown in an error must not go by the name of its type."""
+    thing = type(name, (), {})()
+    for call in (
+        lambda: tilecore.tile(x(), thing),
+        lambda: tilecore.tile(x(), [1, thing]),
+        lambda: tilecore.tile(x(), 2, threads=thing),
+        lambda: tilecore.tile(x(), 2, axis=thing),
+        lambda: tilecore.set_num_threads(thing),
+        lambda: onnx.tile(np.ones(1), thing),
+    ):
+        with pytest.raises(TypeError, match=name):
+            call()
 
 
 @pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])

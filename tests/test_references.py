@@ -559,3 +559,15 @@ def test_parts_of_one_array_of_strings():
     both[:1000] = [f"{k} is longer than what lies in the item itself" for k in range(1000)]
     tilecore.tile(both[:1000], 3, both[1000:])
     assert both.tolist() == both[:1000].tolist() * 4
+
+
+@pytest.mark.parametrize("number", ["u1", "i4", "i8"])
+def test_structures_whose_objects_are_none(number):
+    """NumPy says of a subarray without an item that it holds objects."""
+    a = np.zeros(3, [("o", "O", (0,)), ("n", number)])
+    a["n"] = [1, 2, 3]
+    assert a.dtype.hasobject
+    assert tilecore.tile(a, 2)["n"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert tilecore.tile(a, 2, np.empty(6, a.dtype))["n"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert tilecore.tile_region(a, 2, 1, 5)["n"].tolist() == [2, 3, 1, 2]
+    assert (tilecore.tile(a, (50_000, 1))["n"] == [1, 2, 3]).all()

@@ -424,3 +424,27 @@ except OSError as error:
         assert target.read_bytes() == b"old"
         assert self.replaced_by(self.ALICE, [self.SHARED], target) == ""
         assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_signal_while_a_failure_is_cleaned_up(target, monkeypatch, end):
+    """The unfinished file goes, though what closes it is ended by a signal's handler."""
+    real = os.fdopen
+
+    def fdopen(fd, mode):
+        file = real(fd, mode)
+
+        class Ended:
+            write = file.write
+
+            def close(self):
+                file.close()
+                raise end
+
+        return Ended()
+
+    monkeypatch.setattr(os, "fdopen", fdopen)
+    with pytest.raises(end), replacing(str(target), 3):
+        raise OSError("a full disk")
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
+    assert target.read_bytes() == b"old"

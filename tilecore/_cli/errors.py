@@ -26,11 +26,13 @@ def one_line(error: BaseException) -> str:
     """
     >>> one_line(FileNotFoundError(2, "No such file or directory", "in.npy"))
     'in.npy: No such file or directory'
+    >>> one_line(FileNotFoundError(2, "No such file or directory", ""))
+    "'': No such file or directory"
     """
     text = str(error)
     if isinstance(error, OSError) and error.strerror:  # else we have worded it ourselves
         name = error.filename
-        where = f"{os.fsdecode(name)}: " if isinstance(name, (str, bytes)) else ""
+        where = f"{os.fsdecode(name) or repr(name)}: " if isinstance(name, (str, bytes)) else ""
         text = f"{where}{error.strerror}"
     return " ".join(text.split()) or type(error).__name__
 

@@ -89,11 +89,13 @@ def replacing(
                 os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
                 place.sync()
         finally:
-            if file is not None:
-                with suppress(OSError):  # what it could not write is told already
-                    file.close()
-            with suppress(FileNotFoundError):  # renamed
-                os.unlink(temporary, dir_fd=place.folder)
+            try:
+                if file is not None:
+                    with suppress(OSError):  # what it could not write is told already
+                        file.close()
+            finally:  # a signal may end the closing too
+                with suppress(FileNotFoundError):  # renamed
+                    os.unlink(temporary, dir_fd=place.folder)
 
 
 # ---------------------------------------------------------------- where it lies

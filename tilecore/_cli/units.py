@@ -11,7 +11,11 @@ def with_unit(value: float, unit: str) -> str:
 
     >>> with_unit(0.0123, "s"), with_unit(72, "B"), with_unit(999_999, "B"), with_unit(2.4e11, "B")
     ('12.3 ms', '72 B', '1 MB', '240 GB')
+    >>> with_unit(0, "B")
+    '0 B'
     """
+    if value == 0:
+        return f"0 {unit}"
     for prefix, factor in PREFIXES.items():
         if value >= 0.9995 * factor:
             break

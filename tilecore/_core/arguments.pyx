@@ -142,6 +142,13 @@ cdef as_integer(value):
     return int(value) if type(value) is numpy.bool_ else operator.index(value)
 
 
+cdef int raise_own(reason) except -1:
+    """An error of a class of the caller's own is raised by an object, not by Python for want of a method."""
+    if type(reason) is not TypeError:
+        raise reason
+    return 0
+
+
 cdef list draw_integers(given, str what):
     """An integer, or what can be iterated: at most 65 items drawn, __len__ never asked."""
     cdef list integers = []
@@ -153,17 +160,20 @@ cdef list draw_integers(given, str what):
     else:
         try:
             integers.append(as_integer(given))
-        except TypeError:
+        except TypeError as reason:
+            raise_own(reason)
             try:
                 items = iter(given)
-            except TypeError:
+            except TypeError as reason:
+                raise_own(reason)
                 raise Refusal(TypeError, "must be an integer or an iterable of integers, "
                               f"got {type(given).__name__}", what) from None
     if items is not None:
         for item in items:
             try:
                 integers.append(as_integer(item))
-            except TypeError:
+            except TypeError as reason:
+                raise_own(reason)
                 if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
                     raise Refusal(ValueError, f"must be an integer or one-dimensional, but item {len(integers)} "
                                   f"is a {type(item).__name__}", what) from None
@@ -206,15 +216,18 @@ cdef list read_axes(axis, int ndim):
     cdef list axes = []
     try:
         items = (as_index(axis),)
-    except TypeError:
+    except TypeError as reason:
+        raise_own(reason)
         try:
             items = iter(axis)
-        except TypeError:
+        except TypeError as reason:
+            raise_own(reason)
             raise Refusal(TypeError, f"must be an integer or a tuple of integers, got {brief(axis)}", "axis") from None
     for item in items:
         try:
             number = as_index(item)
-        except TypeError:
+        except TypeError as reason:
+            raise_own(reason)
             raise Refusal(TypeError, f"must be integers, but item {len(axes)} is of type {type(item).__name__}",
                           "axis") from None
         if not -ndim <= number < ndim:
@@ -249,7 +262,8 @@ cdef int read_threads(threads) except -1:
         return 0
     try:
         count = threads if PyLong_CheckExact(threads) else as_index(threads)
-    except TypeError:
+    except TypeError as reason:
+        raise_own(reason)
         raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
                       f"{type(threads).__name__}", "threads") from None
     if count < 1:

@@ -15,6 +15,13 @@ class Brief(reprlib.Repr):
         self.maxlist = self.maxtuple = 16
         self.maxother = 80
 
+    def repr1(self, x: Any, level: int) -> str:
+        # reprlib goes by the name of the type alone, and others call theirs `ndarray` or `array` too.
+        try:
+            return super().repr1(x, level)
+        except Exception:
+            return self.repr_instance(x, level)
+
     def repr_int(self, x: int, level: int) -> str:
         return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
 

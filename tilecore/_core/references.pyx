@@ -63,7 +63,7 @@ cdef extern from *:
                                     Py_ssize_t n, Py_ssize_t itemsize, const Py_ssize_t *places, Py_ssize_t count)
     {
         for (; n > 0; n--, to += to_step, from += from_step) {
-            if (itemsize != (Py_ssize_t)sizeof(PyObject *)) memcpy(to, from, (size_t)itemsize);
+            if (count == 0 || itemsize != (Py_ssize_t)sizeof(PyObject *)) memcpy(to, from, (size_t)itemsize);
             for (Py_ssize_t k = 0; k < count; k++) {
                 PyObject *object = tilecore_load(from + places[k]);
                 Py_XINCREF(object); /* the very one that is stored, whatever has become of the source */
@@ -191,6 +191,7 @@ cdef int write_objects(Walk *walk, const Items *items, cnp.ndarray array, cnp.nd
 
 
 cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result, bint is_new) except -1:
+    cdef Py_ssize_t each = max(items.count, 1)
     items.old = NULL
     items.room = TURN // max(items.count, 1) + 1
     if not is_new:
