@@ -43,7 +43,8 @@
  *
  *     kernel    rows of          sets              how
  *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate    1 to 64          VBMI              longer spans: the row in a register, permuted anew for each vector
+ *     rotate    1 to 128         VBMI              longer spans: the row in one or two registers, permuted anew for
+ *                                                  each vector
  *     join      65 and more      AVX-512           whole vectors; at joints two loads under masks
  *     expand    1 to 16          up to AVX-512BW   spans up to 40 or 64: as permute, each 16 bytes by themselves
  *     pattern   1 to 32          up to AVX-512BW   as many copies as fit 32 bytes in a register, stored at steps of
