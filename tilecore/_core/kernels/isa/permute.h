@@ -1,7 +1,7 @@
-/* Short rows by permuting all bytes of one or two 64-byte vectors, in aligned stores alone: `permute`, `rotate`. A
- * part of the AVX-512 VBMI set; so there is no include guard.
+/* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores
+ * alone, and `spread`. A part of the AVX-512 VBMI set; so there is no include guard.
  *
- * Both look up in u.index which source byte output byte k is.
+ * The first two look up in u.index which source byte output byte k is.
  */
 
 /* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */
@@ -236,6 +236,63 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self
     }
 }
 
+/* ---- spread: short spans of rows that lie apart, in the source or in the output */
+
+/* As many rows as 64 bytes hold of both: one load, one permutation, one store. Both have only the lanes of the
+ * rows themselves, so that what lies between rows is never touched.
+ *
+ *     source   a..b..c..      lanes 0, 3, 6
+ *     output   aa.bb.cc.      lanes 0, 1, 3, 4, 6, 7; index 00.33.66.
+ */
+TILECORE_INLINE ptrdiff_t TILECORE_NAME(spread_rows)(const tilecore_rows *self)
+{
+    const ptrdiff_t pitch = self->src_pitch < 0 ? -self->src_pitch : self->src_pitch;
+    ptrdiff_t n = self->dst_pitch > 0 ? (64 - self->span) / self->dst_pitch : 0;
+    if (n * pitch > 64 - self->row) n = (64 - self->row) / pitch;
+    return n + 1;
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(spread)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t n = self->u.spread.rows, src_step = n * self->src_pitch, dst_step = n * self->dst_pitch;
+    const ptrdiff_t back = self->src_pitch < 0 ? (n - 1) * self->src_pitch : 0; /* to the first byte in memory */
+    const TILECORE_VECTOR index = TILECORE_LOAD(self->u.spread.index);
+    __mmask64 from = self->u.spread.from, to = self->u.spread.to;
+    for (; rows >= n && repeats * self->row == self->span; rows -= n, dst += dst_step, src += src_step)
+        TILECORE_STORE_LANES(dst, to, TILECORE_PERMUTE(index, TILECORE_LOAD_LANES(from, src + back)));
+    if (rows == 0) return;
+    from &= back ? ~TILECORE_LANES((rows - n) * self->src_pitch)
+                 : TILECORE_LANES((rows - 1) * self->src_pitch + self->row);
+    to &= TILECORE_LANES((rows - 1) * self->dst_pitch + repeats * self->row);
+    TILECORE_STORE_LANES(dst, to, TILECORE_PERMUTE(index, TILECORE_LOAD_LANES(from, src + back)));
+}
+
+static int TILECORE_NAME(can_spread)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats, (void)rows;
+    return self->span <= 64;
+}
+
+static void TILECORE_NAME(prepare_spread)(tilecore_rows *self)
+{
+    const ptrdiff_t n = TILECORE_NAME(spread_rows)(self), row = self->row;
+    ptrdiff_t i, k, from = self->src_pitch < 0 ? (1 - n) * self->src_pitch : 0;
+    self->u.spread.rows = n;
+    self->u.spread.from = self->u.spread.to = 0;
+    for (i = 0; i < n; i++, from += self->src_pitch) {
+        ptrdiff_t column = 0;
+        self->u.spread.from |= (~(uint64_t)0 >> (64 - row)) << from;
+        self->u.spread.to |= (~(uint64_t)0 >> (64 - self->span)) << i * self->dst_pitch;
+        for (k = 0; k < self->span; k++) {
+            self->u.spread.index[i * self->dst_pitch + k] = (uint8_t)(from + column);
+            if (++column == row) column = 0;
+        }
+    }
+}
+
+static const tilecore_row_kernel TILECORE_NAME(spread_kernel) = {
+    "spread", TILECORE_NAME(spread), TILECORE_NAME(can_spread), TILECORE_NAME(prepare_spread)};
 static const tilecore_row_kernel TILECORE_NAME(rotate_kernel) = {
     "rotate", TILECORE_NAME(rotate), TILECORE_NAME(can_rotate), TILECORE_NAME(prepare_rotate)};
 static const tilecore_row_kernel TILECORE_NAME(permute_kernel) = {
