@@ -64,10 +64,12 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
     const char *const what = kernel ? kernel->name : "rows";
     int behind, apart;
     for (behind = 0; behind < 2; behind++) {
-        for (apart = 0; apart < 3; apart++) {
-            /* Rows together; apart in the source and the destination; the source back to front. */
-            const ptrdiff_t gap = apart == 1 ? 5 : 0, step = row + gap, dst_pitch = span + gap;
-            const ptrdiff_t n_src = rows * step - gap, n_dst = rows * dst_pitch - gap;
+        for (apart = 0; apart < 5; apart++) {
+            /* Rows together; apart in the source and the destination; the source back to front; apart in the
+             * source alone; in the destination alone. */
+            const ptrdiff_t src_gap = apart == 1 ? 5 : apart == 3 ? 2 * row : 0, step = row + src_gap;
+            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 ? 1 : 0, dst_pitch = span + gap;
+            const ptrdiff_t n_src = rows * step - src_gap, n_dst = rows * dst_pitch - gap;
             const char *src;
             char *dst;
             tilecore_rows prepared;
@@ -85,8 +87,8 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             }
             prepared.write(&prepared, dst, src, rows, repeats);
             check(kernels->name, what, dst, src, rows, repeats, row, apart == 2 ? -step : step, dst_pitch);
-            for (i = 1; i < rows && gap; i++)
-                if (dst[i * dst_pitch - 1] != 0x55) {
+            for (i = span; i < n_dst && gap; i += (i + 1) % dst_pitch ? 1 : span + 1)
+                if (dst[i] != 0x55) {
                     wrong++;
                     printf("%s %s: row %td, repeats %td: wrote between rows\n", kernels->name, what, row, repeats);
                     break;

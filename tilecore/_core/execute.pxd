@@ -20,6 +20,7 @@ cdef struct Blocks:
     Axis axis[2 * MAX_RANK + 2]
     int n
     int leaf
+    bint turned              # the leaf's rows are steps of axis 2, once for each step of axis 1
     bint dense               # its bytes lie together in the output
     bint stream
     Py_ssize_t last_count    # steps of its outermost axis in the last, shorter block

@@ -162,14 +162,17 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
                 blocks.fanout += 1
             blocks.loops += 1
             blocks.total *= top.count
-    # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
-    # pixels rather than their three colours. The block's outermost axis stays in its place.
-    if n > 3 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count:
-        axis[1], axis[2] = axis[2], axis[1]
     # The innermost axes that one kernel call writes: a run; repeated; for many rows.
     near = blocks.loops == 0
     blocks.leaf = 1
-    if n > 1:
+    # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
+    # pixels rather than their three colours.
+    blocks.turned = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
+    if blocks.turned:
+        blocks.leaf = 3
+        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[2].src, axis[2].dst,
+                              axis[2].count, near)
+    elif n > 1:
         if axis[1].src == 0 and axis[1].dst == axis[0].count:
             blocks.leaf = 2
             if n > 2 and axis[2].src != 0:
@@ -192,7 +195,11 @@ cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const c
     if n == 1:
         kernels.copy(dst, src, count)
     elif n == blocks.leaf:
-        if n == 3:
+        if blocks.turned:
+            inner = &blocks.axis[1]
+            for i in range(inner.count):
+                blocks.rows.write(&blocks.rows, dst + i * inner.dst, src + i * inner.src, count, 1)
+        elif n == 3:
             blocks.rows.write(&blocks.rows, dst, src, count, blocks.axis[1].count)
         elif top.src == 0 and top.dst == blocks.axis[0].count:
             blocks.rows.write(&blocks.rows, dst, src, 1, count)

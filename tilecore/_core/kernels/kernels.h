@@ -43,7 +43,10 @@
  *
  *     kernel    rows of          sets              how
  *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate    1 to 64          VBMI              longer spans: the row in a register, permuted anew for each vector
+ *     rotate    1 to 128         VBMI              longer spans: the row in one or two registers, permuted anew for
+ *                                                  each vector
+ *     spread    1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load and
+ *                                                  one store of their lanes alone
  *     join      65 and more      AVX-512           whole vectors; at joints two loads under masks
  *     expand    1 to 16          up to AVX-512BW   spans up to 40 or 64: as permute, each 16 bytes by themselves
  *     pattern   1 to 32          up to AVX-512BW   as many copies as fit 32 bytes in a register, stored at steps of
@@ -104,6 +107,11 @@ typedef struct tilecore_rows {
             uint16_t offset[TILECORE_EXPAND_VECTORS][2]; /* where each half of a vector is loaded */
             TILECORE_ALIGNED uint8_t mask[TILECORE_EXPAND_VECTORS][32];
         } narrow;
+        struct {
+            uint8_t index[64];
+            uint64_t from, to; /* lanes of the source and of the output */
+            ptrdiff_t rows;    /* in a vector */
+        } spread;
         uint8_t index[TILECORE_INDEX_BYTES]; /* byte k of the output is this byte of the source */
     } u;
 } tilecore_rows;
@@ -134,7 +142,7 @@ typedef struct tilecore_kernels {
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly behind. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    const tilecore_row_kernel *rows[8]; /* all that `choose` chooses from, then NULL */
+    const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */

@@ -13,11 +13,13 @@
 #include "join.h"
 
 /* Rows above 64 bytes. Stores that cross a cache line cost double behind the first-level cache; in it they are
- * cheaper than joints, in rows as short as these. */
+ * cheaper than joints, in rows as short as these. Of rows of whole half lines few stores of 32 bytes cross one. */
 static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
 {
     const ptrdiff_t row = self->row;
-    if (row <= 256 && (row % 32 == 0 || (self->in_first_cache && row <= 192))) return &TILECORE_NAME(hold_kernel);
+    const int half_lines = row % 32 == 0;
+    if (row <= 96 ? half_lines || self->in_first_cache : row == 128) return &tilecore_hold_kernel_avx2;
+    if (row <= 256 && (half_lines || (self->in_first_cache && row <= 192))) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(join_kernel);
 }
 

@@ -1,7 +1,7 @@
-/* Rows up to 64 bytes by permuting all bytes of a 64-byte vector, in aligned stores alone: `permute`, `rotate`. A
- * part of the AVX-512 VBMI set; so there is no include guard.
+/* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores
+ * alone, and `spread`. A part of the AVX-512 VBMI set; so there is no include guard.
  *
- * Both look up in u.index which source byte output byte k is.
+ * The first two look up in u.index which source byte output byte k is.
  */
 
 /* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */
@@ -28,71 +28,75 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(un
 
 /* ---- rotate: spans of 64 bytes and more */
 
-/* The row stays in a register; each store permutes it to begin where the last has ended. At a joint the next
+/* Where `wide`, the row takes two registers: bytes 0 to 63 are low's, 64 to 127 high's. */
+#define TILECORE_ROTATED(at, low, high) \
+    (wide ? _mm512_permutex2var_epi8(low, TILECORE_LOAD(index + (at)), high) \
+          : TILECORE_PERMUTE(TILECORE_LOAD(index + (at)), low))
+
+/* The row stays in registers; each store permutes it to begin where the last has ended. At a joint the next
  * row's bytes go over the lanes that this one leaves. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(const tilecore_rows *self, char *dst,
                                                                    const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats)
+                                                                   ptrdiff_t repeats, const int wide)
 {
-    const ptrdiff_t row = self->row, span = row * repeats, step = 64 % row;
+    const ptrdiff_t row = self->row, span = row * repeats, step = wide ? 64 : 64 % row;
     const uint8_t *const index = self->u.index;
-    const __mmask64 lanes = TILECORE_LANES(row);
-    TILECORE_VECTOR v = TILECORE_LOAD_LANES(lanes, src);
+    const __mmask64 lanes = TILECORE_LANES(wide ? 64 : row), lanes_high = TILECORE_LANES(wide ? row - 64 : 0);
+    TILECORE_VECTOR low = TILECORE_LOAD_LANES(lanes, src), high = low, joint;
     ptrdiff_t left = span, at = 0, head = (ptrdiff_t)(-(uintptr_t)dst & 63);
+    if (wide) high = TILECORE_LOAD_LANES(lanes_high, src + 64);
     if (head) {
         if (head > span) head = span; /* a single row */
-        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_PERMUTE(TILECORE_LOAD(index), v));
+        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_ROTATED(0, low, high));
         dst += head;
         left -= head;
         at = index[head];
     }
     for (;;) {
-        TILECORE_VECTOR next, joint;
         ptrdiff_t begin;
         for (; left >= 64; left -= 64, dst += 64) {
-            TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), v));
+            TILECORE_STORE(dst, TILECORE_ROTATED(at, low, high));
             at += step;
             at -= at >= row ? row : 0;
         }
-        joint = TILECORE_PERMUTE(TILECORE_LOAD(index + at), v);
+        joint = TILECORE_ROTATED(at, low, high);
         if (--rows == 0) break;
         src += self->src_pitch;
-        next = TILECORE_LOAD_LANES(lanes, src);
+        low = TILECORE_LOAD_LANES(lanes, src);
+        if (wide) high = TILECORE_LOAD_LANES(lanes_high, src + 64);
         begin = row - index[left]; /* the next row's first byte comes to lane `left` */
-        joint = _mm512_mask_permutexvar_epi8(joint, ~TILECORE_LANES(left), TILECORE_LOAD(index + begin), next);
+        joint = _mm512_mask_blend_epi8(TILECORE_LANES(left), TILECORE_ROTATED(begin, low, high), joint);
         TILECORE_STORE(dst, joint);
         dst += 64;
         at = index[64 - left];
         left += span - 64;
-        v = next;
     }
-    TILECORE_STORE_LANES(dst, TILECORE_LANES(left), TILECORE_PERMUTE(TILECORE_LOAD(index + at), v));
+    TILECORE_STORE_LANES(dst, TILECORE_LANES(left), joint);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(rotate)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
-    if (rows == 1 || self->dst_pitch == self->row * repeats) {
-        TILECORE_NAME(rotate_dense)(self, dst, src, rows, repeats);
-        return;
+    const int dense = rows == 1 || self->dst_pitch == self->row * repeats;
+    const ptrdiff_t together = dense ? rows : 1;
+    for (; rows > 0; rows -= together, dst += self->dst_pitch, src += self->src_pitch) {
+        if (self->row > 64) TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats, 1);
+        else TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats, 0);
     }
-    for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch)
-        TILECORE_NAME(rotate_dense)(self, dst, src, 1, repeats);
 }
 
 static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
-    return self->row <= 64 && self->span >= 64;
+    return self->row <= 128 && self->span >= 64;
 }
 
 /* index[k] = k modulo row. Looked up at 0 to row, 64 bytes at a time. */
 TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self)
 {
     unsigned k;
-    for (k = 0; k <= self->row; k += 64)
+    for (k = 0; k < self->row + 64; k += 64)
         TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
-    TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
 }
 
 /* ---- permute: short spans of rows that lie together, several of them in a vector */
@@ -232,10 +236,68 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self
     }
 }
 
+/* ---- spread: short spans of rows that lie apart, in the source or in the output */
+
+/* As many rows as 64 bytes hold of both: one load, one permutation, one store. Both have only the lanes of the
+ * rows themselves, so that what lies between rows is never touched.
+ *
+ *     source   a..b..c..      lanes 0, 3, 6
+ *     output   aa.bb.cc.      lanes 0, 1, 3, 4, 6, 7; index 00.33.66.
+ */
+TILECORE_INLINE ptrdiff_t TILECORE_NAME(spread_rows)(const tilecore_rows *self)
+{
+    const ptrdiff_t pitch = self->src_pitch < 0 ? -self->src_pitch : self->src_pitch;
+    ptrdiff_t n = self->dst_pitch > 0 ? (64 - self->span) / self->dst_pitch : 0;
+    if (n * pitch > 64 - self->row) n = (64 - self->row) / pitch;
+    return n + 1;
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(spread)(const tilecore_rows *self, char *dst, const char *src,
+                                                    ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t n = self->u.spread.rows, src_step = n * self->src_pitch, dst_step = n * self->dst_pitch;
+    const ptrdiff_t back = self->src_pitch < 0 ? (n - 1) * self->src_pitch : 0; /* to the first byte in memory */
+    const TILECORE_VECTOR index = TILECORE_LOAD(self->u.spread.index);
+    __mmask64 from = self->u.spread.from, to = self->u.spread.to;
+    for (; rows >= n && repeats * self->row == self->span; rows -= n, dst += dst_step, src += src_step)
+        TILECORE_STORE_LANES(dst, to, TILECORE_PERMUTE(index, TILECORE_LOAD_LANES(from, src + back)));
+    if (rows == 0) return;
+    from &= back ? ~TILECORE_LANES((rows - n) * self->src_pitch)
+                 : TILECORE_LANES((rows - 1) * self->src_pitch + self->row);
+    to &= TILECORE_LANES((rows - 1) * self->dst_pitch + repeats * self->row);
+    TILECORE_STORE_LANES(dst, to, TILECORE_PERMUTE(index, TILECORE_LOAD_LANES(from, src + back)));
+}
+
+static int TILECORE_NAME(can_spread)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    (void)repeats, (void)rows;
+    return self->span <= 64;
+}
+
+static void TILECORE_NAME(prepare_spread)(tilecore_rows *self)
+{
+    const ptrdiff_t n = TILECORE_NAME(spread_rows)(self), row = self->row;
+    ptrdiff_t i, k, from = self->src_pitch < 0 ? (1 - n) * self->src_pitch : 0;
+    self->u.spread.rows = n;
+    self->u.spread.from = self->u.spread.to = 0;
+    for (i = 0; i < n; i++, from += self->src_pitch) {
+        ptrdiff_t column = 0;
+        self->u.spread.from |= (~(uint64_t)0 >> (64 - row)) << from;
+        self->u.spread.to |= (~(uint64_t)0 >> (64 - self->span)) << i * self->dst_pitch;
+        for (k = 0; k < self->span; k++) {
+            self->u.spread.index[i * self->dst_pitch + k] = (uint8_t)(from + column);
+            if (++column == row) column = 0;
+        }
+    }
+}
+
+static const tilecore_row_kernel TILECORE_NAME(spread_kernel) = {
+    "spread", TILECORE_NAME(spread), TILECORE_NAME(can_spread), TILECORE_NAME(prepare_spread)};
 static const tilecore_row_kernel TILECORE_NAME(rotate_kernel) = {
     "rotate", TILECORE_NAME(rotate), TILECORE_NAME(can_rotate), TILECORE_NAME(prepare_rotate)};
 static const tilecore_row_kernel TILECORE_NAME(permute_kernel) = {
     "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
 
 #undef TILECORE_SKIP
+#undef TILECORE_ROTATED
 #undef TILECORE_PERMUTE
