@@ -191,7 +191,6 @@ cdef int write_objects(Walk *walk, const Items *items, cnp.ndarray array, cnp.nd
 
 
 cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result, bint is_new) except -1:
-    cdef Py_ssize_t each = max(items.count, 1)
     items.old = NULL
     items.room = TURN // max(items.count, 1) + 1
     if not is_new:
