@@ -23,11 +23,13 @@ SETS = ("scalar", "ssse3", "avx2", "avx512bw", "avx512vbmi", "arm64")  # plaines
 SIMPLER = {
     "gather": "longer",
     "permute": "rotate",
-    "rotate": "gather",
+    "rotate": "longer",
+    "spread": "gather",
     "join": "longer",
     "expand": "pattern",
     "pattern": "longer",
     "hold": "longer",
+    "hold64": "join",
     "longer": "memcpy",
     "replicate": "longer",
     "stream": "longer",
@@ -60,7 +62,12 @@ def points(full: bool) -> dict[str, list[Point]]:
     hold = {33: (4,), 40: (3,), 48: (8,), 63: (2,), 64: (2, 16), 65: (4,), 80: (4,), 96: (2, 16)}
     hold |= {100: (4,), 127: (3,), 128: (4,)}
     longer = {130: (4,), 200: (4,), 256: (4,), 400: (4,), 1000: (4,), 4096: (4,)}
-    by_size = {"expand": expand, "pattern": pattern, "hold": hold, "longer": longer}
+    permute = expand | {17: (2, 4), 24: (3,), 33: (4,), 48: (2,), 63: (2,)}
+    rotate = pattern | {33: (16,), 50: (4,), 64: (4,), 65: (2, 4), 80: (4,), 100: (4,), 127: (4,)}
+    hold64 = {96: (4,), 100: (4,), 128: (4,), 160: (4,), 192: (4,), 256: (4,)}
+    join = {65: (4,), 100: (4,), 129: (4,)} | longer
+    by_size = {"permute": permute, "rotate": rotate, "expand": expand, "pattern": pattern}
+    by_size |= {"hold": hold, "hold64": hold64, "join": join, "longer": longer}
     chosen = {kernel: dense(rows, BLOCK) for kernel, rows in by_size.items()}
     if full:
         for kernel, rows in by_size.items():
@@ -68,6 +75,7 @@ def points(full: bool) -> dict[str, list[Point]]:
     chosen["gather"] = [
         Point(row, 1, BLOCK // row, 2 * row) for row in (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
     ]
+    chosen["spread"] = chosen["gather"]
     chosen["replicate"] = [
         Point(row, 8 * BLOCK // row, 1, row) for row in (24, 96, 192, 400, 1000, 4096, 16384)
     ]
@@ -252,7 +260,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
     arguments = parser.parse_args()
     wanted = points(arguments.full)
-    found = run([point for its_points in wanted.values() for point in its_points])
+    found = run(list(dict.fromkeys(p for its_points in wanted.values() for p in its_points)))
     for what, said in machine.describe().items():
         print(f"- {what}: {said}")
     print(f"\n{report(wanted, found)}")

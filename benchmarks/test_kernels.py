@@ -15,7 +15,7 @@ def test_kernels(benchmark, pytestconfig, capsys):
     """
     benchmark.group = "kernels (the time to measure them all)"
     wanted = kernels.points(pytestconfig.getoption("full"))
-    every = [point for its_points in wanted.values() for point in its_points]
+    every = list(dict.fromkeys(p for its_points in wanted.values() for p in its_points))
     found = benchmark.pedantic(kernels.run, [every], rounds=1)
     with capsys.disabled():
         print(f"\n{kernels.report(wanted, found)}")

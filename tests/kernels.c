@@ -67,8 +67,12 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
         for (apart = 0; apart < 5; apart++) {
             /* Rows together; apart in the source and the destination; the source back to front; apart in the
              * source alone; in the destination alone. */
-            const ptrdiff_t src_gap = apart == 1 ? 5 : apart == 3 ? 2 * row : 0, step = row + src_gap;
-            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 ? 1 : 0, dst_pitch = span + gap;
+            const ptrdiff_t src_gap = apart == 1 ? 5 : apart == 3 ? 2 * row
+                                                                  : 0,
+                            step = row + src_gap;
+            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 ? 1
+                                                              : 0,
+                            dst_pitch = span + gap;
             const ptrdiff_t n_src = rows * step - src_gap, n_dst = rows * dst_pitch - gap;
             const char *src;
             char *dst;

@@ -15,7 +15,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (rows * repeats <= TILECORE_FEW) return &tilecore_longer_kernel_avx512bw;
     if (self->row > 128 || (self->row > 64 && (self->row % 32 == 0 || self->in_first_cache)))
         return tilecore_choose_long_avx512bw(self);
-    if (self->row == 64) return &tilecore_hold_kernel_avx2;
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
     if (self->row > 32 && self->in_first_cache && rows * self->span <= 4096) return &tilecore_hold_kernel_avx2;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
