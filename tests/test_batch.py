@@ -69,7 +69,7 @@ def out_for(plan, n, draw):
     return whole, view[tuple(slice(None, None, step) for step in steps)]
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(batches(), st.data())
 @example((tilecore.TilePlan((), (), "f4"), []), None)
 def test_as_one_by_one(oracle, case, data):

@@ -184,3 +184,23 @@ def test_the_errors_of_lists():
 
     with pytest.raises(Own):
         tilecore.tile([Raises()], 2)
+
+
+def test_what_gives_a_subclass():
+    """A mask is not lost: what numpy.tile makes of it, or a refusal."""
+
+    class Gives:
+        def __init__(self, array):
+            self.array = array
+
+        def __array__(self, dtype=None, copy=None):
+            return self.array
+
+    masked = Gives(np.ma.array([1, 2], mask=[1, 0]))
+    assert tilecore.tile(masked, 2).mask.tolist() == [True, False] * 2
+    records = Gives(np.rec.array([(1, 2.0)]))
+    assert type(tilecore.tile(records, 2)) is np.recarray
+    with pytest.raises(TypeError, match="tile_region: input must be a plain array"):
+        tilecore.tile_region(masked, 2, 0, 1)
+    with pytest.raises(TypeError, match="input of type Gives gives a MaskedArray"):
+        onnx.tile(masked, [2])

@@ -170,7 +170,8 @@ def test_axis_of_a_view():
         (2, (0, 1), ValueError, "one entry for each of the 2 axes, got 1"),
         (2, 1.0, TypeError, "axis must be an integer or a tuple of integers, got 1.0"),
         (2, "a", TypeError, "axis must be integers, but item 0 is of type str"),
-        ((2, -1), (0, 1), ValueError, "repeats must not be negative, got -1"),
+        ((2, -1), (0, 1), ValueError, "repeats must not be negative, got -1; input"),
+        (2**63, 0, ValueError, "repeats overflows: 9223372036854775808 is more"),
     ],
 )
 def test_axis_refused(reps, axis, kind, words):

@@ -571,3 +571,22 @@ def test_structures_whose_objects_are_none(number):
     assert tilecore.tile(a, 2, np.empty(6, a.dtype))["n"].tolist() == [1, 2, 3, 1, 2, 3]
     assert tilecore.tile_region(a, 2, 1, 5)["n"].tolist() == [2, 3, 1, 2]
     assert (tilecore.tile(a, (50_000, 1))["n"] == [1, 2, 3]).all()
+
+
+def test_the_limit_counts_what_strings_take():
+    """An item says nothing of the text that it stands for."""
+    x = np.array(["x" * 10_000, None], np.dtypes.StringDType(na_object=None))
+    before = tilecore.get_max_bytes()
+    tilecore.set_max_bytes(1 << 20)
+    try:
+        assert tilecore.tile(x, 100)[198] == x[0]
+        for call in (
+            lambda: tilecore.tile(x, 1000),
+            lambda: tilecore.tile_region(x, 10**6, 0, 2000),
+        ):
+            with pytest.raises(MemoryError, match="the strings of the result would take more than"):
+                call()
+        out = np.empty(2000, x.dtype)
+        assert tilecore.tile(x, 1000, out)[1998] == x[0]  # the caller's is not limited
+    finally:
+        tilecore.set_max_bytes(before)

@@ -17,7 +17,7 @@ import numpy
 
 from tilecore._core.counts import as_index, brief
 from tilecore._core.dtypes import same_dtype
-from tilecore._core.inputs import UNREADABLE, as_array, unreadable
+from tilecore._core.inputs import UNREADABLE, as_any_array, unreadable
 from tilecore._core.refusals import Refusal
 from tilecore._core.subclasses import is_masked
 
@@ -185,16 +185,19 @@ cdef list draw_integers(given, str what):
 
 
 cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
-    """Of draw_integers, none negative; axes are named in the result's rank."""
+    """Of draw_integers, none negative; axes are named in the result's rank. `input_ndim` below 0: which axes
+    the integers are for is not known yet."""
     cdef list integers = draw_integers(given, what)
     cdef Py_ssize_t k, rank
     # Axes are counted in the output, whose rank is the larger of the two.
     rank = max(len(integers), input_ndim)
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            raise Refusal(ValueError, f"must not be negative, got {brief(value)}", what, k)
+            raise Refusal(ValueError, f"must not be negative, got {brief(value)}", what, k if input_ndim >= 0 else None)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
+            if input_ndim < 0:
+                raise Refusal(ValueError, f"overflows: {brief(value)} is more than {PY_SSIZE_T_MAX}", what)
             raise Refusal(ValueError, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
                           f"more than {PY_SSIZE_T_MAX}")
         values[k] = value
@@ -292,7 +295,8 @@ cdef cnp.ndarray as_plain_array(a):
         return numpy.asarray(a)
     if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
         return None
-    return as_array(a)
+    array = as_any_array(a)
+    return array if PyArray_CheckExact(array) else None
 
 
 cdef cnp.ndarray plain_array(a):

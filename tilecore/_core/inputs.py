@@ -10,17 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilecore._core.refusals import Refusal
+from tilecore._core.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """`value` as a plain array. A Refusal says which kind of object it was.
+    """As as_any_array, but always a plain array; what gives a masked one is refused, for the mask would go."""
+    array = as_any_array(value, argument)
+    if is_masked(array):
+        given = f"of type {type(value).__name__} gives a {type(array).__name__}"
+        raise Refusal(TypeError, f"{given}, expected a plain array", argument)
+    return np.asarray(array)
 
-    >>> as_array([[1, 2, 3]])
+
+def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
+    """`value` as an array, of a subclass where it gives one. A Refusal says which kind of object it was.
+
+    >>> as_any_array([[1, 2, 3]])
     array([[1, 2, 3]])
-    >>> as_array([[1, 2], [3]])                                 # doctest: +ELLIPSIS
+    >>> as_any_array([[1, 2], [3]])                             # doctest: +ELLIPSIS
     Traceback (most recent call last):
     tilecore._core.refusals.Refusal: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
@@ -31,7 +41,8 @@ def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
             return np.asarray(value)
         if hasattr(type(value), "__dlpack__") and not _numpy_takes(value):
             return np.from_dlpack(value)
-        return np.asarray(value)
+        array = np.asanyarray(value)
+        return np.asarray(array) if isinstance(array, np.memmap) else array
     except UNREADABLE as reason:
         refusal = unreadable(value, reason, argument)
         if refusal is None:

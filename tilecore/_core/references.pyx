@@ -35,8 +35,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, execute, raise_pending
+from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport try_array
-from tilecore._core.plan cimport Nest, Place, Plan, place_note, plan_nest
+from tilecore._core.plan cimport PY_SSIZE_T_MAX, Nest, Place, Plan, place_note, plan_nest
 from tilecore._core.strings cimport write_strings
 from tilecore._core.walk cimport TURN, Walk, advance, check_places, run_of, take_turn, walk_init
 
@@ -335,7 +336,7 @@ cdef int write_references(const Plan *plan, const Place *source, const Place *ta
         return write_items(plan, source, target, start, shape, array, result, is_new, mode, &only, 1)
     if kind == NPY_VSTRING:
         walk_init(&walk, plan, source, target, start, shape)
-        return write_strings(&walk, array, result)
+        return write_strings(&walk, array, result, memory_limit() if is_new else PY_SSIZE_T_MAX)
     if kind != cnp.NPY_VOID:
         raise Refusal(TypeError, f"holds references of an unknown kind, dtype {result.dtype}", "input")
     count = object_offsets(result.dtype, 0, NULL)

@@ -5,4 +5,4 @@ cimport numpy as cnp
 from tilecore._core.walk cimport Walk
 
 
-cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1
+cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result, Py_ssize_t most) except -1

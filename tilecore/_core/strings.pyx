@@ -5,6 +5,8 @@ A short string lies in its item; a longer one in memory of the array's dtype, to
 So bytes say nothing, and the lock is held a while: some hundred thousand strings, then others get a turn.
 """
 
+from tilecore._core.refusals import Refusal
+
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcpy
@@ -12,6 +14,9 @@ from libc.string cimport memcpy
 from tilecore._core.walk cimport TURN, Walk, advance, check_places, run_of, take_turn
 
 cnp.import_array()
+
+cdef enum:
+    ITEM_BYTES = 16  # a string that is shorter lies in its item
 
 
 cdef extern from "numpy/arrayobject.h":
@@ -32,12 +37,15 @@ cdef extern from "numpy/arrayobject.h":
     void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) noexcept
 
 
-cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1:
-    """Pack each string of the walk again."""
+cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result, Py_ssize_t most) except -1:
+    """Pack each string of the walk again; a Refusal where those outside the items take more than `most` bytes.
+
+    How long strings are, an array's size in bytes does not tell.
+    """
     cdef cnp.dtype source = array.descr, target = result.descr
     cdef (void *)[2] dtypes = [<void *>source, <void *>target]
     cdef (npy_string_allocator *)[2] memory
-    cdef Py_ssize_t n, i, work
+    cdef Py_ssize_t n, i, work, left = most
     cdef bint packed = True
     # In the order of their addresses: two calls that each wait for the other's second lock would wait for ever.
     cdef int of = <size_t>dtypes[0] > <size_t>dtypes[1]
@@ -50,12 +58,15 @@ cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result) except
             n = run_of(walk, TURN - work)
             for i in range(n):
                 packed = pack_string(memory[1 - of], walk.dst + i * walk.step[0].dst,
-                                     memory[of], walk.src + i * walk.step[0].src, &work)
+                                     memory[of], walk.src + i * walk.step[0].src, &work, &left)
                 if not packed or work >= TURN:
                     n = i + 1
                     break
             advance(walk, n)
         NpyString_release_allocators(2, memory)
+        if left < 0:
+            raise Refusal(MemoryError, f"the strings of the result would take more than the limit of {most} bytes "
+                          "(tilecore.set_max_bytes)")
         if not packed:
             raise MemoryError
         if walk.done:
@@ -64,8 +75,8 @@ cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result) except
 
 
 cdef bint pack_string(npy_string_allocator *to, char *dst, npy_string_allocator *of, const char *src,
-                      Py_ssize_t *work) noexcept:
-    """False where there is no memory."""
+                      Py_ssize_t *work, Py_ssize_t *left) noexcept:
+    """False where there is no memory or, with `left` below 0, no more is allowed."""
     cdef npy_static_string text = npy_static_string(0, NULL)
     cdef int missing = NpyString_load(of, <const npy_packed_static_string *>src, &text)
     cdef char *copy
@@ -73,6 +84,10 @@ cdef bint pack_string(npy_string_allocator *to, char *dst, npy_string_allocator 
     work[0] += 1 + <Py_ssize_t>(text.size // 64)
     if missing < 0:
         return False
+    if text.size >= ITEM_BYTES:
+        left[0] -= <Py_ssize_t>text.size
+        if left[0] < 0:
+            return False
     if missing:
         return NpyString_pack_null(to, <npy_packed_static_string *>dst) >= 0
     if to != of or text.size == 0:

@@ -103,7 +103,7 @@ cdef class TilePlan:
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
         ndim = read_integers(shape, sizes, "extents", 0)
         self.input_shape = as_tuple(sizes, ndim)
-        n = read_repeats(reps, repeats, ndim)
+        n = read_repeats(reps, repeats, ndim if axis is None else -1)
         if axis is not None:
             n = spread(axis, repeats, n, ndim)
         status = tiling_init(&self.tiling, ndim, sizes, n, repeats, self.dtype.itemsize)
