@@ -18,7 +18,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (self->row > 128 || (self->row > 64 && (self->row % 32 == 0 || self->in_first_cache)))
         return tilecore_choose_long_avx512bw(self);
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
-    if (self->row > 32 && self->in_first_cache && (self->row == 64 || rows * self->span <= 4096)) return &tilecore_hold_kernel_avx2;
+    if (self->row > 32 && self->in_first_cache && (self->row == 64 || rows * self->span <= 4096))
+        return &tilecore_hold_kernel_avx2;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (TILECORE_NAME(can_rotate)(self, repeats, rows)) return &TILECORE_NAME(rotate_kernel);
     return &TILECORE_NAME(spread_kernel);
@@ -33,8 +34,8 @@ static const tilecore_kernels tilecore_set_avx512vbmi = {
     tilecore_replicate_avx512bw,
     TILECORE_NAME(choose),
     {&tilecore_gather_kernel_avx2, &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
-     &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx2, &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw,
-     &tilecore_longer_kernel_avx512bw, NULL},
+     &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx2, &tilecore_hold_kernel_avx512bw,
+     &tilecore_join_kernel_avx512bw, &tilecore_longer_kernel_avx512bw, NULL},
 };
 
 #include "end.h"
