@@ -456,3 +456,14 @@ def test_a_cluster_of_processes(tmp_path, oracle):
             result.to_zarr(path)
             stored = zarr.open_array(path)
             np.testing.assert_array_equal(stored[:], oracle(x, (3, 4)))
+
+
+def test_axis():
+    x = np.arange(6).reshape(2, 3)
+    for source in (x, da.from_array(x, chunks=(1, 2))):
+        got = tile(source, (2, 3), axis=(-1, 0))
+        assert (got.compute() == np.tile(x, (3, 2))).all()
+    with pytest.raises(
+        np.exceptions.AxisError, match="^dask.tile: axis 2 is out of bounds.* axis 2"
+    ):
+        tile(x, 2, axis=2)

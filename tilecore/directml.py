@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from tilecore._dialects.dims import (
     tile_dims,
 )
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import Types, as_repeats, as_tensor, check_type, types
+from tilecore._dialects.tensors import Out, Scalar, Types, as_repeats, as_tensor, check_type, types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 
@@ -67,6 +67,33 @@ class _Level(NamedTuple):
     types: Types
 
 
+@overload
+def tile(
+    input: NDArray[Scalar],
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    feature_level: str = "4_1",
+    threads: int | None = None,
+) -> NDArray[Scalar]: ...
+@overload
+def tile(
+    input: ArrayLike,
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    feature_level: str = "4_1",
+    threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def tile(
+    input: ArrayLike,
+    repeats: ArrayLike,
+    out: Out,
+    *,
+    feature_level: str = "4_1",
+    threads: int | None = None,
+) -> Out: ...
 def tile(
     input: ArrayLike,
     repeats: ArrayLike,

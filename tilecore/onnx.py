@@ -7,7 +7,7 @@ the one axis that it is told.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,8 @@ from tilecore._dialects.dims import (
 from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import (
     INT64,
+    Out,
+    Scalar,
     Types,
     as_repeats,
     as_tensor,
@@ -66,6 +68,33 @@ _TILE_6 = _Version("ONNX Tile-6", types(_INTEGERS | _FLOATS | _OTHERS))
 _TILE_13 = _Version("ONNX Tile-13", types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
 
 
+@overload
+def tile_13(
+    input: NDArray[Scalar],
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+    opset: None = None,
+) -> NDArray[Scalar]: ...
+@overload
+def tile_13(
+    input: ArrayLike,
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+    opset: None = None,
+) -> NDArray[Any]: ...
+@overload
+def tile_13(
+    input: ArrayLike,
+    repeats: ArrayLike,
+    out: Out,
+    *,
+    threads: int | None = None,
+    opset: None = None,
+) -> Out: ...
 def tile_13(
     input: ArrayLike,
     repeats: ArrayLike,
@@ -122,6 +151,30 @@ def tile_13(
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
+@overload
+def tile_6(
+    input: NDArray[Scalar],
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Scalar]: ...
+@overload
+def tile_6(
+    input: ArrayLike,
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def tile_6(
+    input: ArrayLike,
+    repeats: ArrayLike,
+    out: Out,
+    *,
+    threads: int | None = None,
+) -> Out: ...
 def tile_6(
     input: ArrayLike,
     repeats: ArrayLike,
@@ -142,6 +195,33 @@ def tile_6(
     return _tile(_TILE_6, input, repeats, out, threads)
 
 
+@overload
+def tile_1(
+    input: NDArray[Scalar],
+    tiles: ArrayLike,
+    axis: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Scalar]: ...
+@overload
+def tile_1(
+    input: ArrayLike,
+    tiles: ArrayLike,
+    axis: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def tile_1(
+    input: ArrayLike,
+    tiles: ArrayLike,
+    axis: ArrayLike,
+    out: Out,
+    *,
+    threads: int | None = None,
+) -> Out: ...
 def tile_1(
     input: ArrayLike,
     tiles: ArrayLike,

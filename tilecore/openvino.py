@@ -7,7 +7,7 @@ front, and a negative repeat counts as 0.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from tilecore._dialects.dims import (
     tile_dims,
 )
 from tilecore._dialects.row import Dialect, Rule
-from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
+from tilecore._dialects.tensors import INT64_MIN, Out, Scalar, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 
@@ -40,6 +40,30 @@ _NAME = "OpenVINO Tile-1"
 _NAMES = {"input": "data"}
 
 
+@overload
+def tile_1(
+    data: NDArray[Scalar],
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Scalar]: ...
+@overload
+def tile_1(
+    data: ArrayLike,
+    repeats: ArrayLike,
+    out: None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def tile_1(
+    data: ArrayLike,
+    repeats: ArrayLike,
+    out: Out,
+    *,
+    threads: int | None = None,
+) -> Out: ...
 def tile_1(
     data: ArrayLike,
     repeats: ArrayLike,

@@ -28,6 +28,12 @@ assert_type(tilecore.tile_mapped(x, (1000, 1)), Floats)
 assert_type(tilecore.tile_mapped([1], 2), NDArray[Any])
 assert_type(tilecore.output_shape((2, 3), 2), tuple[int, ...])
 
+assert_type(onnx.tile(x, [2, 2]), Floats)
+assert_type(onnx.tile_6([1], [2]), NDArray[Any])
+assert_type(onnx.tile_1([[1.0]], 2, 0, out), Floats)
+assert_type(openvino.tile(x, [2]), Floats)
+assert_type(directml.tile(x, [2, 2], out, feature_level="4_1"), Floats)
+
 plan = tilecore.TilePlan((2, 3), 2, np.float32)
 assert_type(plan, tilecore.TilePlan[np.float32])
 assert_type(plan(x), Floats)

@@ -9,7 +9,7 @@ public function words.
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy import ndarray
@@ -19,6 +19,10 @@ from tilecore._core.arrays import repeats_of
 from tilecore._core.counts import as_index
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
+
+# For the types of the dialects' functions: a result has the dtype of its input, or is `out`.
+Scalar = TypeVar("Scalar", bound=np.generic)
+Out = TypeVar("Out", bound=NDArray[Any])
 
 MAX_RANK = 64
 """NumPy's largest rank. A longer repeats is refused unread, however long it is."""

@@ -41,7 +41,11 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 def tile(
-    x: ArrayLike | da.Array, reps: SupportsIndex | Iterable[SupportsIndex], chunks: Any = "auto"
+    x: ArrayLike | da.Array,
+    reps: SupportsIndex | Iterable[SupportsIndex],
+    chunks: Any = "auto",
+    *,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
 ) -> da.Array:
     """The tiling of a NumPy or Dask array, as a Dask array.
 
@@ -64,6 +68,8 @@ def tile(
     chunks : optional
         Of the result: all that `dask.array.core.normalize_chunks` takes. "auto" gives chunks of
         about ``array.chunk-size`` bytes, which follow the blocks of a large input.
+    axis : int or tuple of int, optional
+        As in `tilecore.tile`.
 
     Returns
     -------
@@ -86,13 +92,14 @@ def tile(
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     array = None
+    given = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
     try:
         array = checked(x)
-        plan = tilecore.TilePlan(array.shape, reps, array.dtype)
+        plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except Refusal as refusal:
-        raise worded(refusal, "dask.tile", array, repeats=reps) from refusal.__cause__
+        raise worded(refusal, "dask.tile", array, **given) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
-        raise reworded(error, "dask.tile", array, repeats=reps) from error.__cause__
+        raise reworded(error, "dask.tile", array, **given) from error.__cause__
     ndim = len(plan.output_shape)
     asked = per_axis(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
