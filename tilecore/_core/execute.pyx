@@ -420,8 +420,8 @@ cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except 
                 return tilecore_sets[i]
             names.append(name)
         i += 1
-    raise ValueError(f"TILECORE_ISA: expected one of the instruction sets that this processor has, "
-                     f"{', '.join(names)}; got {brief(wanted)}")
+    raise ValueError("environment variable TILECORE_ISA: expected one of the instruction sets that this processor "
+                     f"has, {', '.join(names)}; got {brief(wanted)}")
 
 
 cdef const tilecore_kernels *choose_kernels(unsigned features) except NULL:
@@ -429,10 +429,10 @@ cdef const tilecore_kernels *choose_kernels(unsigned features) except NULL:
     wanted = os.environ.get("TILECORE_ISA") or None
     forced = os.environ.get("TILECORE_FORCE_SCALAR") or "0"
     if forced not in ("0", "1"):
-        raise ValueError(f"TILECORE_FORCE_SCALAR: expected 0 or 1, got {brief(forced)}")
+        raise ValueError(f"environment variable TILECORE_FORCE_SCALAR: expected 0 or 1, got {brief(forced)}")
     if forced == "1":
         if wanted not in (None, "scalar"):
-            raise ValueError(f"TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is {brief(wanted)}")
+            raise ValueError(f"environment variable TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is {brief(wanted)}")
         wanted = "scalar"
     return find_kernels(features, wanted)
 
