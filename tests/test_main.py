@@ -221,7 +221,7 @@ def test_a_refusal_speaks_of_what_was_typed(source, capsys):
     target = str(source.with_name("out.npy"))
     assert cli.main(["tile", str(source), target, "--repeats", "-2", "--axis", "-1"]) == 2
     assert capsys.readouterr().err == (
-        "tilecore: tile: --repeats must not be negative, got -2 for axis 1; "
+        "tilecore: tile: --repeats must not be negative, got -2; "
         "input shape (2, 3), dtype float32, --repeats '-2', --axis '-1'\n"
     )
 

@@ -134,7 +134,7 @@ def test_sdist(built):
     expected |= sources(tree, "tests")
     assert expected - files == set()
     generated = {name for name in files if re.match(r"(tilecore|build)/.*\.(c|cpp|so|pyd)$", name)}
-    assert generated == set()
+    assert generated == sources(tree, "tilecore/_core/kernels", ".c")  # which are no such
 
 
 def test_wheel(built):
