@@ -90,7 +90,7 @@ def test_as_one_by_one(oracle, case, data):
     assert whole.tolist() == before  # nothing else was written
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(batches(), st.data())
 def test_a_stack(oracle, case, data):
     plan, arrays = case

@@ -51,7 +51,7 @@ def windows(draw):
     return x, tuple(start), tuple(stop)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(windows(), st.data())
 @example((np.zeros(()), (), ()), None)
 def test_is_index_arithmetic(case, data):
@@ -69,7 +69,7 @@ def test_is_index_arithmetic(case, data):
         assert out.tolist() == want.tolist()
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=3)
 )  # fmt: skip

@@ -40,7 +40,7 @@ def requests(draw):
     return x, reps, draw(places(output, dtype))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(requests())
 def test_any_strides(oracle, case):
     x, reps, (whole, view) = case
@@ -55,7 +55,7 @@ def test_any_strides(oracle, case):
     assert view.tolist() == want.tolist()
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(requests(), st.data())
 def test_any_strides_of_a_region(oracle, case, data):
     x, reps, _ = case
@@ -131,7 +131,7 @@ def test_an_out_that_overlaps_the_input():
 # ---------------------------------------------------------------- axis
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_axis(oracle, data):
     shape = tuple(data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)))
