@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
-NO_NAMES: Mapping[str, str] = {}
+from tilecore._core.refusals import NO_NAMES
 
 
 class Option(NamedTuple):

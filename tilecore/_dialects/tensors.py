@@ -6,7 +6,6 @@ all arithmetic on sizes stays in the core. What cannot be read is a `Refusal`, w
 public function words.
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +18,7 @@ from tilecore._core.arrays import repeats_of
 from tilecore._core.counts import as_index
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
+from tilecore._core.subclasses import is_masked
 
 # For the types of the dialects' functions: a result has the dtype of its input, or is `out`.
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -82,9 +82,7 @@ def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
     """`value` as a plain `numpy.ndarray`, without a copy where it is an array."""
     if type(value) is ndarray:
         return value
-    # By its type: isinstance would believe what `__class__` says. Without numpy.ma there is none.
-    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
-    if masked is not None and issubclass(type(value), masked):
+    if is_masked(value):
         what = f"is a masked array of shape {np.shape(value)}, and a tensor has no mask: expected "
         raise Refusal(TypeError, what + "a plain array (tilecore.tile keeps masks)", argument)
     return as_array(value, argument)
