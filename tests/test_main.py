@@ -421,12 +421,14 @@ class TestStandardStreams:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
-def test_a_full_disk_behind_standard_output(source):
+@pytest.mark.parametrize(
+    "arguments", ["tile in.npy - --repeats 2", "info", "--version", "--help", "tile --help"]
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_standard_output(arguments, unbuffered, source, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "wb") as full:
-        process = start(
-            "tile", "in.npy", "-", "--repeats", "2", cwd=source.parent,
-            stdout=full, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        process = start(*arguments.split(), cwd=source.parent, stdout=full, stderr=subprocess.PIPE)
         assert process.communicate(timeout=120)[1] == "tilecore: No space left on device\n"
     assert process.returncode == 2
 

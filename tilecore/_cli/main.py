@@ -33,6 +33,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Of --help and --version; argparse itself lets it pass that they could not be written."""
+        print(message, end="", file=file, flush=True)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
@@ -43,12 +47,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed, by a daemon say
             sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except (TypeError, ValueError, MemoryError, OSError) as error:
+        drop_output()
         return tell(error)
     return 0
+
+
+def drop_output() -> None:
+    """What standard output did not take is not tried again, and told of, when Python ends."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def joined(argv: Sequence[str]) -> list[str]:
