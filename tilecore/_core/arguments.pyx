@@ -45,8 +45,8 @@ cdef extern from "Python.h":
 
 # ---------------------------------------------------------------- integers
 
-cdef bint read_one(item, Py_ssize_t *value) noexcept:
-    """An int or a NumPy integer that is not negative and fits; nothing is run. False for all else."""
+cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
+    """An int or a NumPy integer that is not below `least` and fits; nothing is run. False for all else."""
     cdef int overflow = 0
     cdef long long number
     if PyLong_CheckExact(item):
@@ -54,47 +54,38 @@ cdef bint read_one(item, Py_ssize_t *value) noexcept:
     elif not integer_scalar(item, &number):
         return False
     value[0] = <Py_ssize_t>number
-    return not overflow and 0 <= number <= PY_SSIZE_T_MAX
+    return not overflow and least <= number <= PY_SSIZE_T_MAX
 
 
-cdef bint read_array(cnp.ndarray array, Py_ssize_t *values) noexcept:
-    """As read_one, for a one-dimensional array of integers."""
-    cdef Py_ssize_t i
-    cdef long long number = 0
-    if cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_DIM(array, 0) > MAX_RANK or not cnp.PyArray_ISNOTSWAPPED(array):
-        return False
-    for i in range(cnp.PyArray_DIM(array, 0)):
-        if not integer_item(array, i, &number) or not 0 <= number <= PY_SSIZE_T_MAX:
-            return False
-        values[i] = <Py_ssize_t>number
-    return True
-
-
-cdef int read_repeats(reps, Py_ssize_t *repeats, int input_ndim) except -1:
-    """Fill `repeats` (room for MAX_RANK + 1), and return how many; axes are named in the result's rank.
-
-    The usual kinds here; everything else, and every error, in read_integers.
-    """
+cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
+    """The usual kinds of integers: one, a tuple, a list, an array; how many. -1 for everything else."""
     cdef Py_ssize_t i, n
+    cdef long long number = 0
     cdef tuple items
-    if type(reps) is tuple:
-        items = reps
-    elif type(reps) is list:
-        items = tuple(reps)  # another thread may change a list meanwhile
-    elif read_one(reps, repeats):
-        return 1
-    elif PyArray_CheckExact(reps) and read_array(reps, repeats):
-        return <int>cnp.PyArray_DIM(reps, 0)
+    if type(given) is tuple:
+        items = given
+    elif type(given) is list:
+        items = tuple(given)  # another thread may change a list meanwhile
+    elif not PyArray_CheckExact(given):
+        return 1 if read_one(given, least, values) else -1
     else:
-        return read_integers(reps, repeats, "repeats", input_ndim)
+        if cnp.PyArray_NDIM(given) != 1 or not cnp.PyArray_ISNOTSWAPPED(given):
+            return -1
+        n = cnp.PyArray_DIM(given, 0)
+        if n > MAX_RANK:
+            return -1
+        for i in range(n):
+            if not integer_item(given, i, &number) or not least <= number <= PY_SSIZE_T_MAX:
+                return -1
+            values[i] = <Py_ssize_t>number
+        return <int>n
     n = PyTuple_GET_SIZE(items)
-    if n <= MAX_RANK:
-        i = 0
-        while i < n and read_one(<object>PyTuple_GET_ITEM(items, i), &repeats[i]):
-            i += 1
-        if i == n:
-            return <int>n
-    return read_integers(items, repeats, "repeats", input_ndim)
+    if n > MAX_RANK:
+        return -1
+    for i in range(n):
+        if not read_one(<object>PyTuple_GET_ITEM(items, i), least, &values[i]):
+            return -1
+    return <int>n
 
 
 cdef tuple integers_of(value, classes):
@@ -125,8 +116,6 @@ cdef tuple integers_of(value, classes):
     for i in range(n):
         if not integer_item(array, i, &numbers[i]):
             return None
-        if numbers[i] < 0 and cnp.PyArray_ISUNSIGNED(array):
-            return None  # above the range of long long
     items = PyTuple_New(n)
     for i in range(n):
         number = numbers[i]
@@ -185,8 +174,13 @@ cdef list draw_integers(given, str what):
 
 
 cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
-    """Of draw_integers, none negative; axes are named in the result's rank. `input_ndim` below 0: which axes
-    the integers are for is not known yet."""
+    """Fill `values` (room for MAX_RANK + 1) with integers, none negative, and return how many.
+
+    Axes are named in the result's rank. `input_ndim` below 0: which axes the integers are for is not known yet.
+    """
+    cdef int n = read_usual(given, 0, values)
+    if n >= 0:
+        return n
     cdef list integers = draw_integers(given, what)
     cdef Py_ssize_t k, rank
     # Axes are counted in the output, whose rank is the larger of the two.
@@ -205,7 +199,10 @@ cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) exce
 
 
 cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
-    """Of draw_integers, of either sign."""
+    """As read_integers, of either sign."""
+    cdef int n = read_usual(given, -PY_SSIZE_T_MAX - 1, values)
+    if n >= 0:
+        return n
     cdef list integers = draw_integers(given, what)
     for k, value in enumerate(integers):
         if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
@@ -312,8 +309,8 @@ cdef cnp.ndarray plain_array(a):
 
 # ---------------------------------------------------------------- out
 
-cdef cnp.ndarray read_out(given, cnp.ndarray array):
-    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's."""
+cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
+    """As read_out, where there is something to compare."""
     cdef cnp.dtype dtype = array.descr
     cdef cnp.ndarray out = read_target(given, dtype)
     if dtype is not array.descr:
@@ -345,11 +342,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 
     It runs nothing of the caller's.
     """
-    cdef int k
-    cdef bint fits = cnp.PyArray_NDIM(out) == ndim and cnp.PyArray_ITEMSIZE(out) == itemsize
-    for k in range(ndim):
-        fits = fits and cnp.PyArray_DIM(out, k) == shape[k]
-    if not fits:
+    if not has_shape(out, ndim, shape) or cnp.PyArray_ITEMSIZE(out) != itemsize:
         raise Refusal(ValueError, f"must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}", "out")
     if not PyArray_ISWRITEABLE(out):
         raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
@@ -364,24 +357,28 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
     """The addresses of the first byte and of the one behind the last; 0 where there is none."""
-    cdef Py_ssize_t span, packed = itemsize
+    cdef Py_ssize_t span
     cdef int k
     low[0] = high[0] = <size_t>place.data
+    if place.contiguous:
+        for k in range(place.ndim):
+            itemsize *= shape[k]
+        high[0] += itemsize
+        return itemsize > 0
     high[0] += itemsize
-    for k in range(place.ndim - 1, -1, -1):
+    for k in range(place.ndim):
         if shape[k] == 0:
             return 0
-        span = (shape[k] - 1) * (packed if place.contiguous else place.strides[k])
-        packed *= shape[k]
+        span = (shape[k] - 1) * place.strides[k]
         if span < 0:
             low[0] += span
         else:
             high[0] += span
-    return low[0] < high[0]
+    return itemsize > 0
 
 
-cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
-                      Py_ssize_t itemsize) except -1:
+cdef inline bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
+                             Py_ssize_t itemsize) except -1:
     cdef size_t a_low, a_high, b_low, b_high
     if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
         return False

@@ -19,7 +19,7 @@ from tilecore._core.refusals import Refusal, worded
 cimport numpy as cnp
 
 from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_size, integers_of, plain_array, read_integers, read_out, read_repeats, read_threads,
+    as_plain_array, as_tuple, check_size, integers_of, plain_array, read_integers, read_out, read_threads,
     spread,
 )
 from tilecore._core.mapped cimport mapped
@@ -37,7 +37,7 @@ cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out
     """Plan for `array`; `out` as read_out reads it, or None. Nothing of the caller's runs between the two."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
-    cdef int n = read_repeats(reps, repeats, cnp.PyArray_NDIM(array) if axis is None else -1)
+    cdef int n = read_integers(reps, repeats, "repeats", cnp.PyArray_NDIM(array) if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, cnp.PyArray_NDIM(array))
     if out is not None:
@@ -187,7 +187,7 @@ cdef tile_other(a, reps, out, axis, threads):
         raise Refusal(TypeError, f"is for plain arrays, the input is a {type(a).__name__}", "out")
     count = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
-    n = read_repeats(reps, repeats, ndim if axis is None else -1)
+    n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
     if is_array:
@@ -473,7 +473,7 @@ def planned_shape(shape, reps, axis=None):
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t sizes[MAX_RANK + 1]
     cdef int ndim = read_integers(shape, sizes, "extents", 0)
-    cdef int n = read_repeats(reps, repeats, ndim if axis is None else -1)
+    cdef int n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
     cdef int status = plan_init(&plan, ndim, sizes, n, repeats, 1)

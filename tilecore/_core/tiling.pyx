@@ -120,8 +120,10 @@ cdef bint write_small(const Plan *plan, char *dst, const char *src) noexcept nog
     then, axis by axis outward, each group is moved to its place, the last first, and copied behind itself.
     """
     cdef int k = plan.ndim - 1
-    cdef Py_ssize_t row = plan.itemsize, group, groups, repeats, g, r
-    cdef char *at
+    cdef Py_ssize_t row = plan.itemsize, group, packed, repeats, r
+    cdef const char *end = src + plan.input_nbytes
+    cdef const char *group_at
+    cdef char *at = dst
     if plan.nbytes > SMALL_BYTES:
         return False
     while k >= 0 and plan.repeats[k] == 1:
@@ -134,28 +136,29 @@ cdef bint write_small(const Plan *plan, char *dst, const char *src) noexcept nog
     if plan.nbytes > SMALL_COPIES * row:
         return False
     repeats = plan.repeats[k]
-    groups = 1
-    for g in range(k):
-        groups *= plan.shape[g]
-    at = dst
-    for g in range(groups):  # no-cython-lint: a typed loop needs its variable
-        for r in range(repeats):  # no-cython-lint
+    while src < end:
+        for r in range(repeats):  # no-cython-lint: a typed loop needs its variable
             memcpy(at, src, row)
             at += row
         src += row
     group = row * repeats
+    packed = at - dst
     for k in range(k - 1, -1, -1):
         group *= plan.shape[k]
-        groups //= plan.shape[k]
         repeats = plan.repeats[k]
-        if repeats > 1:
-            for g in range(groups - 1, -1, -1):
-                at = dst + g * group * repeats
-                if g:
-                    memcpy(at, dst + g * group, group)
-                for r in range(1, repeats):
-                    memcpy(at + r * group, at, group)
-            group *= repeats
+        if repeats == 1:
+            continue
+        group_at = dst + packed
+        packed *= repeats
+        at = dst + packed
+        while group_at > dst:
+            group_at -= group
+            at -= group * repeats
+            if group_at > dst:
+                memcpy(at, group_at, group)
+            for r in range(1, repeats):
+                memcpy(at + r * group, at, group)
+        group *= repeats
     return True
 
 
