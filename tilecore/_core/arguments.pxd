@@ -7,11 +7,13 @@ from tilecore._core.plan cimport Place
 
 
 cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1
-cdef tuple integers_of(value, classes)
+cdef int known_integers(value, unsigned long numbers) noexcept
+cdef tuple integers_of(value, unsigned long numbers)
 cdef int read_signed(given, Py_ssize_t *values, str what) except -1
 cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1
 cdef cnp.ndarray as_plain_array(a)
+cdef bint is_masked(kind) except -1
 cdef cnp.ndarray plain_array(a)
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)

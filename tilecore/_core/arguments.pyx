@@ -12,14 +12,15 @@ isinstance (which asks `__class__`), a NumPy function that looks for `__array_fu
 """
 
 import operator
+import sys
 
 import numpy
 
+from tilecore._core import subclasses
 from tilecore._core.counts import as_index, brief
 from tilecore._core.dtypes import same_dtype
 from tilecore._core.inputs import UNREADABLE, as_any_array, unreadable
 from tilecore._core.refusals import Refusal
-from tilecore._core.subclasses import is_masked
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -88,40 +89,48 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     return <int>n
 
 
-cdef tuple integers_of(value, classes):
-    """A tuple or list of ints, or an array of a type in `classes`, as a tuple of ints; of any sign.
+cdef int known_integers(value, unsigned long numbers) noexcept:
+    """How many: of a tuple of ints, or of an array of a type whose number's bit is set; -1 for all else.
 
-    None for all else, and for more than MAX_RANK of them. It runs nothing of the caller's.
+    No more than MAX_RANK, of any sign and, in a tuple, of any size. It runs nothing of the caller's.
     """
     cdef Py_ssize_t i, n
-    cdef long long numbers[MAX_RANK]
-    cdef cnp.ndarray array
-    cdef tuple items
-    cdef object number
-    if type(value) is tuple or type(value) is list:
-        items = tuple(value)
-        n = PyTuple_GET_SIZE(items)
-        if n > MAX_RANK:
-            return None
-        for i in range(n):
-            if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(items, i)):
-                return None
-        return items
-    if not PyArray_CheckExact(value):
+    cdef long long number = 0
+    if type(value) is tuple:
+        n = PyTuple_GET_SIZE(value)
+        for i in range(min(n, MAX_RANK)):
+            if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(value, i)):
+                return -1
+    elif PyArray_CheckExact(value) and cnp.PyArray_NDIM(value) == 1 and cnp.PyArray_ISNOTSWAPPED(value):
+        n = cnp.PyArray_TYPE(value)
+        if n >= 32 or not numbers >> n & 1:
+            return -1
+        n = cnp.PyArray_DIM(value, 0)
+        for i in range(min(n, MAX_RANK)):
+            if not integer_item(value, i, &number):
+                return -1
+    else:
+        return -1
+    return <int>n if n <= MAX_RANK else -1
+
+
+cdef tuple integers_of(value, unsigned long numbers):
+    """As a tuple of ints; a list of them too. None for all else."""
+    cdef Py_ssize_t values[MAX_RANK]
+    cdef Py_ssize_t i
+    cdef long long number = 0
+    cdef int n
+    if type(value) is list:
+        value = tuple(value)
+    n = known_integers(value, numbers)
+    if n < 0:
         return None
-    array = value
-    n = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) == 1 else MAX_RANK + 1
-    if n > MAX_RANK or not cnp.PyArray_ISNOTSWAPPED(array) or <object>array.descr.typeobj not in classes:
-        return None
+    if type(value) is tuple:
+        return <tuple>value
     for i in range(n):
-        if not integer_item(array, i, &numbers[i]):
-            return None
-    items = PyTuple_New(n)
-    for i in range(n):
-        number = numbers[i]
-        Py_INCREF(number)  # PyTuple_SET_ITEM steals it
-        PyTuple_SET_ITEM(items, i, number)
-    return items
+        integer_item(value, i, &number)
+        values[i] = <Py_ssize_t>number
+    return as_tuple(values, n)
 
 
 cdef as_integer(value):
@@ -279,7 +288,7 @@ cdef object memmap = numpy.memmap
 
 
 cdef cnp.ndarray as_plain_array(a):
-    """`a` as a plain ndarray, or None where its own type decides what tiling it gives."""
+    """`a`, which is no plain ndarray, as one; None where its own type decides what tiling it gives."""
     if type(a) in KNOWN:
         try:
             return cnp.PyArray_FROM_O(a)
@@ -288,12 +297,25 @@ cdef cnp.ndarray as_plain_array(a):
             if refusal is None:
                 raise
             raise refusal from reason
-    if issubclass(type(a), memmap):
-        return numpy.asarray(a)
-    if hasattr(type(a), "__array_function__") and not PyArray_CheckExact(a):
+    if PyArray_Check(a):
+        return numpy.asarray(a) if issubclass(type(a), memmap) else None
+    if hasattr(type(a), "__array_function__"):
         return None
     array = as_any_array(a)
     return array if PyArray_CheckExact(array) else None
+
+
+cdef object masked_type = None  # found once
+
+
+cdef bint is_masked(kind) except -1:
+    """Whether arrays of this class are masked ones; as in subclasses.py, of an object whose class it is."""
+    global masked_type
+    if masked_type is None:
+        if "numpy.ma.core" not in sys.modules:
+            return False
+        masked_type = subclasses.masked_type()
+    return masked_type is not None and issubclass(kind, masked_type)
 
 
 cdef cnp.ndarray plain_array(a):
@@ -324,7 +346,7 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     cdef cnp.dtype found
     if PyArray_CheckExact(given):
         out = given
-    elif PyArray_Check(given) and not is_masked(given):
+    elif PyArray_Check(given) and not is_masked(type(given)):
         out = PyArray_View(given, NULL, &PyArray_Type)
     else:
         raise Refusal(TypeError, f"must be a NumPy array, got {type(given).__name__}", "out")
@@ -443,4 +465,11 @@ cdef int check_size(Py_ssize_t nbytes) except -1:
 
 
 cdef tuple as_tuple(const Py_ssize_t *values, int n):
-    return tuple([values[k] for k in range(n)])
+    cdef tuple items = PyTuple_New(n)
+    cdef object number
+    cdef int k
+    for k in range(n):
+        number = values[k]
+        Py_INCREF(number)  # PyTuple_SET_ITEM steals it
+        PyTuple_SET_ITEM(items, k, number)
+    return items
