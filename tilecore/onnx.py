@@ -461,7 +461,7 @@ def _tile(
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
         known = are_integers(repeats, INT64.numbers, tensor.ndim)
-        counts = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
+        counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
         return tiled(tensor, counts, out, threads)
     except Refusal as refusal:
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__

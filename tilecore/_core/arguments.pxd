@@ -6,12 +6,6 @@ from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
 from tilecore._core.plan cimport Place
 
 
-cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1
-cdef int known_integers(value, unsigned long numbers) noexcept
-cdef tuple integers_of(value, unsigned long numbers)
-cdef int read_signed(given, Py_ssize_t *values, str what) except -1
-cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
-cdef int read_threads(threads) except -1
 cdef cnp.ndarray as_plain_array(a)
 cdef bint is_masked(kind) except -1
 cdef cnp.ndarray plain_array(a)
@@ -23,7 +17,6 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize) except -1
 cdef int check_size(Py_ssize_t nbytes) except -1
-cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
 
 cdef inline cnp.ndarray read_out(given, cnp.ndarray array):

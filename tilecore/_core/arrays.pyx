@@ -18,11 +18,9 @@ from tilecore._core.refusals import Refusal, worded
 
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_size, integers_of, is_masked, known_integers, plain_array, read_integers, read_out, read_threads,
-    spread,
-)
+from tilecore._core.arguments cimport as_plain_array, check_size, is_masked, plain_array, read_out
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES
+from tilecore._core.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
 from tilecore._core.mapped cimport mapped
 from tilecore._core.numpy_api cimport (
     Py_TYPE, PyArray_Check, PyArray_CheckExact, PyArray_Type, PyArray_View, PyDataType_REFCHK, array_upon,

@@ -12,8 +12,9 @@ import numpy
 
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport as_tuple, check_out, check_size, read_integers, read_signed
+from tilecore._core.arguments cimport check_out, check_size
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
+from tilecore._core.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.memory cimport new_array
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, Plan, place_note, plan_check, plan_init

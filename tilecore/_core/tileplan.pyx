@@ -16,10 +16,9 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from tilecore._core.arguments cimport (
-    as_tuple, has_shape, plain_array, read_integers, read_out, read_threads, spread,
-)
+from tilecore._core.arguments cimport has_shape, plain_array, read_out
 from tilecore._core.batch cimport batch
+from tilecore._core.integers cimport as_tuple, read_integers, read_threads, spread
 from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK, descr_of
 from tilecore._core.plan cimport MAX_RANK, Plan, plan_check
 from tilecore._core.results cimport read_bounds, region, whole
