@@ -112,7 +112,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 )  # fmt: skip
 def test_the_short_way_to_repeats(value):
     """It gives the same as the long one, or nothing."""
-    short, long = repeats_of(value, INTEGERS.classes), read_repeats(value)
+    short, long = repeats_of(value, INTEGERS.numbers), read_repeats(value)
     assert short in (long, None)
     assert short is None or all(type(item) is int for item in short)
     rare = (
@@ -132,4 +132,4 @@ def test_the_short_way_to_repeats(value):
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
 def test_the_short_way_leaves_the_rest(value):
-    assert repeats_of(value, INTEGERS.classes) is None
+    assert repeats_of(value, INTEGERS.numbers) is None

@@ -26,7 +26,7 @@ LAYERS = [
     {"_core.counts", "_core.dtypes", "_core.limits", "_core.numpy_api"},
     {"_core.refusals", "_core.subclasses"},
     {"_core.inputs", "_core.plan", "_core.recycle", "_core.threads"},
-    {"_core.execute", "_core.memory"},
+    {"_core.execute", "_core.integers", "_core.memory"},
     {"_core.arguments", "_core.regions"},
     {"_core.tiling"},
     {"_core.mapped", "_core.walk"},

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tiled
+from tilecore._core.arrays import are_integers, tiled
 from tilecore._core.counts import brief, read_count
 from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.dims import (
@@ -460,14 +460,9 @@ def _tile(
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
-        # What needs no more checks, nearly every tensor of repeats, the core reads quicker.
-        if not (
-            type(repeats) is ndarray
-            and repeats.shape == (tensor.ndim,)
-            and repeats.dtype.type in INT64.classes
-        ):
-            return tiled(tensor, as_repeats(repeats, INT64, tensor.ndim), out, threads)
-        return tiled(tensor, repeats, out, threads)
+        known = are_integers(repeats, INT64.numbers, tensor.ndim)
+        counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
+        return tiled(tensor, counts, out, threads)
     except Refusal as refusal:
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 

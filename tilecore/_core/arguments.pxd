@@ -2,18 +2,14 @@
 
 cimport numpy as cnp
 
+from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
 from tilecore._core.plan cimport Place
 
 
-cdef int read_repeats(reps, Py_ssize_t *repeats, int input_ndim) except -1
-cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1
-cdef tuple integers_of(value, classes)
-cdef int read_signed(given, Py_ssize_t *values, str what) except -1
-cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
-cdef int read_threads(threads) except -1
 cdef cnp.ndarray as_plain_array(a)
+cdef bint is_masked(kind) except -1
 cdef cnp.ndarray plain_array(a)
-cdef cnp.ndarray read_out(given, cnp.ndarray array)
+cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1
@@ -21,4 +17,20 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize) except -1
 cdef int check_size(Py_ssize_t nbytes) except -1
-cdef tuple as_tuple(const Py_ssize_t *values, int n)
+
+
+cdef inline cnp.ndarray read_out(given, cnp.ndarray array):
+    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's."""
+    if PyArray_CheckExact(given) and descr_of(<cnp.ndarray>given) == descr_of(array):
+        return <cnp.ndarray>given
+    return read_other_out(given, array)
+
+
+cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape) noexcept:
+    cdef int k
+    if cnp.PyArray_NDIM(array) != ndim:
+        return False
+    for k in range(ndim):
+        if cnp.PyArray_DIM(array, k) != shape[k]:
+            return False
+    return True

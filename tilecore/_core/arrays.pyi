@@ -1,4 +1,4 @@
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -351,15 +351,25 @@ def tiled(
     out: NDArray[Any] | None = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[Any]: ...
-def repeats_of(value: object, classes: Collection[type]) -> tuple[int, ...] | None:
-    """A tuple or list of at most 64 ints, or an array of such a type, as a tuple of ints; None for all else.
+def are_integers(value: object, numbers: int, count: int) -> bool:
+    """Whether `value` is `count` ints in a tuple, or in an array of integers; False for much that would do too.
 
     >>> import numpy
-    >>> repeats_of(numpy.array([2, -3]), {numpy.int64})
-    (2, -3)
-    >>> repeats_of([2, 3.0], {numpy.int64})
+    >>> are_integers(numpy.array([2, -3]), 1 << numpy.dtype("int64").num, count=2), are_integers([2], 0, count=1)
+    (True, False)
 
-    Of any sign. What it does not know it leaves to those who also word the error.
+    `numbers` as in `repeats_of`.
+    """
+
+def repeats_of(value: object, numbers: int) -> tuple[int, ...] | None:
+    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for all else.
+
+    >>> import numpy
+    >>> repeats_of(numpy.array([2, -3]), 1 << numpy.dtype("int64").num)
+    (2, -3)
+    >>> repeats_of([2, 3.0], 0)
+
+    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does not know it leaves to those who also word the error.
     """
 
 def planned_shape(shape: _Integers, reps: _Integers, axis: _Axes = None) -> tuple[int, ...]:

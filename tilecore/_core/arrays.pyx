@@ -18,10 +18,9 @@ from tilecore._core.refusals import Refusal, worded
 
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport (
-    as_plain_array, as_tuple, check_size, integers_of, plain_array, read_integers, read_out, read_repeats, read_threads,
-    spread,
-)
+from tilecore._core.arguments cimport as_plain_array, check_size, is_masked, plain_array, read_out
+from tilecore._core.execute cimport TILECORE_NOGIL_BYTES
+from tilecore._core.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
 from tilecore._core.mapped cimport mapped
 from tilecore._core.numpy_api cimport (
     Py_TYPE, PyArray_Check, PyArray_CheckExact, PyArray_Type, PyArray_View, PyDataType_REFCHK, array_upon,
@@ -37,7 +36,7 @@ cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out
     """Plan for `array`; `out` as read_out reads it, or None. Nothing of the caller's runs between the two."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
-    cdef int n = read_repeats(reps, repeats, cnp.PyArray_NDIM(array) if axis is None else -1)
+    cdef int n = read_integers(reps, repeats, "repeats", cnp.PyArray_NDIM(array) if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, cnp.PyArray_NDIM(array))
     if out is not None:
@@ -71,17 +70,29 @@ def tiled(cnp.ndarray array not None, reps, out=None, threads=None):
     return tile_plain(array, reps, out, None, threads)
 
 
-def repeats_of(value, classes):
-    """A tuple or list of at most 64 ints, or an array of such a type, as a tuple of ints; None for all else.
+def are_integers(value, numbers, count):
+    """Whether `value` is `count` ints in a tuple, or in an array of integers; False for much that would do too.
 
     >>> import numpy
-    >>> repeats_of(numpy.array([2, -3]), {numpy.int64})
-    (2, -3)
-    >>> repeats_of([2, 3.0], {numpy.int64})
+    >>> are_integers(numpy.array([2, -3]), 1 << numpy.dtype("int64").num, count=2), are_integers([2], 0, count=1)
+    (True, False)
 
-    Of any sign. What it does not know it leaves to those who also word the error.
+    `numbers` as in `repeats_of`.
     """
-    return integers_of(value, classes)
+    return known_integers(value, numbers) == count
+
+
+def repeats_of(value, numbers):
+    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for all else.
+
+    >>> import numpy
+    >>> repeats_of(numpy.array([2, -3]), 1 << numpy.dtype("int64").num)
+    (2, -3)
+    >>> repeats_of([2, 3.0], 0)
+
+    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does not know it leaves to those who also word the error.
+    """
+    return integers_of(value, numbers)
 
 
 def tile(a, reps, out=None, *, axis=None, threads=None):
@@ -180,34 +191,52 @@ cdef tile_other(a, reps, out, axis, threads):
     cdef Tiling tiling
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef bint is_array = PyArray_Check(a)
-    cdef bint simple = False
+    cdef bint masked = False, copied = False, simple = False
     cdef cnp.ndarray array
     cdef int n, count
     if out is not None:
         raise Refusal(TypeError, f"is for plain arrays, the input is a {type(a).__name__}", "out")
     count = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
-    n = read_repeats(reps, repeats, ndim if axis is None else -1)
+    n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
-    if is_array:
-        array = a
-        simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(a))
-        if simple:
-            array = PyArray_View(a, NULL, &PyArray_Type)
-        tiling_of(&tiling, array, n, repeats)
-        check_size(tiling.plan.nbytes)
-        if simple and tiling.plan.nbytes and not PyDataType_REFCHK(array.descr):
-            return like(a, whole(&tiling, array, None, count))
+    if not is_array:
+        return subclasses.numpy_tile(a, as_tuple(repeats, n))
+    array = a
+    masked = is_masked(type(a))
+    if masked:
+        pass
+    elif all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
+        copied = type(a).__array_function__ is ARRAY_FUNCTION
+    else:
+        simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
+    if simple:
+        array = PyArray_View(a, NULL, &PyArray_Type)
+    tiling_of(&tiling, array, n, repeats)
+    check_size(tiling.plan.nbytes)
+    if copied:  # which is all that `numpy.tile` does then, whatever the class
+        return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
+    if simple and tiling.plan.nbytes and not PyDataType_REFCHK(array.descr):
+        return like(a, whole(&tiling, array, None, count))
     counts = as_tuple(repeats, n)
-    if simple or not subclasses.is_masked(a):
-        return subclasses.numpy_tile(a, counts)
-    return subclasses.tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
+    if masked:
+        return subclasses.tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
+    return subclasses.numpy_tile(a, counts)
+
+
+cdef bint all_ones(const Py_ssize_t *repeats, int n) noexcept:
+    cdef int k
+    for k in range(n):
+        if repeats[k] != 1:
+            return False
+    return True
 
 
 # By the class: an attribute of the array may run code. What of it `numpy.tile` uses, and what decides how
 # that is found; a record array finds its fields after all that ndarray has.
 cdef tuple ATTRIBUTES = ("__array_function__", "reshape", "repeat", "shape", "ndim", "size")
+cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
 cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
 cdef object FINALIZE = numpy.ndarray.__array_finalize__
@@ -473,7 +502,7 @@ def planned_shape(shape, reps, axis=None):
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t sizes[MAX_RANK + 1]
     cdef int ndim = read_integers(shape, sizes, "extents", 0)
-    cdef int n = read_repeats(reps, repeats, ndim if axis is None else -1)
+    cdef int n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
     cdef int status = plan_init(&plan, ndim, sizes, n, repeats, 1)

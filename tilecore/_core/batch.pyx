@@ -21,11 +21,12 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
-from tilecore._core.arguments cimport as_tuple, check_out, extents, plain_array, read_target, share_bytes
+from tilecore._core.arguments cimport check_out, extents, plain_array, read_target, share_bytes
 from tilecore._core.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide,
     execute_watched, look, raise_pending, watch_begin, write_in_shares, write_one_block,
 )
+from tilecore._core.integers cimport as_tuple
 from tilecore._core.numpy_api cimport (
     PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, array_upon,
 )

@@ -19,6 +19,7 @@ cdef extern from "numpy/arrayobject.h":
     enum: NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_OWNDATA
     bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept
+    PyObject *descr_of "PyArray_DESCR" (cnp.ndarray a) noexcept  # borrowed, to be compared
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
     bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
     bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
@@ -46,13 +47,14 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from *:
     """
-    /* Whether `item` is one of NumPy's integer scalars, and its value; one above the range of long long
-     * comes out negative. It runs no code and makes no object. */
+    /* Whether `item` is one of NumPy's integer scalars that fits a long long, and its value. It runs no code
+     * and makes no object. */
     static int tilecore_integer_scalar(PyObject *item, long long *value)
     {
         PyTypeObject *type = Py_TYPE(item);
     #define TILECORE_SCALAR(name) if (type == &Py##name##ArrType_Type) \
-            return *value = (long long)PyArrayScalar_VAL(item, name), 1;
+            return *value = (long long)PyArrayScalar_VAL(item, name), \
+                   (*value > 0) == (PyArrayScalar_VAL(item, name) > 0);
         TILECORE_SCALAR(Long) TILECORE_SCALAR(Int) TILECORE_SCALAR(LongLong) TILECORE_SCALAR(Short)
         TILECORE_SCALAR(Byte) TILECORE_SCALAR(ULong) TILECORE_SCALAR(UInt) TILECORE_SCALAR(ULongLong)
         TILECORE_SCALAR(UShort) TILECORE_SCALAR(UByte)
@@ -65,7 +67,7 @@ cdef extern from *:
         const char *at = PyArray_BYTES(array) + i * PyArray_STRIDE(array, 0);
         switch (PyArray_TYPE(array)) {
     #define TILECORE_ITEM(name, type) case NPY_##name: { \
-            type item; memcpy(&item, at, sizeof item); *value = (long long)item; return 1; }
+            type item; memcpy(&item, at, sizeof item); *value = (long long)item; return (*value > 0) == (item > 0); }
         TILECORE_ITEM(BYTE, npy_byte) TILECORE_ITEM(UBYTE, npy_ubyte) TILECORE_ITEM(SHORT, npy_short)
         TILECORE_ITEM(USHORT, npy_ushort) TILECORE_ITEM(INT, npy_int) TILECORE_ITEM(UINT, npy_uint)
         TILECORE_ITEM(LONG, npy_long) TILECORE_ITEM(ULONG, npy_ulong) TILECORE_ITEM(LONGLONG, npy_longlong)

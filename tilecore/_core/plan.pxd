@@ -31,6 +31,7 @@ cdef struct Plan:
     int axis                        # the axis at fault where plan_init fails
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the output
+    Py_ssize_t input_nbytes         # of the input; 0 where the output is empty
     Py_ssize_t copies               # of each input element; 0 where the output is empty
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front

@@ -43,7 +43,7 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
     """
     cdef int k, status = PLAN_OK
     cdef int rank = ndim if ndim > nreps else nreps
-    cdef Py_ssize_t count = 1, copies = 1, nbytes
+    cdef Py_ssize_t count = 1, taken = 1, copies = 1, nbytes
     cdef bint empty = False
     plan.ndim = rank
     plan.input_ndim = ndim
@@ -66,10 +66,12 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape,
             plan.axis = k
             return PLAN_COUNT_OVERFLOW
         else:
+            taken *= plan.shape[k]
             copies *= plan.repeats[k]
     if tilecore_multiply(count, itemsize, &nbytes):
         return PLAN_BYTES_OVERFLOW
     plan.nbytes = 0 if empty else nbytes
+    plan.input_nbytes = 0 if empty else taken * itemsize
     plan.copies = 0 if empty else copies
     return status
 

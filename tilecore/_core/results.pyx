@@ -12,8 +12,9 @@ import numpy
 
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport as_tuple, check_out, check_size, read_integers, read_signed
+from tilecore._core.arguments cimport check_out, check_size
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
+from tilecore._core.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.memory cimport new_array
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, Plan, place_note, plan_check, plan_init
@@ -50,8 +51,8 @@ cdef no_memory(nbytes):
     return Refusal(MemoryError, f"no memory for a result of {nbytes} bytes")
 
 
-cdef cnp.ndarray place_for(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, const Plan *plan,
-                           const Place *source, cnp.ndarray out, Place *place, bint *warm):
+cdef inline cnp.ndarray place_for(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, const Plan *plan,
+                                  const Place *source, cnp.ndarray out, Place *place, bint *warm):
     """The array that is to hold the result, `out` or a new one, and where its bytes lie."""
     if out is None:
         out = new_result(ndim, shape, nbytes, warm, dtype)
@@ -116,16 +117,22 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
     return 0
 
 
+cdef int check_lengths(const Tiling *tiling, const Bounds *bounds) except -1:
+    """That there is a start and a stop for each axis."""
+    cdef const Plan *plan = &tiling.plan
+    if bounds.starts == plan.ndim and bounds.stops == plan.ndim:
+        return 0
+    what, n = ("stop", bounds.stops) if bounds.starts == plan.ndim else ("start", bounds.starts)
+    axes = "the input" if tiling.endless else f"the result's shape {as_tuple(plan.output, plan.ndim)}"
+    raise Refusal(ValueError, f"must have {plan.ndim} entries, one for each axis of {axes}, got {n}", what)
+
+
 cdef int check_bounds(const Tiling *tiling, const Bounds *bounds, Py_ssize_t *shape) except -1:
     """The shape of a region that lies in the tiling."""
     cdef const Plan *plan = &tiling.plan
     cdef const Py_ssize_t *first = bounds.start
     cdef const Py_ssize_t *last = bounds.stop
     cdef int k
-    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
-        if n != plan.ndim:
-            raise Refusal(ValueError, f"must have {plan.ndim} entries, one for each axis of the result's shape "
-                          f"{as_tuple(plan.output, plan.ndim)}, got {n}", what)
     for k in range(plan.ndim):
         if not first[k] <= last[k] <= plan.output[k]:
             raise Refusal(ValueError, f"expected 0 <= start <= stop <= {plan.output[k]} on axis {k}, got "
@@ -141,9 +148,6 @@ cdef int check_bounds_in_plane(const Tiling *tiling, const Bounds *bounds, Py_ss
     cdef const Py_ssize_t *last = bounds.stop
     cdef Plan whole
     cdef int k
-    for what, n in (("start", bounds.starts), ("stop", bounds.stops)):
-        if n != plan.ndim:
-            raise Refusal(ValueError, f"must have {plan.ndim} entries, one for each axis of the input, got {n}", what)
     for k in range(plan.ndim):
         if first[k] > last[k]:
             raise Refusal(ValueError, f"expected start <= stop on axis {k}, got start {first[k]}, stop {last[k]}")
@@ -171,6 +175,7 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
     cdef bint warm
     cdef int k, status
     place_note(&source, array)
+    check_lengths(tiling, bounds)
     if tiling.endless:
         check_bounds_in_plane(tiling, bounds, shape)
     else:
@@ -182,6 +187,8 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
         pass
     elif PyDataType_REFCHK(dtype):
         write_items(tiling, &source, &place, first, shape, array, result, out is None, threads)
+    elif nbytes < TILECORE_NOGIL_BYTES:
+        tiling_execute_region(tiling, &source, &place, first, last, nbytes, Mode(1, False, False))
     else:
         mode = choose_mode(tiling, nbytes, threads, warm)
         with nogil:

@@ -13,17 +13,28 @@ from tilecore._core.refusals import Refusal, worded
 
 cimport cython
 cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 
-from tilecore._core.arguments cimport (
-    as_tuple, plain_array, read_integers, read_out, read_repeats, read_threads, spread,
-)
+from tilecore._core.arguments cimport has_shape, plain_array, read_out
 from tilecore._core.batch cimport batch
-from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK
+from tilecore._core.integers cimport as_tuple, read_integers, read_threads, spread
+from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK, descr_of
 from tilecore._core.plan cimport MAX_RANK, Plan, plan_check
 from tilecore._core.results cimport read_bounds, region, whole
 from tilecore._core.tiling cimport Bounds, Tiling, tiling_clear, tiling_init, tiling_prepare
 
 cnp.import_array()
+
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *plan, PyObject *const *args, size_t count,
+                                         PyObject *names) except NULL
+    ctypedef struct PyTypeObject:
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    Py_ssize_t PyVectorcall_NARGS(size_t count)
+    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
 
 
 signature_of_plan = inspect.Signature([
@@ -74,10 +85,12 @@ cdef class TilePlan:
     cdef readonly tuple output_shape
     cdef readonly tuple reps    # one for each axis of the result
     cdef readonly cnp.dtype dtype
+    cdef vectorcallfunc vectorcall
 
     __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
     def __cinit__(self, *arguments, **named):
+        self.vectorcall = call
         # Cython's own words for a wrong call would speak of __cinit__.
         try:
             given = signature_of_plan.bind(*arguments, **named).arguments
@@ -103,7 +116,7 @@ cdef class TilePlan:
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
         ndim = read_integers(shape, sizes, "extents", 0)
         self.input_shape = as_tuple(sizes, ndim)
-        n = read_repeats(reps, repeats, ndim if axis is None else -1)
+        n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
         if axis is not None:
             n = spread(axis, repeats, n, ndim)
         status = tiling_init(&self.tiling, ndim, sizes, n, repeats, self.dtype.itemsize)
@@ -124,12 +137,15 @@ cdef class TilePlan:
 
     def __call__(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+        return self.tiled(a, out, threads)
+
+    cdef tiled(self, a, out, threads):
         cdef cnp.ndarray array = None
         cdef cnp.ndarray target = None
         cdef int count
         try:
             count = 0 if threads is None else read_threads(threads)
-            array = a if PyArray_CheckExact(a) else plain_array(a)
+            array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
             target = self.checked(array, out)
             target = whole(&self.tiling, array, target, count)
             return target if out is None else out
@@ -199,20 +215,17 @@ cdef class TilePlan:
     cdef cnp.ndarray checked(self, cnp.ndarray array, out):
         """`out` as read_out reads it, or None, for an array of the plan's dtype and shape."""
         cdef const Plan *plan = &self.tiling.plan
+        cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
         cdef cnp.ndarray target = None
-        cdef cnp.dtype dtype = array.descr
-        cdef bint fits
-        cdef int k, padding = plan.ndim - plan.input_ndim
+        cdef cnp.dtype dtype = self.dtype
         # Comparing dtypes may run code of the caller's, so the shape comes last.
-        if dtype is not self.dtype and not same_dtype(dtype, self.dtype):
-            raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {dtype}")
+        if descr_of(array) != <PyObject *>dtype:
+            dtype = array.descr
+            if not same_dtype(dtype, self.dtype):
+                raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {dtype}")
         if out is not None:
             target = read_out(out, array)
-        fits = cnp.PyArray_NDIM(array) == plan.input_ndim and array.descr is dtype
-        if fits:
-            for k in range(plan.input_ndim):
-                fits = fits and cnp.PyArray_DIM(array, k) == plan.shape[padding + k]
-        if not fits:
+        if not has_shape(array, plan.input_ndim, shape) or descr_of(array) != <PyObject *>dtype:
             raise Refusal(ValueError, f"the plan is for shape {self.input_shape}, got {(<object>array).shape}")
         return target
 
@@ -230,3 +243,30 @@ cdef class TilePlan:
 
     def __reduce__(self):
         return TilePlan, (self.input_shape, self.reps, self.dtype)
+
+
+# ---------------------------------------------------------------- calls without a tuple of the arguments
+
+cdef PyObject *call(PyObject *plan, PyObject *const *args, size_t count, PyObject *names) except NULL:
+    """`plan(a)` and `plan(a, out)`: making and reading a tuple takes as long as tiling a small array."""
+    cdef Py_ssize_t n = PyVectorcall_NARGS(count), i
+    if names == NULL and 1 <= n <= 2:
+        result = (<TilePlan>plan).tiled(<object>args[0], <object>args[1] if n == 2 else None, None)
+    else:
+        given = [<object>args[i] for i in range(n)]
+        named = {} if names == NULL else {name: <object>args[n + i] for i, name in enumerate(<tuple>names)}
+        result = (<TilePlan>plan).__call__(*given, **named)
+    Py_INCREF(result)
+    return <PyObject *>result
+
+
+cdef int take_vectorcalls() except -1:
+    """What a class written in C says when it is made; Cython has no word for it."""
+    cdef TilePlan plan = TilePlan((), (), "u1")
+    cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
+    kind.tp_vectorcall_offset = <char *>&plan.vectorcall - <char *><PyObject *>plan
+    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+    return 0
+
+
+take_vectorcalls()

@@ -69,7 +69,9 @@ cdef int tiling_of(Tiling *tiling, cnp.ndarray array, int nreps, const Py_ssize_
 cdef bint tiling_prepare(Tiling *tiling) noexcept nogil:
     """Get the block ready where the result is a single one; False where there is no memory for that."""
     cdef Nest nest
-    if not 0 < tiling.plan.nbytes < TILECORE_NOGIL_BYTES:
+    cdef Py_ssize_t row
+    small_rows(&tiling.plan, &row)
+    if row or not 0 < tiling.plan.nbytes < TILECORE_NOGIL_BYTES:
         return True
     # The kernels' masks want an alignment that Python's objects do not have.
     tiling.memory = PyMem_RawMalloc(sizeof(Blocks) + 64)
@@ -112,6 +114,20 @@ cdef int default_threads() except -1:
 
 # ---------------------------------------------------------------- execution
 
+cdef inline int small_rows(const Plan *plan, Py_ssize_t *row) noexcept nogil:
+    """The innermost axis that is repeated, or -1, and the bytes within; no bytes for a result that is not small."""
+    cdef int k = plan.ndim - 1
+    row[0] = plan.itemsize
+    while k >= 0 and plan.repeats[k] == 1:
+        row[0] *= plan.shape[k]
+        k -= 1
+    if k >= 0:
+        row[0] *= plan.shape[k]
+    if plan.nbytes > SMALL_BYTES or (k >= 0 and plan.nbytes > SMALL_COPIES * row[0]):
+        row[0] = 0
+    return k
+
+
 cdef bint write_small(const Plan *plan, char *dst, const char *src) noexcept nogil:
     """Write a result of few rows, C-contiguous from C-contiguous; False, with nothing written, for others.
 
@@ -119,43 +135,40 @@ cdef bint write_small(const Plan *plan, char *dst, const char *src) noexcept nog
     to choose than to run. Rows first, each as often as the innermost repeat says, packed at the start;
     then, axis by axis outward, each group is moved to its place, the last first, and copied behind itself.
     """
-    cdef int k = plan.ndim - 1
-    cdef Py_ssize_t row = plan.itemsize, group, groups, repeats, g, r
-    cdef char *at
-    if plan.nbytes > SMALL_BYTES:
+    cdef Py_ssize_t row, group, packed, repeats, r
+    cdef int k = small_rows(plan, &row)
+    cdef const char *end = src + plan.input_nbytes
+    cdef const char *group_at
+    cdef char *at = dst
+    if row == 0:
         return False
-    while k >= 0 and plan.repeats[k] == 1:
-        row *= plan.shape[k]
-        k -= 1
     if k < 0:
         memcpy(dst, src, row)
         return True
-    row *= plan.shape[k]
-    if plan.nbytes > SMALL_COPIES * row:
-        return False
     repeats = plan.repeats[k]
-    groups = 1
-    for g in range(k):
-        groups *= plan.shape[g]
-    at = dst
-    for g in range(groups):  # no-cython-lint: a typed loop needs its variable
-        for r in range(repeats):  # no-cython-lint
+    while src < end:
+        for r in range(repeats):  # no-cython-lint: a typed loop needs its variable
             memcpy(at, src, row)
             at += row
         src += row
     group = row * repeats
+    packed = at - dst
     for k in range(k - 1, -1, -1):
         group *= plan.shape[k]
-        groups //= plan.shape[k]
         repeats = plan.repeats[k]
-        if repeats > 1:
-            for g in range(groups - 1, -1, -1):
-                at = dst + g * group * repeats
-                if g:
-                    memcpy(at, dst + g * group, group)
-                for r in range(1, repeats):
-                    memcpy(at + r * group, at, group)
-            group *= repeats
+        if repeats == 1:
+            continue
+        group_at = dst + packed
+        packed *= repeats
+        at = dst + packed
+        while group_at > dst:
+            group_at -= group
+            at -= group * repeats
+            if group_at > dst:
+                memcpy(at, group_at, group)
+            for r in range(1, repeats):
+                memcpy(at + r * group, at, group)
+        group *= repeats
     return True
 
 

@@ -31,16 +31,20 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 # A C integer type is a class of its own even where two have one width (long and long long), and
 # byte order is no part of the class. StringDType's class is `str`.
-_NAMES: dict[type, str] = {
-    np.dtype(code).type: np.dtype(code).name for code in "?bBhHiIlLqQefdFD"
-} | {np.str_: "str", str: "str"}
+_CODES = "?bBhHiIlLqQefdFD"
+_NAMES: dict[type, str] = {np.dtype(code).type: np.dtype(code).name for code in _CODES} | {
+    np.str_: "str",
+    str: "str",
+}
 
 
 class Types(NamedTuple):
     """Element types that a tensor may have."""
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
-    classes: frozenset[type]  # of scalars: of those that NumPy itself has, for a quick test
+    # Of those that NumPy itself has, for quick tests: the classes of scalars; a bit for each type's number.
+    classes: frozenset[type]
+    numbers: int
 
 
 def types(names: Mapping[str, str] | Iterable[str]) -> Types:
@@ -49,7 +53,12 @@ def types(names: Mapping[str, str] | Iterable[str]) -> Types:
     ([<class 'numpy.float32'>], ['int64'])
     """
     names = names if isinstance(names, Mapping) else {name: name for name in names}
-    return Types(names, frozenset(cls for cls, name in _NAMES.items() if name in names))
+    classes = frozenset(cls for cls, name in _NAMES.items() if name in names)
+    return Types(
+        names,
+        classes,
+        sum(1 << np.dtype(code).num for code in _CODES if np.dtype(code).type in classes),
+    )
 
 
 INT64 = types(["int64"])
@@ -102,7 +111,7 @@ def as_repeats(
     `allowed` are the element types that an array may have, and `count` is the length it must have,
     where the dialect demands one. Signs and sizes are not looked at.
     """
-    repeats = repeats_of(value, allowed.classes)
+    repeats = repeats_of(value, allowed.numbers)
     if repeats is None:
         repeats = read_repeats(value, allowed)
     if count is not None and len(repeats) != count:
