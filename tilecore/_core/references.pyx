@@ -78,6 +78,7 @@ cdef extern from *:
 
 cdef enum:
     OLD = 1 << 9        # references that wait to be let go
+    OLD_STOPPED = 1 << 12   # where the world may be stopped for each time that they are
     ROUND = 1 << 20     # references counted at once: one by one they take a millisecond
 
 
@@ -223,7 +224,7 @@ cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray r
     items.need = items.count * (int(not is_new) + TILECORE_FREE_THREADED)
     items.old = NULL
     items.n_old = 0
-    items.room = max(<Py_ssize_t>OLD, 2 * items.need)
+    items.room = max(<Py_ssize_t>(OLD_STOPPED if TILECORE_FREE_THREADED else OLD), 2 * items.need)
     if items.need:
         items.old = <PyObject **>PyMem_Malloc(items.room * sizeof(PyObject *))
         if items.old == NULL:
