@@ -23,7 +23,7 @@ OF_DIALECTS = [{"_dialects.row", "_dialects.tensors"}, {"_dialects.dims"}, {*DIA
 LAYERS = [
     {"_core", "_dialects", "_cli", "_version"},  # their __init__ alone, which import nothing
     {"_cli.errors", "_cli.units"},
-    {"_core.counts", "_core.dtypes", "_core.limits", "_core.numpy_api"},
+    {"_core.counting", "_core.counts", "_core.dtypes", "_core.limits", "_core.numpy_api"},
     {"_core.refusals", "_core.subclasses"},
     {"_core.inputs", "_core.plan", "_core.recycle", "_core.threads"},
     {"_core.execute", "_core.integers", "_core.memory"},

@@ -43,6 +43,7 @@ cdef extern from "kernels/config.h" nogil:
 
 cdef extern from "kernels/locks.h" nogil:
     Py_ssize_t tilecore_add(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
 
 
 cdef extern from "kernels/pages.h" nogil:
@@ -84,7 +85,7 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
     cdef Py_ssize_t unit, joined, count, cost, block, outer = 1, moving = 1
-    cdef Py_ssize_t left = most_mappings - mappings
+    cdef Py_ssize_t left = most_mappings - tilecore_look(&mappings)
     cdef const Axis *axis
     cdef int l
     sharing.level = 0
@@ -246,7 +247,7 @@ def mapping_limits():
     cdef int file = tilecore_file_new()
     if file >= 0:
         tilecore_file_free(file)
-    return {"available": file >= 0, "most": most_mappings, "now": mappings}
+    return {"available": file >= 0, "most": most_mappings, "now": tilecore_look(&mappings)}
 
 
 cdef Py_ssize_t system_mappings():

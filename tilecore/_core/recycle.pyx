@@ -20,8 +20,8 @@ the context's handler is never changed: to set that back may fail for want of me
 array of the program would come from here.
 
 Shared by threads: the list of idle blocks, under a lock that is held for a walk along a few blocks
-and never during a system call. Limit and generation are aligned words: a reader sees the old or the
-new value, and both are right.
+and never during a system call. What is chosen and what was asked are a word each, read and written at once:
+a reader sees the old or the new value, and both are right.
 
 A forked child shares its parent's pages until one of the two writes, so writing into them again
 would cost a copy: the child starts with no idle block, and gives back what it inherits.
@@ -72,6 +72,8 @@ cdef extern from "kernels/locks.h" nogil:
     ctypedef struct tilecore_lock:
         pass
     tilecore_lock TILECORE_LOCK_INIT
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
     void tilecore_acquire(tilecore_lock *lock)
     void tilecore_release(tilecore_lock *lock)
     int tilecore_at_fork(void (*before)() noexcept nogil, void (*parent)() noexcept nogil,
@@ -200,12 +202,13 @@ cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogi
 cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
     """The array has died that owned `data`."""
     global idle, idle_bytes
+    cdef Py_ssize_t most = tilecore_look(&limit)
     cdef Block *block
     cdef bint over
     if data == NULL:
         return
     block = block_of(data)
-    if (block.bytes > limit or block.bytes < TILECORE_LEAST_RECYCLED_BYTES or block.generation != generation
+    if (block.bytes > most or block.bytes < TILECORE_LEAST_RECYCLED_BYTES or block.generation != generation
             or tilecore_addresses_limited() or tilecore_block_idle(<char *>data, block.bytes) < 0):
         tilecore_block_free(<char *>data, block.bytes)
         return
@@ -214,10 +217,10 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
     block.older = idle
     idle = block
     idle_bytes += block.bytes
-    over = idle_bytes > limit
+    over = idle_bytes > most
     tilecore_release(&tilecore_idle_lock)
     if over:
-        trim(limit)
+        trim(most)
 
 
 cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
@@ -250,7 +253,7 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
     """Whether a result of this size lies in memory of ours."""
-    if nbytes > limit or PyDataType_REFCHK(dtype):
+    if nbytes > tilecore_look(&limit) or PyDataType_REFCHK(dtype):
         return False
     if tilecore_addresses_limited():
         trim(0)  # as the limit may be new
@@ -259,8 +262,7 @@ cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
 
 
 cdef object ask = in_multiprocessing_child  # by no name that is gone at exit
-cdef Py_ssize_t asked_in = -1               # the generation in which it answered
-cdef bint is_child
+cdef Py_ssize_t answer = -1                 # twice the generation in which it was asked, and 1 for a child
 
 
 cdef bint limit_holds() except -1:
@@ -268,16 +270,16 @@ cdef bint limit_holds() except -1:
 
     multiprocessing is asked once in each process, with its first large result: before, a child does not know.
     """
-    global asked_in, is_child
-    if chosen_by_environment or chosen_in == generation:
+    cdef Py_ssize_t known = tilecore_look(&answer)
+    if chosen_by_environment or tilecore_look(&chosen_in) == generation:
         return True
-    if asked_in != generation:
+    if known >> 1 != generation:
         try:
-            is_child = ask()
+            known = 2 * generation + bool(ask())
         except Exception:  # at exit, when the names are gone that it looks up
             return False
-        asked_in = generation
-    return not is_child
+        tilecore_put(&answer, known)
+    return not known & 1
 
 
 cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
@@ -364,7 +366,7 @@ def get_recycle_limit():
     >>> tilecore.get_recycle_limit() >= 0
     True
     """
-    return limit if limit_holds() and not tilecore_addresses_limited() else 0
+    return tilecore_look(&limit) if limit_holds() and not tilecore_addresses_limited() else 0
 
 
 def set_recycle_limit(n, /):
@@ -401,13 +403,14 @@ def set_recycle_limit(n, /):
     --------
     recycled_bytes, release_memory
     """
-    global limit, chosen_in
+    cdef Py_ssize_t most
     n = read_count("set_recycle_limit", n)
     if not 0 <= n <= PY_SSIZE_T_MAX:
         raise ValueError(f"set_recycle_limit: expected 0 to {PY_SSIZE_T_MAX} bytes, got {brief(n)}")
-    limit = n
-    chosen_in = generation
-    trim(limit)
+    most = n
+    tilecore_put(&limit, most)
+    tilecore_put(&chosen_in, generation)
+    trim(most)
 
 
 def release_memory():

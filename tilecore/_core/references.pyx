@@ -19,27 +19,32 @@ copy itself are one of them; then the copies are written as the bytes they are, 
 can change meanwhile. The copy dies as bytes. If that is interrupted, the counts are taken back, and the new
 array dies as bytes.
 
-Without the GIL a critical section keeps two calls of tilecore apart that work on one array. NumPy's own
-writes know of none: one that lets an object die just between the reading of a reference and its counting
-breaks that count, as it would in NumPy.
+Without the GIL other threads may write to the source meanwhile, through NumPy, and read what was there
+before: see counting.pxd. Two calls of tilecore may also write to one `out`, whatever views of its memory they
+were given: references change places by atomic exchange, and of each that comes out there is one owner. NumPy
+knows of no such thing: where it writes to `out` meanwhile, counts break, as where NumPy itself does so twice.
 """
 
 import math
 
 from tilecore._core.refusals import Refusal
 
-cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from libc.string cimport memcpy
 
+from tilecore._core.counting cimport (
+    TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
+    tilecore_remove_references, tilecore_stop_for, tilecore_try,
+)
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, execute, raise_pending
 from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport try_array
 from tilecore._core.plan cimport PY_SSIZE_T_MAX, Nest, Place, Plan, place_note, plan_nest
 from tilecore._core.strings cimport write_strings
-from tilecore._core.walk cimport TURN, Walk, advance, check_places, run_of, take_turn, walk_init
+from tilecore._core.walk cimport TURN, Walk, advance, check_places, places_hold, run_of, take_turn, walk_init
 
 cnp.import_array()
 
@@ -51,70 +56,6 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from *:
     """
-    /* References may lie anywhere, in a packed structure. NumPy reads NULL as None. */
-    static PyObject *tilecore_load(const char *at)
-    {
-        PyObject *object;
-        memcpy(&object, at, sizeof object);
-        return object;
-    }
-
-    /* Copies n items to where no references are yet. */
-    static void tilecore_copy_items(char *to, Py_ssize_t to_step, const char *from, Py_ssize_t from_step,
-                                    Py_ssize_t n, Py_ssize_t itemsize, const Py_ssize_t *places, Py_ssize_t count)
-    {
-        for (; n > 0; n--, to += to_step, from += from_step) {
-            if (count == 0 || itemsize != (Py_ssize_t)sizeof(PyObject *)) memcpy(to, from, (size_t)itemsize);
-            for (Py_ssize_t k = 0; k < count; k++) {
-                PyObject *object = tilecore_load(from + places[k]);
-                Py_XINCREF(object); /* the very one that is stored, whatever has become of the source */
-                memcpy(to + places[k], &object, sizeof object);
-            }
-        }
-    }
-
-    /* Copies n items, and moves the references that were there to `old`, which has room. */
-    static void tilecore_exchange_items(char *to, Py_ssize_t to_step, const char *from, Py_ssize_t from_step,
-                                        Py_ssize_t n, Py_ssize_t itemsize, const Py_ssize_t *places,
-                                        Py_ssize_t count, PyObject **old)
-    {
-        for (; n > 0; n--, to += to_step, from += from_step, old += count) {
-            for (Py_ssize_t k = 0; k < count; k++) old[k] = tilecore_load(to + places[k]);
-            tilecore_copy_items(to, to_step, from, from_step, 1, itemsize, places, count);
-        }
-    }
-
-    /* n references more (or less, where the object keeps some) to what `at` points to; the steps that it
-     * took. Counting one by one costs as much as the copies do. Py_SET_REFCNT leaves immortal objects
-     * alone. Where counts are kept elsewhere (free threading), are traced, or might reach the range that
-     * means immortal, one by one. */
-    #if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && SIZEOF_VOID_P >= 8
-    #define TILECORE_COUNTS_AT_ONCE(object, n) ((n) < (1 << 28) && Py_REFCNT(object) < (1 << 28))
-    #else
-    #define TILECORE_COUNTS_AT_ONCE(object, n) 0
-    #endif
-    static Py_ssize_t tilecore_add_references(const char *at, Py_ssize_t n)
-    {
-        PyObject *object = tilecore_load(at);
-        if (object == NULL) return 1;
-        if (TILECORE_COUNTS_AT_ONCE(object, n)) {
-            Py_SET_REFCNT(object, Py_REFCNT(object) + n);
-            return 1;
-        }
-        for (Py_ssize_t i = 0; i < n; i++) Py_INCREF(object);
-        return n;
-    }
-    static void tilecore_remove_references(const char *at, Py_ssize_t n)
-    {
-        PyObject *object = tilecore_load(at);
-        if (object == NULL) return;
-        if (TILECORE_COUNTS_AT_ONCE(object, n)) {
-            Py_SET_REFCNT(object, Py_REFCNT(object) - n);
-            return;
-        }
-        for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(object);
-    }
-
     /* Lets go of references, of which each may run code. */
     static void tilecore_let_go(PyObject **old, Py_ssize_t n)
     {
@@ -131,19 +72,13 @@ cdef extern from *:
         Py_DECREF(before);
     }
     """
-    void tilecore_copy_items(char *to, Py_ssize_t to_step, const char *source, Py_ssize_t from_step, Py_ssize_t n,
-                             Py_ssize_t itemsize, const Py_ssize_t *places, Py_ssize_t count) noexcept
-    void tilecore_exchange_items(char *to, Py_ssize_t to_step, const char *source, Py_ssize_t from_step,
-                                 Py_ssize_t n, Py_ssize_t itemsize, const Py_ssize_t *places, Py_ssize_t count,
-                                 PyObject **old) noexcept
-    Py_ssize_t tilecore_add_references(const char *at, Py_ssize_t n) noexcept
-    void tilecore_remove_references(const char *at, Py_ssize_t n) noexcept
     void tilecore_let_go(PyObject **old, Py_ssize_t n)
     void tilecore_become_bytes(cnp.ndarray array, cnp.dtype bytes) noexcept
 
 
 cdef enum:
     OLD = 1 << 9        # references that wait to be let go
+    OLD_STOPPED = 1 << 12   # where the world may be stopped for each time that they are
     ROUND = 1 << 20     # references counted at once: one by one they take a millisecond
 
 
@@ -151,37 +86,116 @@ cdef enum:
 
 cdef struct Items:
     Py_ssize_t itemsize
-    const Py_ssize_t *places    # of the references in an item
+    const Py_ssize_t *places    # of the references in an item, in their order
     Py_ssize_t count
-    PyObject **old              # room for those that are replaced; NULL where there are none
-    Py_ssize_t room             # in items
+    Py_ssize_t most             # items of a piece
+    bint is_new                 # there are no references where the items go
+    bint aligned                # no reference can be seen half written
+    bint at_rest                # no other thread can replace a reference: by the GIL, or the world is stopped
+    bint stuck                  # there is a reference that can be counted at rest alone
+    PyObject **old              # those to be let go of
+    Py_ssize_t n_old, room
+    Py_ssize_t need             # of room, for an item
 
 
-cdef Py_ssize_t write_piece(Walk *walk, const Items *items) noexcept:
+cdef inline bint counted(const char *at, PyObject **object, Items *items) noexcept:
+    """The reference at `at`, counted; False where that must be done at rest. See counting.pxd."""
+    cdef PyObject *found
+    if items.at_rest:
+        object[0] = tilecore_count(at)
+        if TILECORE_FREE_THREADED and object[0] != NULL:
+            tilecore_enable(object[0])
+        return True
+    found = object[0] = tilecore_load(at)
+    if found == NULL:
+        return True
+    if not tilecore_try(found):
+        return False
+    if tilecore_load(at) == found:
+        return True
+    # Replaced before it was counted: so it may be another object by now, in the same memory.
+    items.old[items.n_old] = found
+    items.n_old += 1
+    return False
+
+
+cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssize_t step, Py_ssize_t n,
+                           Items *items) noexcept:
+    """Copy `n` items; how many: fewer where there is no room, or where this is stuck."""
+    cdef Py_ssize_t i, j, k, end
+    cdef PyObject *object
+    for i in range(n):
+        if items.n_old + items.need > items.room:
+            return i
+        end = 0
+        for k in range(items.count):
+            if items.places[k] > end:
+                memcpy(to + end, at + end, items.places[k] - end)
+            end = items.places[k] + <Py_ssize_t>sizeof(PyObject *)
+            if not counted(at + items.places[k], &object, items):
+                items.stuck = True
+                for j in range(k if items.is_new else 0):  # as if nobody had been here
+                    items.old[items.n_old] = tilecore_exchange(to + items.places[j], NULL)
+                    items.n_old += 1
+                return i
+            if items.is_new:
+                memcpy(to + items.places[k], &object, sizeof(PyObject *))
+            else:
+                items.old[items.n_old] = tilecore_exchange(to + items.places[k], object)
+                items.n_old += 1
+        if items.itemsize > end:
+            memcpy(to + end, at + end, items.itemsize - end)
+        to += to_step
+        at += step
+    return n
+
+
+cdef Py_ssize_t write_piece(Walk *walk, Items *items) noexcept:
     """The next items, as many as there is room for; how many. Nothing here runs other code."""
-    cdef Py_ssize_t n, written = 0
-    while not walk.done and written < items.room:
-        n = run_of(walk, items.room - written)
-        if items.old == NULL:
-            tilecore_copy_items(walk.dst, walk.step[0].dst, walk.src, walk.step[0].src, n, items.itemsize,
-                                items.places, items.count)
-        else:
-            tilecore_exchange_items(walk.dst, walk.step[0].dst, walk.src, walk.step[0].src, n, items.itemsize,
-                                    items.places, items.count, items.old + written * items.count)
-        advance(walk, n)
-        written += n
+    cdef Py_ssize_t n, copied, written = 0
+    items.stuck = not (items.at_rest or items.aligned)
+    while not items.stuck and not walk.done and written < items.most:
+        n = run_of(walk, items.most - written)
+        copied = copy_items(walk.dst, walk.step[0].dst, walk.src, walk.step[0].src, n, items)
+        if copied > 0:
+            advance(walk, copied)
+        written += copied
+        if copied < n:
+            break
     return written
 
 
-cdef int write_objects(Walk *walk, const Items *items, cnp.ndarray array, cnp.ndarray result) except -1:
+cdef struct Stop:           # what is done while the world is stopped
+    Walk *walk
+    Items *items
+    PyObject *array
+    PyObject *result
+    Py_ssize_t written
+
+
+cdef int write_stopped(PyObject *nobody, void *argument) noexcept:
+    cdef Stop *stop = <Stop *>argument
+    stop.written = 0
+    if places_hold(stop.walk, <cnp.ndarray>stop.array, <cnp.ndarray>stop.result):
+        stop.items.at_rest = True
+        stop.written = write_piece(stop.walk, stop.items)
+        stop.items.at_rest = False
+    return 0  # the next object need not be visited
+
+
+cdef int write_objects(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result) except -1:
+    cdef Stop stop = Stop(walk, items, <PyObject *>array, <PyObject *>result, 0)
     cdef Py_ssize_t n, work = 0
     while True:
-        with cython.critical_section(array, result):
-            check_places(walk, array, result)
-            n = write_piece(walk, items)
+        check_places(walk, array, result)
+        n = write_piece(walk, items)
+        if items.stuck:
+            tilecore_stop_for(write_stopped, &stop)
+            n += stop.written
         work += n * max(items.count, 1)
-        if items.old != NULL:
-            tilecore_let_go(items.old, n * items.count)
+        if items.n_old:
+            n, items.n_old = items.n_old, 0
+            tilecore_let_go(items.old, n)
         elif walk.done:
             return 0
         if work >= TURN:
@@ -191,12 +205,28 @@ cdef int write_objects(Walk *walk, const Items *items, cnp.ndarray array, cnp.nd
             return 0
 
 
+cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
+    """Whether each reference of the walk lies, at both ends, where a pointer does."""
+    cdef size_t bits = <size_t>walk.src | <size_t>walk.dst
+    cdef Py_ssize_t k
+    for k in range(walk.n):
+        bits |= <size_t>walk.step[k].src | <size_t>walk.step[k].dst
+    for k in range(items.count):
+        bits |= <size_t>items.places[k]
+    return bits % sizeof(PyObject *) == 0
+
+
 cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result, bint is_new) except -1:
+    items.is_new = is_new
+    items.at_rest = not TILECORE_FREE_THREADED
+    items.aligned = items.count == 0 or is_aligned(walk, items)
+    items.most = TURN // max(items.count, 1) + 1
+    items.need = items.count * (int(not is_new) + TILECORE_FREE_THREADED)
     items.old = NULL
-    items.room = TURN // max(items.count, 1) + 1
-    if not is_new:
-        items.room = OLD // max(items.count, 1) + 1
-        items.old = <PyObject **>PyMem_Malloc(items.room * items.count * sizeof(PyObject *))
+    items.n_old = 0
+    items.room = max(<Py_ssize_t>(OLD_STOPPED if TILECORE_FREE_THREADED else OLD), 2 * items.need)
+    if items.need:
+        items.old = <PyObject **>PyMem_Malloc(items.room * sizeof(PyObject *))
         if items.old == NULL:
             raise MemoryError
     try:
@@ -307,11 +337,24 @@ cdef Py_ssize_t object_offsets(dtype, Py_ssize_t start, Py_ssize_t *places) exce
     return 1
 
 
+cdef void in_order(Py_ssize_t *places, Py_ssize_t count) noexcept:
+    """Fields may lie in any order; most come as they lie."""
+    cdef Py_ssize_t i, k, place
+    for i in range(1, count):
+        place = places[i]
+        k = i
+        while k > 0 and places[k - 1] > place:
+            places[k] = places[k - 1]
+            k -= 1
+        places[k] = place
+
+
 cdef int write_items(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
                      const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new, Mode mode,
                      const Py_ssize_t *places, Py_ssize_t count) except -1:
     cdef Walk walk
-    cdef Items items = Items(plan.itemsize, places, count, NULL, 0)
+    cdef Items items
+    items.itemsize, items.places, items.count = plan.itemsize, places, count
     if is_new and start == NULL and plan.copies > 1 and plan.nbytes >= TILECORE_NOGIL_BYTES:
         return write_counted(plan, source, &items, array, result, mode)
     walk_init(&walk, plan, source, target, start, shape)
@@ -345,6 +388,7 @@ cdef int write_references(const Plan *plan, const Place *source, const Place *ta
         raise MemoryError
     try:
         object_offsets(result.dtype, 0, places)
+        in_order(places, count)
         write_items(plan, source, target, start, shape, array, result, is_new, mode, places, count)
     finally:
         PyMem_Free(places)

@@ -35,5 +35,6 @@ cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Pla
                     const Py_ssize_t *start, const Py_ssize_t *shape) noexcept
 cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept
 cdef void advance(Walk *walk, Py_ssize_t n) noexcept
+cdef bint places_hold(const Walk *walk, cnp.ndarray array, cnp.ndarray result) noexcept
 cdef int check_places(const Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1
 cdef int take_turn() except -1

@@ -103,17 +103,20 @@ cdef void advance(Walk *walk, Py_ssize_t n) noexcept:
 
 # ---------------------------------------------------------------- arrays that other code may reach
 
-cdef int check_place(const Extent *noted, cnp.ndarray array, str what) except -1:
+cdef bint holds(const Extent *noted, cnp.ndarray array) noexcept:
     """`ndarray.resize` may have moved the items, or there are fewer. Another shape does no harm."""
-    if cnp.PyArray_BYTES(array) != noted.data or cnp.PyArray_NBYTES(array) != noted.nbytes:
-        raise Refusal(ValueError, "was resized while its references were copied", what)
-    return 0
+    return cnp.PyArray_BYTES(array) == noted.data and cnp.PyArray_NBYTES(array) == noted.nbytes
+
+
+cdef bint places_hold(const Walk *walk, cnp.ndarray array, cnp.ndarray result) noexcept:
+    return holds(&walk.source, array) and holds(&walk.target, result)
 
 
 cdef int check_places(const Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1:
     """Other code may have run since the places were noted, or since the last piece of the walk."""
-    check_place(&walk.source, array, "input")
-    check_place(&walk.target, result, "out")
+    if not places_hold(walk, array, result):
+        raise Refusal(ValueError, "was resized while its references were copied",
+                      "out" if holds(&walk.source, array) else "input")
     return 0
 
 

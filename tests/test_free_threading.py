@@ -1,0 +1,238 @@
+"""Without the GIL: others write to what is tiled, and nothing that they do breaks a count. With it, too."""
+
+import sys
+import sysconfig
+
+import pytest
+
+free_threaded = pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the GIL always"
+)
+
+
+@free_threaded
+def test_importing_leaves_the_gil_off(program, monkeypatch):
+    """Every compiled module says that it does not need it; else Python turns it on, and warns."""
+    monkeypatch.delenv("PYTHON_GIL", raising=False)
+    program("""
+import importlib, pkgutil
+for module in pkgutil.walk_packages(tilecore.__path__, "tilecore."):
+    if not module.name.startswith(("tilecore.integrations.", "tilecore.__main__")):
+        importlib.import_module(module.name)
+assert not sys._is_gil_enabled()
+""")
+
+
+# ---------------------------------------------------------------- another thread writes to the source
+
+START = """
+import threading
+RECORD = numpy.dtype([("n", "i8"), ("o", "O"), ("p", "O", (2,))])
+PACKED = numpy.dtype([("n", "i2"), ("o", "O"), ("p", "O", (2,))])   # no reference is aligned
+N = 2000
+
+def empty(kind):
+    return numpy.zeros(N, {"objects": object, "records": RECORD, "packed": PACKED}[kind])
+
+def fill(x, values):    # in C: each object dies as soon as another is there
+    if x.dtype == object: x[:] = values
+    else: x["n"], x["o"], x["p"][:, 0], x["p"][:, 1] = 1, values, values, values[::-1]
+
+def objects(y):
+    return y.ravel().tolist() if y.dtype == object else [*y["o"].ravel(), *y["p"].ravel()]
+
+def together(*works):
+    wrong, start = [], threading.Barrier(len(works))
+    def run(work):
+        try:
+            start.wait()
+            work()
+        except BaseException as error:
+            wrong.append(error)
+            raise
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    assert not wrong
+"""
+
+WAYS = {
+    "region": "tilecore.tile_region(x, 9, (7,), (7 + 2 * N,))",
+    "whole": "tilecore.tile(x, (8, 1))",
+    "out": "tilecore.tile(x, 2, mine)",
+    "shared out": "tilecore.tile(x, 2, views.pop())",
+    "plan": "plan(x)",
+    "batch": "plan.batch([x, x])",
+}
+
+
+@pytest.mark.parametrize("kind", ["objects", "records", "packed"])
+@pytest.mark.parametrize("way", WAYS)
+def test_another_thread_writes_to_the_source(way, kind, program):
+    """The objects that it replaces have no other reference: they die while they are read."""
+    program(
+        START
+        + f"""
+x = empty("{kind}")
+values = numpy.random.default_rng(1).random(N)
+fill(x, values)
+shared = numpy.zeros(2 * N, x.dtype)
+views = [shared[:] for _ in range(99)]
+plan = tilecore.TilePlan(x.shape, 2, x.dtype)
+done = []
+
+def write():
+    while len(done) < 3: fill(x, values)
+
+def tile():
+    mine = numpy.zeros(2 * N, x.dtype)
+    for _ in range(6):
+        y = {WAYS[way]}
+        if y.base is not shared: assert {{type(item) for item in objects(y)}} <= {{float, type(None)}}
+    done.append(True)
+
+together(write, tile, tile, tile)
+assert {{type(item) for item in objects(shared)}} <= {{float, int}}
+"""
+    )
+
+
+@pytest.mark.parametrize("kind", ["objects", "records", "packed"])
+@pytest.mark.parametrize("way", WAYS)
+def test_counts_while_another_thread_writes(way, kind, program):
+    """Of objects that live on: at the end each is counted as often as it is held."""
+    program(
+        START
+        + f"""
+class Thing: pass
+things = [Thing() for _ in range(5)]
+x = empty("{kind}")
+one, other = (numpy.array((things[k:] + things[:k]) * (N // 5), object) for k in (0, 2))
+def counts(): return [sys.getrefcount(thing) for thing in things]
+before = counts()
+fill(x, one)
+full = [n - m for n, m in zip(counts(), before)]
+shared = numpy.zeros(2 * N, x.dtype)
+views = [shared[:] for _ in range(99)]
+plan = tilecore.TilePlan(x.shape, 2, x.dtype)
+done, kept = [], []
+
+def write():
+    while len(done) < 3:
+        fill(x, other)
+        fill(x, one)
+
+def tile():
+    mine = numpy.zeros(2 * N, x.dtype)
+    for _ in range(6): y = {WAYS[way]}
+    kept.append(y.copy())
+    done.append(True)
+
+together(write, tile, tile, tile)
+held = [0] * 5
+for y in (x, shared, *kept):
+    for item in objects(y):
+        if type(item) is Thing: held[things.index(item)] += 1
+item = y = None
+assert counts() == [n + m for n, m in zip(before, held)], (before, held, counts())
+kept.clear()
+fill(shared, numpy.zeros(2 * N))
+assert counts() == [n + m for n, m in zip(before, full)]
+"""
+    )
+
+
+def test_what_is_dying_is_read_as_none(program):
+    """NumPy lets go of an object before another is in its place, and then code may run."""
+    program("""
+import weakref
+class Thing: pass
+new = Thing()
+for dtype in (object, [("n", "i2"), ("o", "O")]):
+    x = numpy.zeros(3, dtype)
+    items = x if dtype is object else x["o"]
+    seen = []
+    def look(_):
+        seen.append(tilecore.tile(x, 2))
+        seen.append(tilecore.tile_region(x, 9, (1,), (5,)))
+        seen.append(tilecore.tile(x, (60_000, 1)))
+        seen.append(tilecore.tile(x, 2, numpy.zeros(6, dtype)))
+    items[1] = Thing()
+    watch = weakref.ref(items[1], look)
+    items[1] = new
+    assert len(seen) == 4 and items[1] is new
+    for y in seen:
+        assert {type(item) for item in (y if dtype is object else y["o"]).ravel()} <= {int, type(None), Thing}
+        assert not any(type(item) is Thing and item is not new for item in (y if dtype is object else y["o"]).ravel())
+""")
+
+
+# ---------------------------------------------------------------- eight threads
+
+def test_eight_threads(program):
+    """Shared arrays, plans, `out`s, repeats that change, settings."""
+    program(
+        START
+        + """
+import random
+x = numpy.arange(3000, dtype="u2").reshape(60, 50)
+big = numpy.arange(2**18)                           # 2 MiB
+words = numpy.array([str(k) * (k % 40) for k in range(300)], numpy.dtypes.StringDType())
+things = numpy.array([object() for _ in range(300)], object)
+masked = numpy.ma.masked_less(x, 9)
+plan, plan_of_things = tilecore.TilePlan(x.shape, (3, 5), x.dtype), tilecore.TilePlan(300, 7, object)
+want = numpy.tile(x, (3, 5))
+out, out_of_things = numpy.zeros_like(want), numpy.zeros(2100, object)
+reps = [3, 5]
+arrays = [x] * 4
+recycled, limit = tilecore.get_recycle_limit(), tilecore.get_max_bytes()
+
+def change():
+    tilecore.set_num_threads(random.randrange(1, 4))
+    tilecore.set_max_bytes(limit - random.randrange(9))
+    tilecore.set_recycle_limit(recycled - random.randrange(9))
+    tilecore.release_memory() if random.random() < 0.2 else None
+    reps.append(1), reps.pop()
+    arrays.append(x), arrays.pop()
+
+def check_reps():
+    y = tilecore.tile(x, reps)
+    assert y.shape in ((180, 250), (3, 300, 50))
+
+def check_batch():
+    y = plan.batch(arrays)
+    assert len(y) in (4, 5) and (y == want).all()
+
+def check_things():
+    y = tilecore.tile(things, 7, out_of_things)
+    assert (plan_of_things(things)[300:600] == things).all()
+
+def check_context():
+    with tilecore.num_threads(7): assert tilecore.get_num_threads() == 7
+
+CHECKS = [
+    check_reps, check_batch, check_things, check_context,
+    lambda: (plan(x) == want).all() or 1 / 0,
+    lambda: plan(x, out),
+    lambda: (tilecore.tile(x, (3, 5), out=numpy.empty_like(want)) == want).all() or 1 / 0,
+    lambda: (plan.region(x, (10, 20), (150, 240)) == want[10:150, 20:240]).all() or 1 / 0,
+    lambda: (tilecore.tile(words, 3)[300:600] == words).all() or 1 / 0,
+    lambda: (tilecore.tile(masked, 2).mask[:, 50:] == masked.mask).all() or 1 / 0,
+    lambda: (tilecore.onnx.tile(x, numpy.array([3, 5])) == want).all() or 1 / 0,
+    change,
+]
+LARGE = [
+    lambda: (tilecore.tile(big, (17, 1))[16] == big).all() or 1 / 0,
+    lambda: (tilecore.tile_mapped(big, (17, 1))[16] == big).all() or 1 / 0,
+]
+
+def work(seed):
+    chosen = random.Random(seed)
+    for step in range(200): chosen.choice(CHECKS)() if step % 40 else chosen.choice(LARGE)()
+
+together(*(lambda seed=seed: work(seed) for seed in range(8)))
+assert (out == want).all() and (out_of_things[:300] == things).all()
+held = [sum(1 for item in [*things, *out_of_things] if item is thing) for thing in things]
+assert held == [8] * 300
+"""
+    )
