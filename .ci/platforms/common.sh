@@ -39,3 +39,53 @@ environment() {
     # shellcheck disable=SC1091
     source "$work/environment/bin/activate"
 }
+
+# quietly COMMAND...: what it printed is shown only where it fails.
+quietly() {
+    "$@" > "$work/log" 2>&1 && return
+    cat "$work/log" >&2
+    return 1
+}
+
+# ---------------------------------------------------------------- another processor's Linux
+
+# debian SUITE ARCHITECTURE PACKAGE...: these packages of Debian's and what they need, unpacked in
+# $work/root. Nothing in there is run or set up: a chroot, or an emulator's prefix, is enough.
+debian() {
+    local suite=$1 architecture=$2 package
+    shift 2
+    says "Debian $suite for $architecture: $*"
+    quietly debootstrap --download-only --arch="$architecture" --variant=minbase \
+        --include="$(IFS=, && echo "$*")" "$suite" "$work/root" http://deb.debian.org/debian
+    for package in "$work"/root/var/cache/apt/archives/*.deb; do dpkg --extract "$package" "$work/root"; done
+    rm -r "$work"/root/var/cache/apt/archives
+}
+
+# modules COMPILER TRIPLET NUMPY: the compiled modules, by this compiler and for the Python 3.13 in
+# $work/root, beside their sources in the current folder; NUMPY is the package that they shall use.
+modules() {
+    local compiler="$1 --sysroot=$work/root"
+    says "building with $1"
+    environment "${PYTHON:-python3}"
+    pip install --quiet 'setuptools>=77' 'Cython>=3.1' 'numpy>=2.0'
+    # What this compiler warns of, and later ones refuse, is an error.
+    SETUPTOOLS_EXT_SUFFIX=.cpython-313-$2.so CC=$compiler LDSHARED="$compiler -shared" \
+        CFLAGS="-DNDEBUG -fwrapv -Werror=incompatible-pointer-types -I$work/root/usr/include/python3.13 -I$3/_core/include" \
+        quietly python setup.py build_ext --inplace
+}
+
+# programs COMPILER RUNNER...: the engine's own tests, C programs, compiled and run.
+# FORKS says how many forks the workers must bear; qemu-user bears none, for its own threads miss in the child.
+programs() {
+    local compiler=$1 core=tilecore/_core/kernels program
+    local flags=(-std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -pthread -static -Itilecore/_core)
+    shift
+    says "the kernels, the workers and the page code, by themselves"
+    $compiler "${flags[@]}" tests/kernels.c $core/kernels.c -o kernels
+    for program in workers pages; do $compiler "${flags[@]}" tests/$program.c -o $program; done
+    "$@" ./kernels
+    "$@" ./pages
+    "$@" ./workers run 1 20000 "${FORKS-60}"
+    "$@" ./workers run 8 20000 "${FORKS-60}"
+    for program in parked return _exit; do "$@" ./workers exit "$program"; done
+}
