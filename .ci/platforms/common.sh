@@ -81,11 +81,66 @@ programs() {
     local flags=(-std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -pthread -static -Itilecore/_core)
     shift
     says "the kernels, the workers and the page code, by themselves"
-    $compiler "${flags[@]}" tests/kernels.c $core/kernels.c -o kernels
-    for program in workers pages; do $compiler "${flags[@]}" tests/$program.c -o $program; done
-    "$@" ./kernels
-    "$@" ./pages
-    "$@" ./workers run 1 20000 "${FORKS-60}"
-    "$@" ./workers run 8 20000 "${FORKS-60}"
-    for program in parked return _exit; do "$@" ./workers exit "$program"; done
+    $compiler "${flags[@]}" tests/kernels.c $core/kernels.c -o kernels.exe # the name that Windows demands
+    for program in workers pages; do $compiler "${flags[@]}" tests/$program.c -o $program.exe; done
+    "$@" ./kernels.exe
+    "$@" ./pages.exe
+    "$@" ./workers.exe run 1 20000 "${FORKS-60}"
+    "$@" ./workers.exe run 8 20000 "${FORKS-60}"
+    for program in parked return _exit; do "$@" ./workers.exe exit "$program"; done
+}
+
+# ---------------------------------------------------------------- compiled by zig's clang, with that system's headers
+
+# zig: clang with the headers and libraries of many systems, from PyPI; and the modules' C, made by Cython.
+zig() {
+    environment "${PYTHON:-python3}"
+    says "zig, and the modules' C"
+    pip install --quiet ziglang 'Cython>=3.1' 'numpy>=2.0'
+    export ZIG_GLOBAL_CACHE_DIR=$work/zig ZIG_LOCAL_CACHE_DIR=$work/zig
+    cython tilecore/*.pyx tilecore/_core/*.pyx
+}
+
+# compiles TARGET PYTHON WHEEL: the engine as C11 and C++17, and every module, without a warning. PYTHON is the
+# folder of the headers of Python, WHEEL the name of the platform in NumPy's wheel.
+compiles() {
+    local core=tilecore/_core/kernels module header
+    local warnings=(-Wall -Wextra -Wpedantic -Werror)
+    says "compiling for $1"
+    quietly python -m pip download --no-deps --only-binary :all: --python-version 3.13 --platform "$3" --dest "$work/$3" numpy
+    python -m zipfile --extract "$work/$3"/numpy-*.whl "$work/$3"
+    for header in "$core"/*.h; do echo "#include \"kernels/$(basename "$header")\""; done > headers.c
+    for module in $core/kernels.c headers.c; do
+        python -m ziglang cc -target "$1" -std=c11 -D_GNU_SOURCE -O2 "${warnings[@]}" -Itilecore/_core -c "$module" -o "$work/o"
+        python -m ziglang c++ -target "$1" -std=c++17 -D_GNU_SOURCE -O2 "${warnings[@]}" -Itilecore/_core -x c++ -c "$module" \
+            -o "$work/o"
+    done
+    local modules=(tilecore/*.c tilecore/_core/*.c)
+    for module in "${modules[@]}"; do
+        # -isystem: Python's and NumPy's headers are others' to mend.
+        python -m ziglang cc -target "$1" -O0 -Wall -Wextra -Werror -isystem "$2" -isystem "$work/$3/numpy/_core/include" \
+            -Iinclude -Itilecore/_core -DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION \
+            -DNPY_TARGET_VERSION=NPY_2_0_API_VERSION -c "$module" -o "$work/o"
+    done
+    echo "the engine and ${#modules[@]} modules"
+}
+
+# fetch SUITE PACKAGE, fetch SUITE source PACKAGE: a package of Debian's, unpacked in $work/root, or the sources as
+# their authors released them, in $work/sources.
+fetch() {
+    local apt=$work/apt archive
+    local options=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$apt/lists")
+    says "Debian $*"
+    mkdir -p "$apt/lists/partial" "$work/root" "$work/sources"
+    printf '%s http://deb.debian.org/debian %s main\n' deb "$1" deb-src "$1" > "$apt/sources.list"
+    quietly apt-get "${options[@]}" update
+    cd "$apt"
+    if [ "$2" = source ]; then
+        quietly apt-get "${options[@]}" source --download-only "$3"
+        for archive in "$3"_*.orig.tar.*z; do tar --extract --strip-components 1 --directory "$work/sources" --file "$archive"; done
+    else
+        quietly apt-get "${options[@]}" download "$2"
+        for archive in "$2"_*.deb; do dpkg --extract "$archive" "$work/root"; done
+    fi
+    cd "$work"
 }
