@@ -10,11 +10,18 @@
  * -DMOST_ROWS=5 leaves out the cases of more rows at once: for sanitizers and valgrind, which are slow.
  */
 #define _DEFAULT_SOURCE
+#define __USE_MINGW_ANSI_STDIO 1 /* %td */
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "kernels/kernels.h"
+
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #ifndef MOST_ROWS
 #define MOST_ROWS 700
@@ -25,13 +32,22 @@
 static long cases, wrong;
 static char *source, *target; /* ROOM bytes each, between two forbidden pages */
 
+/* ROOM bytes that may be touched, and none before or behind. */
 static char *guarded(void)
 {
+#if defined(_WIN32)
+    const ptrdiff_t page = 4096;
+    DWORD before;
+    char *memory = (char *)VirtualAlloc(NULL, (SIZE_T)(ROOM + 2 * page), MEM_RESERVE | MEM_COMMIT, PAGE_NOACCESS);
+    const int made = memory && VirtualProtect(memory + page, (SIZE_T)ROOM, PAGE_READWRITE, &before);
+#else
     const ptrdiff_t page = sysconf(_SC_PAGESIZE);
     char *memory = (char *)mmap(NULL, (size_t)(ROOM + 2 * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory + page, (size_t)ROOM, PROT_READ | PROT_WRITE)) {
-        perror("mmap");
-        _exit(2);
+    const int made = memory != MAP_FAILED && !mprotect(memory + page, (size_t)ROOM, PROT_READ | PROT_WRITE);
+#endif
+    if (!made) {
+        printf("no memory between guard pages\n");
+        exit(2);
     }
     return memory + page;
 }

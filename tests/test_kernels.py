@@ -16,6 +16,17 @@ from tilecore._core.execute import instruction_sets
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+# Names that Windows' headers take, as macros: <windows.h> may come before ours.
+WINDOWS = [
+    "small=char",
+    "hyper=int",
+    "near=",
+    "far=",
+    "IN=",
+    "OUT=",
+    "OPTIONAL=",
+    "interface=struct",
+]
 
 # The table, and what Linux calls that which each set needs.
 NEEDS = {
@@ -129,6 +140,7 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
             "-D_GNU_SOURCE",
             "-fsyntax-only",
             *WARNINGS,
+            *(f"-D{macro}" for macro in WINDOWS),
             *python,
             f"-I{CORE}",
         ]

@@ -3,6 +3,8 @@
 import contextvars
 import multiprocessing
 import os
+import platform
+import re
 import subprocess
 import sys
 import sysconfig
@@ -369,6 +371,22 @@ del late
 
 
 HERE = Path(__file__).parent
+
+
+def test_who_looks_again_pauses():
+    """What waits for the last share tells the processor so, on those that have an instruction for it."""
+    if not (
+        instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(
+            platform.machine()
+        )
+    ):
+        pytest.skip("no instruction is known")
+    command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    flags = ["-std=c11", "-O2", f"-I{HERE.parent / 'tilecore' / '_core'}", "-S", "-o", "-"]
+    text = subprocess.run(
+        [*command, *flags, HERE / "workers.c"], check=True, capture_output=True, text=True
+    ).stdout
+    assert re.search(rf"^\s*(rep;? nop|{instruction})$", text, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

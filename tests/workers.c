@@ -6,14 +6,21 @@
  *                                       on) or "_exit"; or "parked", behind a job
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
- * cannot follow a child's threads.
+ * cannot follow a child's threads, and on Windows, where this takes MinGW's threads for the callers.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
+#define __USE_MINGW_ANSI_STDIO 1 /* %td */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#if !defined(_WIN32)
+#include <dirent.h>
 #include <sys/wait.h>
+#endif
 
 #include "kernels/workers.h"
 
@@ -29,7 +36,7 @@ typedef struct {
 } caller_state;
 
 static caller_state callers[MOST_CALLERS];
-static int number_of_callers, counts_threads;
+static int number_of_callers;
 static ptrdiff_t jobs_left, jobs_done, wrong, forks, seen_at_fork, callers_here;
 static volatile sig_atomic_t is_child; /* of a handler: goes on with the job that it found */
 
@@ -74,6 +81,22 @@ static void *call(void *argument)
 }
 
 /* ---------------------------------------------------------------- fork */
+
+static void *wait_for_end(void *argument)
+{
+    call(argument);
+    while (tilecore_look(&jobs_left) > THE_END) { /* counted until the last fork */
+        if (is_child) _exit(one_job((caller_state *)argument) ? 0 : 1);
+        sched_yield();
+    }
+    return NULL;
+}
+
+#if defined(_WIN32)
+static void look_before_fork(void) {}
+static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted) { (void)jobs, (void)wanted; }
+#else
+static int counts_threads;
 
 static int threads_now(void)
 {
@@ -136,17 +159,8 @@ static void fork_here(unsigned seed)
     await_child(child);
 }
 
-static void *wait_for_end(void *argument)
-{
-    call(argument);
-    while (tilecore_look(&jobs_left) > THE_END) { /* counted until the last fork */
-        if (is_child) _exit(one_job((caller_state *)argument) ? 0 : 1);
-        sched_yield();
-    }
-    return NULL;
-}
-
-static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
+/* Pairs of forks, a handler's and one here at once, spread over all jobs. */
+static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted)
 {
     struct sigaction action;
     unsigned seed = 1;
@@ -155,6 +169,21 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
     action.sa_handler = fork_in_handler;
     action.sa_flags = SA_RESTART;
     sigaction(SIGUSR1, &action, NULL);
+    for (k = 0; k < wanted; k += 2) {
+        const ptrdiff_t due = jobs / (wanted + 1) * (k + 1);
+        while (tilecore_look(&jobs_done) < due) sched_yield();
+        counts_threads = 1;
+        pthread_kill(callers[next_random(&seed) % (unsigned)number_of_callers].thread, SIGUSR1);
+        fork_here(next_random(&seed));
+        while (tilecore_look(&forks) < k + 2) sched_yield();
+        counts_threads = 0;
+    }
+}
+#endif
+
+static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
+{
+    ptrdiff_t k;
     number_of_callers = count;
     jobs_left = jobs;
     for (k = 0; k < count; k++) {
@@ -162,15 +191,7 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
         if (pthread_create(&callers[k].thread, NULL, wait_for_end, &callers[k])) return 2;
     }
     while (tilecore_look(&callers_here) < count) sched_yield();
-    for (k = 0; k < wanted_forks; k += 2) { /* two at once */
-        const ptrdiff_t due = jobs / (wanted_forks + 1) * (k + 1);
-        while (tilecore_look(&jobs_done) < due) sched_yield();
-        counts_threads = 1;
-        pthread_kill(callers[next_random(&seed) % (unsigned)count].thread, SIGUSR1);
-        fork_here(next_random(&seed));
-        while (tilecore_look(&forks) < k + 2) sched_yield();
-        counts_threads = 0;
-    }
+    fork_in_the_midst(jobs, wanted_forks);
     while (tilecore_look(&jobs_done) < jobs) sched_yield();
     tilecore_put(&jobs_left, THE_END);
     for (k = 0; k < count; k++) pthread_join(callers[k].thread, NULL);

@@ -196,7 +196,7 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
 
 cdef bytes_at(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
     """The place as an array of items without a meaning."""
-    cdef const Py_ssize_t *strides = NULL if place.contiguous else place.strides
+    cdef const Py_ssize_t *strides = NULL if place.contiguous else &place.strides[0]
     return array_upon(None, place.ndim, shape, strides, numpy.dtype((numpy.void, itemsize)), place.data, 0)
 
 

@@ -49,7 +49,7 @@ cdef extern from *:
     """
     /* Whether `item` is one of NumPy's integer scalars that fits a long long, and its value. It runs no code
      * and makes no object. */
-    static int tilecore_integer_scalar(PyObject *item, long long *value)
+    CYTHON_UNUSED static int tilecore_integer_scalar(PyObject *item, long long *value)
     {
         PyTypeObject *type = Py_TYPE(item);
     #define TILECORE_SCALAR(name) if (type == &Py##name##ArrType_Type) \
@@ -62,7 +62,7 @@ cdef extern from *:
         return 0;
     }
     /* Item `i` of a one-dimensional array of integers in the machine's byte order; likewise. */
-    static int tilecore_integer_item(PyArrayObject *array, Py_ssize_t i, long long *value)
+    CYTHON_UNUSED static int tilecore_integer_item(PyArrayObject *array, Py_ssize_t i, long long *value)
     {
         const char *at = PyArray_BYTES(array) + i * PyArray_STRIDE(array, 0);
         switch (PyArray_TYPE(array)) {

@@ -130,8 +130,8 @@ cdef int check_lengths(const Tiling *tiling, const Bounds *bounds) except -1:
 cdef int check_bounds(const Tiling *tiling, const Bounds *bounds, Py_ssize_t *shape) except -1:
     """The shape of a region that lies in the tiling."""
     cdef const Plan *plan = &tiling.plan
-    cdef const Py_ssize_t *first = bounds.start
-    cdef const Py_ssize_t *last = bounds.stop
+    cdef const Py_ssize_t *first = &bounds.start[0]
+    cdef const Py_ssize_t *last = &bounds.stop[0]
     cdef int k
     for k in range(plan.ndim):
         if not first[k] <= last[k] <= plan.output[k]:
@@ -144,8 +144,8 @@ cdef int check_bounds(const Tiling *tiling, const Bounds *bounds, Py_ssize_t *sh
 cdef int check_bounds_in_plane(const Tiling *tiling, const Bounds *bounds, Py_ssize_t *shape) except -1:
     """The shape of a region anywhere in the plane, of which the bytes can be counted."""
     cdef const Plan *plan = &tiling.plan
-    cdef const Py_ssize_t *first = bounds.start
-    cdef const Py_ssize_t *last = bounds.stop
+    cdef const Py_ssize_t *first = &bounds.start[0]
+    cdef const Py_ssize_t *last = &bounds.stop[0]
     cdef Plan whole
     cdef int k
     for k in range(plan.ndim):
@@ -158,14 +158,15 @@ cdef int check_bounds_in_plane(const Tiling *tiling, const Bounds *bounds, Py_ss
         if shape[k] and not plan.shape[k]:
             raise Refusal(ValueError, f"axis {k} of the input is empty and tiles no plane, but the region has "
                           f"{shape[k]} elements along it")
-    return plan_check(&whole, plan_init(&whole, plan.ndim, shape, 0, NULL, plan.itemsize))
+    status = plan_init(&whole, plan.ndim, shape, 0, NULL, plan.itemsize)
+    return plan_check(&whole, status)
 
 
 cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads):
     """The region [start, stop) of the tiling of `array`; `out` as in `whole`."""
     cdef const Plan *plan = &tiling.plan
-    cdef const Py_ssize_t *first = bounds.start
-    cdef const Py_ssize_t *last = bounds.stop
+    cdef const Py_ssize_t *first = &bounds.start[0]
+    cdef const Py_ssize_t *last = &bounds.stop[0]
     cdef Py_ssize_t shape[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = plan.itemsize
     cdef cnp.dtype dtype = array.descr

@@ -27,12 +27,14 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct npy_static_string:
         size_t size
         const char *buf
+    ctypedef struct PyArray_Descr:
+        pass
     int NpyString_load(npy_string_allocator *allocator, const npy_packed_static_string *packed,
                        npy_static_string *unpacked) noexcept
     int NpyString_pack(npy_string_allocator *allocator, npy_packed_static_string *packed, const char *buf,
                        size_t size) noexcept
     int NpyString_pack_null(npy_string_allocator *allocator, npy_packed_static_string *packed) noexcept
-    void acquire_two "NpyString_acquire_allocators" (size_t n, void *descriptors,
+    void acquire_two "NpyString_acquire_allocators" (size_t n, PyArray_Descr **descriptors,
                                                      npy_string_allocator **allocators) noexcept
     void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) noexcept
 
@@ -43,13 +45,13 @@ cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result, Py_ssi
     How long strings are, an array's size in bytes does not tell.
     """
     cdef cnp.dtype source = array.descr, target = result.descr
-    cdef (void *)[2] dtypes = [<void *>source, <void *>target]
+    cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>source, <PyArray_Descr *>target]
     cdef (npy_string_allocator *)[2] memory
     cdef Py_ssize_t n, i, work, left = most
     cdef bint packed = True
     # In the order of their addresses: two calls that each wait for the other's second lock would wait for ever.
     cdef int of = <size_t>dtypes[0] > <size_t>dtypes[1]
-    dtypes[of], dtypes[1 - of] = <void *>source, <void *>target
+    dtypes[of], dtypes[1 - of] = <PyArray_Descr *>source, <PyArray_Descr *>target
     while True:
         work = 0
         check_places(walk, array, result)

@@ -129,7 +129,7 @@ static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, pt
     return self->row <= TILECORE_PATTERN_ROW;
 }
 
-static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+TILECORE_UNUSED static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats;
     return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
@@ -137,7 +137,7 @@ static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptr
            (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
 }
 
-static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t rows)
+TILECORE_UNUSED static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t rows)
 {
     return rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span);
 }
@@ -162,7 +162,7 @@ static void tilecore_prepare_pattern(tilecore_rows *self)
 /* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
  * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
  * a copy ends within the half. */
-static void tilecore_prepare_expand(tilecore_rows *self)
+TILECORE_UNUSED static void tilecore_prepare_expand(tilecore_rows *self)
 {
     const ptrdiff_t row = self->row, span = self->span;
     const int vectors = tilecore_period(span);

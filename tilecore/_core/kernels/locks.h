@@ -20,8 +20,10 @@
 /* Adds to a counter, and returns what it was. */
 TILECORE_INLINE ptrdiff_t tilecore_add(ptrdiff_t *counter, ptrdiff_t n)
 {
-#if defined(_MSC_VER) && !defined(__clang__)
-    return (ptrdiff_t)_InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
+#if defined(_MSC_VER) && !defined(__clang__) && defined(_WIN64)
+    return (ptrdiff_t)InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
+#elif defined(_MSC_VER) && !defined(__clang__)
+    return (ptrdiff_t)InterlockedExchangeAdd((volatile long *)counter, (long)n);
 #else
     return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 #endif

@@ -111,8 +111,10 @@ TILECORE_UNUSED static void tilecore_let_signals(const tilecore_signals *before)
 
 TILECORE_INLINE void tilecore_pause(void)
 {
-#if defined(TILECORE_X86)
-    _mm_pause();
+#if defined(_WIN32)
+    YieldProcessor();
+#elif defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
@@ -133,7 +135,7 @@ typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
     ptrdiff_t first, last;               /* its units */
-    ptrdiff_t large, small;              /* so many units a share */
+    ptrdiff_t large_share, small_share;   /* so many units; `small` is a macro on Windows */
     ptrdiff_t leading, middle, trailing; /* so many shares: large, small, large */
     ptrdiff_t taken, taken_from_behind;  /* shares: counters. The second one counts the workers' */
 } tilecore_job;
@@ -146,16 +148,17 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 {
     const ptrdiff_t units = job->last - job->first;
     const ptrdiff_t a_unit = bytes > units ? bytes / units : 1;
-    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), shares;
+    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, shares;
     if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
     if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
-    job->large = tilecore_units(large, a_unit);
-    job->small = tilecore_units(large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES, a_unit);
-    shares = units / job->large - threads; /* large ones */
+    job->large_share = tilecore_units(large, a_unit);
+    little = large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES;
+    job->small_share = tilecore_units(little, a_unit);
+    shares = units / job->large_share - threads; /* large ones */
     if (shares < 0) shares = 0;
     job->leading = shares / threads;
     job->trailing = shares - job->leading;
-    job->middle = (units - shares * job->large + job->small - 1) / job->small;
+    job->middle = (units - shares * job->large_share + job->small_share - 1) / job->small_share;
     job->taken = job->taken_from_behind = 0;
 }
 
@@ -163,17 +166,17 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 static void tilecore_do_share(const tilecore_job *job, ptrdiff_t number)
 {
     const ptrdiff_t behind = job->leading + job->middle + job->trailing - number; /* shares to the end */
-    const ptrdiff_t trailing = job->last - job->trailing * job->large;
+    const ptrdiff_t trailing = job->last - job->trailing * job->large_share;
     ptrdiff_t first, last;
     if (number < job->leading) {
-        first = job->first + number * job->large;
-        last = first + job->large;
+        first = job->first + number * job->large_share;
+        last = first + job->large_share;
     } else if (behind > job->trailing) {
-        first = job->first + job->leading * job->large + (number - job->leading) * job->small;
-        last = first + job->small < trailing ? first + job->small : trailing;
+        first = job->first + job->leading * job->large_share + (number - job->leading) * job->small_share;
+        last = first + job->small_share < trailing ? first + job->small_share : trailing;
     } else {
-        first = job->last - behind * job->large;
-        last = first + job->large;
+        first = job->last - behind * job->large_share;
+        last = first + job->large_share;
     }
     job->task(job->argument, first, last);
 }

@@ -84,7 +84,7 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
 /* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. */
 TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
 {
-    const ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)dst & 63), w = TILECORE_WIDTH;
+    const ptrdiff_t head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), w = TILECORE_WIDTH;
     if (n < head + 4 * w) {
         TILECORE_NAME(copy)(dst, src, n);
         return;

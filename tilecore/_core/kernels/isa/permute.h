@@ -43,7 +43,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(const tilecor
     const uint8_t *const index = self->u.index;
     const __mmask64 lanes = TILECORE_LANES(wide ? 64 : row), lanes_high = TILECORE_LANES(wide ? row - 64 : 0);
     TILECORE_VECTOR low = TILECORE_LOAD_LANES(lanes, src), high = low, joint;
-    ptrdiff_t left = span, at = 0, head = (ptrdiff_t)(-(uintptr_t)dst & 63);
+    ptrdiff_t left = span, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63);
     if (wide) high = TILECORE_LOAD_LANES(lanes_high, src + 64);
     if (head) {
         if (head > span) head = span; /* a single row */
@@ -146,7 +146,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     const char *const src_end = src + rows * row;
     /* The furthest source byte of a vector that begins in a span; where that is in reach, none need skip. */
     const ptrdiff_t past = (span + 62) % span, most = (span + 62) / span * row + (past < row ? past : row - 1);
-    ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)(-(uintptr_t)dst & 63), n = 0;
+    ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     TILECORE_VECTOR v;
     if (head) {
         if (head > left) head = left;

@@ -1,0 +1,20 @@
+"""The page code by itself: blocks that the system may take back, files in memory that show in several places."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CORE = HERE.parent / "tilecore" / "_core"
+
+
+def test_blocks_and_files(tmp_path):
+    compiler = os.environ.get("CC", sysconfig.get_config_var("CC") or "cc").split()
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{CORE}"]
+    subprocess.run([*compiler, *flags, HERE / "pages.c", "-o", tmp_path / "pages"], check=True)
+    done = subprocess.run([tmp_path / "pages"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    there = "there" if sys.platform == "linux" else "missing"
+    assert done.stdout.startswith(f"blocks {there}, files {there}, "), done.stdout
