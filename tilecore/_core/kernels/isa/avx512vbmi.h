@@ -9,7 +9,8 @@
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    if (repeats == 1 && row <= 32) {
+    if (repeats == 1 && row < 128) { /* rows that lie apart */
+        if (row > 32) return &tilecore_hold_kernel_avx2;
         /* Words are moved as quickly one by one, where a vector would hold two of them. */
         if (rows >= 16 && (row > 16 || TILECORE_NAME(spread_rows)(self) > (row % 4 ? 1 : 2)))
             return &TILECORE_NAME(spread_kernel);
@@ -21,8 +22,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
     if (row > 32 && self->in_first_cache && (row == 64 || rows * self->span <= 4096)) return &tilecore_hold_kernel_avx2;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
-    if (TILECORE_NAME(can_rotate)(self, repeats, rows)) return &TILECORE_NAME(rotate_kernel);
-    return &TILECORE_NAME(spread_kernel);
+    return self->span <= 64 ? &TILECORE_NAME(spread_kernel) : &TILECORE_NAME(rotate_kernel);
 }
 
 static const tilecore_kernels tilecore_set_avx512vbmi = {
