@@ -48,12 +48,6 @@ static void run_rows(const entrant *self, char *dst, const char *src, ptrdiff_t 
     self->rows.write(&self->rows, dst, src, self->at->rows, repeats);
 }
 
-static void run_replicate(const entrant *self, char *dst, const char *src, ptrdiff_t repeats)
-{
-    self->kernels->copy(dst, src, self->at->row);
-    self->kernels->replicate(dst, self->at->row, repeats);
-}
-
 static void run_stream(const entrant *self, char *dst, const char *src, ptrdiff_t repeats)
 {
     ptrdiff_t i;
@@ -108,11 +102,8 @@ static int list_entrants(entrant *list, const point *at)
             if ((*kernel)->prepare) (*kernel)->prepare(&rows);
             list[n++] = (entrant){kernels->name, (*kernel)->name, rows.write == choice, run_rows, at, kernels, rows};
         }
-        if (single && dense && at->repeats > 1) {
-            list[n++] = (entrant){kernels->name, "replicate", 0, run_replicate, at, kernels, rows};
-            if (kernels->stream != kernels->copy)
-                list[n++] = (entrant){kernels->name, "stream", 0, run_stream, at, kernels, rows};
-        }
+        if (single && dense && at->repeats > 1 && kernels->stream != kernels->copy)
+            list[n++] = (entrant){kernels->name, "stream", 0, run_stream, at, kernels, rows};
     }
     return n;
 }

@@ -21,18 +21,17 @@ SETS = ("scalar", "ssse3", "avx2", "avx512bw", "avx512vbmi", "arm64")  # plaines
 
 # Every kernel, and what would serve its rows if it did not exist.
 SIMPLER = {
-    "gather": "longer",
     "permute": "rotate",
-    "rotate": "longer",
-    "spread": "gather",
-    "join": "longer",
+    "rotate": "copies",
+    "spread": "copies",
+    "join": "copies",
     "expand": "pattern",
-    "pattern": "longer",
-    "hold": "longer",
+    "pattern": "copies",
+    "hold": "copies",
     "hold64": "join",
-    "longer": "memcpy",
-    "replicate": "longer",
-    "stream": "longer",
+    "doubling": "hold",
+    "copies": "memcpy",
+    "stream": "copies",
 }
 
 
@@ -61,24 +60,25 @@ def points(full: bool) -> dict[str, list[Point]]:
     pattern |= {17: (2,), 24: (3, 16), 31: (3,), 32: (2, 16)}
     hold = {33: (4,), 40: (3,), 48: (8,), 63: (2,), 64: (2, 16), 65: (4,), 80: (4,), 96: (2, 16)}
     hold |= {100: (4,), 127: (3,), 128: (4,)}
-    longer = {130: (4,), 200: (4,), 256: (4,), 400: (4,), 1000: (4,), 4096: (4,)}
+    copies = {130: (4,), 200: (4,), 256: (4,), 400: (4,), 1000: (4,), 4096: (4,)}
+    doubling = {row: (BLOCK // 4 // row, BLOCK // row) for row in (33, 40, 65, 96, 100, 127)}
     permute = expand | {17: (2, 4), 24: (3,), 33: (4,), 48: (2,), 63: (2,)}
     rotate = pattern | {33: (16,), 50: (4,), 64: (4,), 65: (2, 4), 80: (4,), 100: (4,), 127: (4,)}
     hold64 = {96: (4,), 100: (4,), 128: (4,), 160: (4,), 192: (4,), 256: (4,)}
-    join = {65: (4,), 100: (4,), 129: (4,)} | longer
+    join = {65: (4,), 100: (4,), 129: (4,)} | copies
     by_size = {"permute": permute, "rotate": rotate, "expand": expand, "pattern": pattern}
-    by_size |= {"hold": hold, "hold64": hold64, "join": join, "longer": longer}
+    by_size |= {"hold": hold, "hold64": hold64, "join": join, "doubling": doubling}
+    by_size |= {"copies": copies}
     chosen = {kernel: dense(rows, BLOCK) for kernel, rows in by_size.items()}
     if full:
         for kernel, rows in by_size.items():
             chosen[kernel] += dense(rows, 4 * 2**20)
-    chosen["gather"] = [
-        Point(row, 1, BLOCK // row, 2 * row) for row in (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
+    chosen["spread"] = [
+        Point(row, 1, BLOCK // row, pitch)
+        for row in (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
+        for pitch in (row + 1, 2 * row)
     ]
-    chosen["spread"] = chosen["gather"]
-    chosen["replicate"] = [
-        Point(row, 8 * BLOCK // row, 1, row) for row in (24, 96, 192, 400, 1000, 4096, 16384)
-    ]
+    chosen["copies"] += chosen["spread"]
     # One hot block to many places, far more than a cache holds.
     chosen["stream"] = [
         Point(BLOCK, mib * 2**20 // BLOCK, 1, BLOCK, threads)

@@ -125,7 +125,7 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
 
 int main(int n, char **names)
 {
-    static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64}, rows[] = {1, 2, 3, 5, 40, 700};
+    static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
     const unsigned features = tilecore_features();
     const tilecore_kernels *const *set;
     size_t j, k;

@@ -105,6 +105,8 @@ enum {
     TILECORE_PLAIN_SPAN = 64, /* without shuffles a pattern takes longer to make than so many bytes */
     TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
+    TILECORE_HOLD_ROW = 128,
+    TILECORE_DOUBLING_SPAN = 4096, /* from which doubling is quickest, where the output fits the first-level cache */
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
 
@@ -121,6 +123,15 @@ static int tilecore_period(ptrdiff_t span)
     int vectors = (int)span;
     while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
     return vectors;
+}
+
+/* Where the stores of every copy cross cache lines, doubling soon beats them: its stores are aligned. Rows that
+ * divide a set's store, or are whole ones, are mostly aligned as they are. Short rows take more steps to get long. */
+static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
+{
+    const ptrdiff_t row = self->row;
+    if (row <= TILECORE_HOLD_ROW && (row % store == 0 || store % row == 0)) return 0;
+    return self->span >= (row <= 16 ? TILECORE_DOUBLING_SPAN : TILECORE_DOUBLING_SPAN / 2);
 }
 
 static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)

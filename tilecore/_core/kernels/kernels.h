@@ -39,11 +39,12 @@
  *                           ~~~~~~~~ joint
  *
  * Where there is no permutation that wide, or the stores need not be aligned, a row is *held*: read into registers
- * once and stored for each of its copies, by stores that overlap.
+ * once and stored for each of its copies, by stores that overlap. And where a span is so long that all this is only its
+ * beginning, it is copied from itself: what is written so far, once more behind itself, again and again.
  *
  *     kernel    rows of          sets              how
  *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate    1 to 128         VBMI              longer spans: the row in one or two registers, permuted anew for
+ *     rotate    1 to 127         VBMI              longer spans: the row in one or two registers, permuted anew for
  *                                                  each vector
  *     spread    1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load and
  *                                                  one store of their lanes alone
@@ -51,10 +52,11 @@
  *     expand    1 to 16          up to AVX-512BW   spans up to 40 or 64: as permute, each 16 bytes by themselves
  *     pattern   1 to 32          up to AVX-512BW   as many copies as fit 32 bytes in a register, stored at steps of
  *                                                  whole rows, each store overlapping the last
- *     hold      33 to 128        up to AVX-512BW   in registers of 32 bytes, stored for each copy, the last overlapping
- *     hold64    65 to 256        AVX-512           the same with 64: whole half vectors, and in the first-level cache
- *     gather    1 to 32          all               rows that are written once and lie apart in the source
- *     longer    any              all               a copy each: few rows, or what no other kernel takes
+ *     hold      33 to 128        all               in registers of 32 bytes, stored for each copy, the last overlapping
+ *     hold64    65 to 256        AVX-512           the same with 64: in the first-level cache, and rows of whole lines
+ *     doubling  any              all               spans of kilobytes
+ *     copies    any              all               a copy each: few rows, rows that are written once, and what no other
+ *                                                  kernel takes
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).

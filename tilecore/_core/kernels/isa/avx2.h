@@ -3,6 +3,7 @@
 #define TILECORE_NAME(name) tilecore_##name##_avx2
 #define TILECORE_TARGETED TILECORE_TARGET("avx2")
 #define TILECORE_WIDTH 32
+#define TILECORE_STORE_WIDTH 32
 #define TILECORE_VECTOR __m256i
 #define TILECORE_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define TILECORE_STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
@@ -31,11 +32,11 @@ static const tilecore_kernels tilecore_set_avx2 = {
     TILECORE_NAME(stream_end),
     TILECORE_NAME(replicate),
     TILECORE_NAME(choose),
-    {&TILECORE_NAME(gather_kernel),
+    {&TILECORE_NAME(copies_kernel),
+     &TILECORE_NAME(doubling_kernel),
      &TILECORE_NAME(expand_kernel),
      &TILECORE_NAME(pattern_kernel),
-     &TILECORE_NAME(hold_kernel),
-     &TILECORE_NAME(longer_kernel), NULL},
+     &TILECORE_NAME(hold_kernel), NULL},
 };
 
 #include "end.h"

@@ -13,22 +13,21 @@
 #include "join.h"
 
 /* Rows above 64 bytes. Stores that cross a cache line cost double behind the first-level cache; in it they are
- * cheaper than joints, in rows as short as these. Of rows of whole half lines few stores of 32 bytes cross one. */
+ * cheaper than joints, in rows as short as these. Of rows of whole lines no store crosses one, or each does. */
 static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
 {
-    const ptrdiff_t row = self->row;
-    const int half_lines = row % 32 == 0;
-    if (row <= 96 ? half_lines || self->in_first_cache : row == 128) return &tilecore_hold_kernel_avx2;
-    if (row <= 256 && (half_lines || (self->in_first_cache && row <= 192))) return &TILECORE_NAME(hold_kernel);
+    if (self->in_first_cache && self->span >= TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
+    if (self->row <= 256 && (self->in_first_cache || self->row % 64 == 0))
+        return self->row <= 96 ? &tilecore_hold_kernel_avx2 : &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(join_kernel);
 }
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    if (self->row <= 64 && (repeats == 1 || rows * repeats > TILECORE_FEW))
-        return tilecore_choose_avx2(self, repeats, rows);
-    if (rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(longer_kernel);
-    return TILECORE_NAME(choose_long)(self);
+    if ((repeats == 1 && self->row <= 32) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
+    if (self->row > 64) return TILECORE_NAME(choose_long)(self);
+    if (tilecore_doubling_pays(self, 32)) return &TILECORE_NAME(doubling_kernel);
+    return tilecore_choose_avx2(self, repeats, rows);
 }
 
 static const tilecore_kernels tilecore_set_avx512bw = {
@@ -39,9 +38,9 @@ static const tilecore_kernels tilecore_set_avx512bw = {
     TILECORE_NAME(stream_end),
     TILECORE_NAME(replicate),
     TILECORE_NAME(choose),
-    {&tilecore_gather_kernel_avx2, &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2,
-     &tilecore_hold_kernel_avx2, &TILECORE_NAME(hold_kernel), &TILECORE_NAME(join_kernel),
-     &TILECORE_NAME(longer_kernel), NULL},
+    {&TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &tilecore_expand_kernel_avx2,
+     &tilecore_pattern_kernel_avx2, &tilecore_hold_kernel_avx2, &TILECORE_NAME(hold_kernel),
+     &TILECORE_NAME(join_kernel), NULL},
 };
 
 #include "end.h"

@@ -1,4 +1,4 @@
-/* Contiguous bytes of any length, and the kernels that are a copy for each row: `longer`, `gather`. A part
+/* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. A part
  * of each instruction set, written in its vectors; so there is no include guard.
  */
 
@@ -110,19 +110,8 @@ static void TILECORE_NAME(stream_end)(void) {}
 
 /* ---- rows */
 
-/* Rows of any length. */
-TILECORE_TARGETED static void TILECORE_NAME(longer)(const tilecore_rows *self, char *dst, const char *src,
-                                                    ptrdiff_t rows, ptrdiff_t repeats)
-{
-    ptrdiff_t i, j;
-    for (i = 0; i < rows; i++, dst += self->dst_pitch, src += self->src_pitch)
-        for (j = 0; j < repeats; j++) TILECORE_NAME(copy)(dst + j * self->row, src, self->row);
-}
-
-/* Strided input, each row one item or a few that lie together; and, without shuffles, short rows. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(gather_fixed)(const tilecore_rows *self, char *dst,
-                                                                   const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats, size_t row)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copies_of)(const tilecore_rows *self, char *dst, const char *src,
+                                                                ptrdiff_t rows, ptrdiff_t repeats, size_t row)
 {
     const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
     ptrdiff_t i;
@@ -134,21 +123,35 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(gather_fixed)(const tilecor
     }
 }
 
-TILECORE_TARGETED static void TILECORE_NAME(gather)(const tilecore_rows *self, char *dst, const char *src,
+/* A copy for each. Items of strided input are moved as words. */
+TILECORE_TARGETED static void TILECORE_NAME(copies)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
+    ptrdiff_t i, j;
     switch (self->row) {
-    case 1: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 1); return;
-    case 2: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 2); return;
-    case 3: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 3); return;
-    case 4: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 4); return;
-    case 6: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 6); return;
-    case 8: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 8); return;
-    case 12: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 12); return;
-    case 16: TILECORE_NAME(gather_fixed)(self, dst, src, rows, repeats, 16); return;
-    default: TILECORE_NAME(longer)(self, dst, src, rows, repeats);
+    case 1: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 1); return;
+    case 2: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 2); return;
+    case 3: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 3); return;
+    case 4: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 4); return;
+    case 6: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 6); return;
+    case 8: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 8); return;
+    case 12: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 12); return;
+    case 16: TILECORE_NAME(copies_of)(self, dst, src, rows, repeats, 16); return;
+    default:
+        for (i = 0; i < rows; i++, dst += self->dst_pitch, src += self->src_pitch)
+            for (j = 0; j < repeats; j++) TILECORE_NAME(copy)(dst + j * self->row, src, self->row);
     }
 }
 
-static const tilecore_row_kernel TILECORE_NAME(longer_kernel) = {"longer", TILECORE_NAME(longer), NULL, NULL};
-static const tilecore_row_kernel TILECORE_NAME(gather_kernel) = {"gather", TILECORE_NAME(gather), NULL, NULL};
+/* The row once, and behind it what is written so far, again and again. */
+TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self, char *dst, const char *src,
+                                                      ptrdiff_t rows, ptrdiff_t repeats)
+{
+    for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch) {
+        TILECORE_NAME(copy)(dst, src, self->row);
+        TILECORE_NAME(replicate)(dst, self->row, repeats);
+    }
+}
+
+static const tilecore_row_kernel TILECORE_NAME(copies_kernel) = {"copies", TILECORE_NAME(copies), NULL, NULL};
+static const tilecore_row_kernel TILECORE_NAME(doubling_kernel) = {"doubling", TILECORE_NAME(doubling), NULL, NULL};

@@ -40,25 +40,31 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(const tilecor
                                                                    const char *src, ptrdiff_t rows,
                                                                    ptrdiff_t repeats, int word)
 {
-    const ptrdiff_t span = self->row * repeats, step = 32 / self->row * self->row;
+    const ptrdiff_t row = self->row, span = row * repeats, step = 32 / row * row;
     const ptrdiff_t dst_pitch = self->dst_pitch, src_pitch = self->src_pitch;
     /* While 31 bytes follow that a later row will write again, a row may end with a store that
      * runs over its end. */
     const ptrdiff_t followed = dst_pitch == span ? rows - (31 + span - 1) / span : 0;
+    /* Where that keeps in step with the rows, the stores behind the first are aligned. */
+    const ptrdiff_t shift = 32 - (ptrdiff_t)((uintptr_t)dst & 31);
+    const int align = span >= 256 && (dst_pitch % 32 == 0 || rows == 1) && 32 % row == 0 && shift % row == 0;
+    const ptrdiff_t first = align ? shift : step;
     ptrdiff_t i = 0;
     for (; i < followed; i++, src += src_pitch) {
         const TILECORE_VECTOR v = TILECORE_NAME(load_pattern)(self, src, word);
         char *const end = dst + span;
-        do {
-            TILECORE_STORE(dst, v);
-            dst += step;
-        } while (dst < end);
+        TILECORE_STORE(dst, v);
+        for (dst += first; dst < end; dst += step) TILECORE_STORE(dst, v);
         dst = end;
     }
     for (; i < rows; i++, src += src_pitch, dst += dst_pitch) {
         const TILECORE_VECTOR v = TILECORE_NAME(load_pattern)(self, src, word);
         char buffer[32], *d = dst;
         ptrdiff_t left = span;
+        if (align) {
+            TILECORE_STORE(d, v);
+            d += shift, left -= shift;
+        }
         for (; left >= 32; left -= step, d += step) TILECORE_STORE(d, v);
         TILECORE_STORE(buffer, v);
         TILECORE_NAME(copy_short)(d, buffer, left);
@@ -164,15 +170,16 @@ static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    if (repeats == 1 && row <= TILECORE_PATTERN_ROW) return &TILECORE_NAME(gather_kernel);
-    if (rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(longer_kernel);
+    if ((repeats == 1 && row <= TILECORE_PATTERN_ROW) || rows * repeats <= TILECORE_FEW)
+        return &TILECORE_NAME(copies_kernel);
 #if TILECORE_SHUFFLES
     if (tilecore_can_expand(self, repeats, rows) && tilecore_expand_pays(self, rows))
         return &TILECORE_NAME(expand_kernel);
 #else
-    if (self->span <= TILECORE_PLAIN_SPAN) return &TILECORE_NAME(gather_kernel);
+    if (self->span <= TILECORE_PLAIN_SPAN) return &TILECORE_NAME(copies_kernel);
 #endif
+    if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
     if (row <= TILECORE_PATTERN_ROW) return &TILECORE_NAME(pattern_kernel);
     if (row <= 4 * TILECORE_WIDTH) return &TILECORE_NAME(hold_kernel);
-    return &TILECORE_NAME(longer_kernel);
+    return &TILECORE_NAME(copies_kernel);
 }

@@ -27,11 +27,11 @@ static const tilecore_kernels tilecore_set_ssse3 = {
     TILECORE_NAME(stream_end),
     TILECORE_NAME(replicate),
     TILECORE_NAME(choose),
-    {&TILECORE_NAME(gather_kernel),
+    {&TILECORE_NAME(copies_kernel),
+     &TILECORE_NAME(doubling_kernel),
      &TILECORE_NAME(expand_kernel),
      &TILECORE_NAME(pattern_kernel),
-     &TILECORE_NAME(hold_kernel),
-     &TILECORE_NAME(longer_kernel), NULL},
+     &TILECORE_NAME(hold_kernel), NULL},
 };
 
 #include "end.h"
