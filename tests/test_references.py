@@ -128,7 +128,7 @@ def test_large_regions(oracle):
 class Plan(ctypes.Structure):  # as in plan.pxd, as far as a region of references reads it
     _fields_ = [
         *((name, ctypes.c_int) for name in ("ndim", "input_ndim", "axis")),
-        *((name, ctypes.c_ssize_t) for name in ("itemsize", "nbytes", "copies")),
+        *((name, ctypes.c_ssize_t) for name in ("itemsize", "nbytes", "input_nbytes", "copies")),
         *((name, ctypes.c_ssize_t * 64) for name in ("shape", "repeats", "output")),
     ]
 
@@ -176,7 +176,7 @@ def test_regions_of_an_endless_plane(seed):
         shape = (1,) * int(rng.integers(2)) + x.shape
         start = [int(n) for n in rng.integers(-50, 50, len(shape))]
         size = [int(n) for n in rng.integers(1, 9, len(shape))]
-        plan = Plan(len(shape), x.ndim, 0, x.itemsize, 0, 0, integers(*shape))
+        plan = Plan(len(shape), x.ndim, 0, x.itemsize, 0, 0, 0, integers(*shape))
         index = [(np.arange(n) + a) % m for n, a, m in zip(size, start, shape, strict=True)]
         want = as_picked(x).reshape(shape)
         before = counts(items)

@@ -147,7 +147,7 @@ cdef int check_bounds_in_plane(const Tiling *tiling, const Bounds *bounds, Py_ss
     cdef const Py_ssize_t *first = &bounds.start[0]
     cdef const Py_ssize_t *last = &bounds.stop[0]
     cdef Plan whole
-    cdef int k
+    cdef int k, status
     for k in range(plan.ndim):
         if first[k] > last[k]:
             raise Refusal(ValueError, f"expected start <= stop on axis {k}, got start {first[k]}, stop {last[k]}")
