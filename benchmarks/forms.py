@@ -1,6 +1,7 @@
-"""What callers really write: each form of repeats over inputs of each size, against `numpy.tile`.
+"""What callers really write: each form of repeats over inputs of each size, and each kind of input,
+against `numpy.tile`.
 
-    python benchmarks/forms.py [--pairs 15] [--only 2048]
+    python benchmarks/forms.py [--pairs 15] [--only 2048] [--forms tuple list] [--kinds]
 
 A cell is the median over its cases of NumPy's time over tilecore's, above 1 tilecore is faster, and the
 lowest. Each case is the median of so many pairs, one directly after the other. The cases are those of
@@ -70,6 +71,35 @@ CASES = {
 }
 
 
+class Own(np.ndarray):
+    """As a caller writes one, with an attribute."""
+
+    def __array_finalize__(self, obj):
+        self.unit = getattr(obj, "unit", None)
+
+
+class Reshaping(Own):
+    """So numpy.tile has to do it, but where nothing repeats."""
+
+    def reshape(self, *shape, **options):
+        return super().reshape(*shape, **options)
+
+
+KINDS = {
+    "float": lambda x: float(x.flat[0]),
+    "list": np.ndarray.tolist,
+    "tuple": lambda x: tuple(x.tolist()),
+    "matrix": lambda x: x.view(np.matrix),
+    "record array": lambda x: x.view(np.recarray),
+    "own class": lambda x: x.view(Own),
+    "own class with a reshape": lambda x: x.view(Reshaping),
+    "masked array": lambda x: np.ma.array(x, mask=x > 5),
+}
+
+KIND_SHAPES = [(4, 4), (64, 64)]
+KIND_REPS = [(1, 1), (1, 3), (2, 2)]
+
+
 def compare(x, reps, pairs: int) -> float:
     """NumPy's time over tilecore's; the result is checked first."""
     np.testing.assert_array_equal(tilecore.tile(x, reps), np.tile(x, reps), strict=True)
@@ -83,28 +113,59 @@ def compare(x, reps, pairs: int) -> float:
     return median(ratios)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pairs", type=int, default=15, help="of each case")
-    parser.add_argument("--only", default="", help="cases that hold this text")
-    arguments = parser.parse_args()
-    for what, said in machine.describe().items():
-        print(f"- {what}: {said}")
+def compare_forms(forms: list[str], pairs: int, only: str) -> list[str]:
+    """Print the table of forms; the cases in which NumPy is ahead."""
     print(f"\n| repeats | {' | '.join(CASES)} |\n| --- {'| --- ' * len(CASES)}|")
     behind = []
-    for form, make in FORMS.items():
+    for form in forms:
+        make = FORMS[form]
         cells = []
         for cases in CASES.values():
             found = {}
             for dtype, shape, reps in cases:
                 name = f"{dtype} {shape} × {make(reps)!r}"
-                if arguments.only in name:
+                if only in name:
                     x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-                    found[name] = compare(x, make(reps), arguments.pairs)
+                    found[name] = compare(x, make(reps), pairs)
             values = found.values()
             cells.append(f"{median(values):.2f}, {min(values):.2f}" if found else "")
             behind += [f"- {name}: {ratio:.2f}" for name, ratio in found.items() if ratio < 1]
         print(f"| {form} | {' | '.join(cells)} |", flush=True)
+    return behind
+
+
+def compare_kinds(pairs: int, only: str) -> list[str]:
+    """Print the table of kinds of input; the cases in which NumPy is ahead."""
+    cases = [(shape, reps) for shape in KIND_SHAPES for reps in KIND_REPS]
+    titles = " | ".join(f"{shape} × {reps}" for shape, reps in cases)
+    print(f"\n| input | {titles} |\n| --- {'| --- ' * len(cases)}|")
+    behind = []
+    for kind, make in KINDS.items():
+        if only not in kind:
+            continue
+        cells = []
+        for shape, reps in cases:
+            ratio = compare(make(np.arange(np.prod(shape), dtype="f8").reshape(shape)), reps, pairs)
+            cells.append(f"{ratio:.2f}")
+            if ratio < 1:
+                behind.append(f"- {kind} {shape} × {reps}: {ratio:.2f}")
+        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
+    return behind
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser.add_argument("--pairs", type=int, default=15, help="of each case")
+    parser.add_argument("--only", default="", help="cases that hold this text")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--kinds", action="store_true", help="kinds of input, not forms of repeats")
+    arguments = parser.parse_args()
+    for what, said in machine.describe().items():
+        print(f"- {what}: {said}")
+    if arguments.kinds:
+        behind = compare_kinds(arguments.pairs, arguments.only)
+    else:
+        behind = compare_forms(arguments.forms, arguments.pairs, arguments.only)
     print("\nBehind NumPy:" + ("\n" if behind else " nowhere.") + "\n".join(behind))
 
 

@@ -41,6 +41,8 @@ cdef object memmap = numpy.memmap
 
 cdef cnp.ndarray as_plain_array(a):
     """`a`, which is no plain ndarray, as one; None where its own type decides what tiling it gives."""
+    if PyArray_Check(a):
+        return numpy.asarray(a) if issubclass(type(a), memmap) else None
     if type(a) in KNOWN:
         try:
             return cnp.PyArray_FROM_O(a)
@@ -49,8 +51,6 @@ cdef cnp.ndarray as_plain_array(a):
             if refusal is None:
                 raise
             raise refusal from reason
-    if PyArray_Check(a):
-        return numpy.asarray(a) if issubclass(type(a), memmap) else None
     if hasattr(type(a), "__array_function__"):
         return None
     array = as_any_array(a)

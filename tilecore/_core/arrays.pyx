@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy
 
-from tilecore._core import subclasses
 from tilecore._core.refusals import Refusal, worded
+from tilecore._core.subclasses import numpy_tile, tile_masked
 
 cimport numpy as cnp
 
@@ -202,7 +202,7 @@ cdef tile_other(a, reps, out, axis, threads):
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
     if not is_array:
-        return subclasses.numpy_tile(a, as_tuple(repeats, n))
+        return numpy_tile(a, as_tuple(repeats, n))
     array = a
     masked = is_masked(type(a))
     if masked:
@@ -221,8 +221,8 @@ cdef tile_other(a, reps, out, axis, threads):
         return like(a, whole(&tiling, array, None, count))
     counts = as_tuple(repeats, n)
     if masked:
-        return subclasses.tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
-    return subclasses.numpy_tile(a, counts)
+        return tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
+    return numpy_tile(a, counts)
 
 
 cdef bint all_ones(const Py_ssize_t *repeats, int n) noexcept:
@@ -235,7 +235,7 @@ cdef bint all_ones(const Py_ssize_t *repeats, int n) noexcept:
 
 # By the class: an attribute of the array may run code. What of it `numpy.tile` uses, and what decides how
 # that is found; a record array finds its fields after all that ndarray has.
-cdef tuple ATTRIBUTES = ("__array_function__", "reshape", "repeat", "shape", "ndim", "size")
+cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "ndim", "size")
 cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
 cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
