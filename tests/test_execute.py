@@ -136,6 +136,32 @@ class TestPlan:
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
             assert again == plan and again.dtype.names == ("a", "b")
 
+    def test_a_call_however_it_is_written(self):
+        plan = tilecore.TilePlan((2, 3), (2, 2), "f4")
+        x, want = np.ones((2, 3), "f4"), np.ones((4, 6), "f4")
+        for call in (
+            lambda out: plan(x, out),
+            lambda out: plan(x, out=out),
+            lambda out: plan(a=x, out=out),
+            lambda out: plan(x, out, threads=1),
+            lambda out: plan(*[x], **{"threads": None, "out": out}),
+            lambda out: plan.__call__(x, out),
+            lambda out: type(plan).__call__(plan, x, out),
+        ):
+            out = np.zeros((4, 6), "f4")
+            assert call(out) is out
+            np.testing.assert_array_equal(out, want)
+            np.testing.assert_array_equal(call(None), want)
+        for wrong in (
+            lambda: plan(),
+            lambda: plan(x, None, 1),
+            lambda: plan(x, None, out=None),
+            lambda: plan(x, other=1),
+            lambda: plan(out=want),
+        ):
+            with pytest.raises(TypeError, match="__call__"):
+                wrong()
+
     @pytest.mark.parametrize("dtype", ["u1", "f8", "S5", "O", np.dtypes.StringDType()])
     @pytest.mark.parametrize(
         ("shape", "reps"), [((2, 3), (2, 2)), ((), 3), ((4,), ()), ((0, 2), 2), ((3, 500), (9, 7))]
