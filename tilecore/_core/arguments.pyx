@@ -151,8 +151,8 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
     return itemsize > 0
 
 
-cdef inline bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
-                             Py_ssize_t itemsize) except -1:
+cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
+                      Py_ssize_t itemsize) except -1:
     cdef size_t a_low, a_high, b_low, b_high
     if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
         return False

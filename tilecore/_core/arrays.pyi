@@ -369,7 +369,8 @@ def repeats_of(value: object, numbers: int) -> tuple[int, ...] | None:
     (2, -3)
     >>> repeats_of([2, 3.0], 0)
 
-    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does not know it leaves to those who also word the error.
+    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does
+    not know it leaves to those who also word the error.
     """
 
 def planned_shape(shape: _Integers, reps: _Integers, axis: _Axes = None) -> tuple[int, ...]:

@@ -90,7 +90,8 @@ def repeats_of(value, numbers):
     (2, -3)
     >>> repeats_of([2, 3.0], 0)
 
-    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does not know it leaves to those who also word the error.
+    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does
+    not know it leaves to those who also word the error.
     """
     return integers_of(value, numbers)
 

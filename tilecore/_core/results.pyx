@@ -51,8 +51,8 @@ cdef no_memory(nbytes):
     return Refusal(MemoryError, f"no memory for a result of {nbytes} bytes")
 
 
-cdef inline cnp.ndarray place_for(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, const Plan *plan,
-                                  const Place *source, cnp.ndarray out, Place *place, bint *warm):
+cdef inline cnp.ndarray place_for(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype,
+                                  const Plan *plan, const Place *source, cnp.ndarray out, Place *place, bint *warm):
     """The array that is to hold the result, `out` or a new one, and where its bytes lie."""
     if out is None:
         out = new_result(ndim, shape, nbytes, warm, dtype)
