@@ -52,9 +52,9 @@
 /* The last-level cache where the system does not tell its size. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 /* What may be ours of a last-level cache that is said to be larger: one of 100 to 300 MiB is shared with other
- * machines. With one of 105 MiB, into 64 MiB, non-temporal stores took half of the time of others; into 32 MiB
- * as long. */
-#define TILECORE_LAST_CACHE_MOST ((ptrdiff_t)64 << 20)
+ * machines. With one of 105 MiB non-temporal stores took as long as others into 16 MiB, with one thread 0.6 to 1.0 of
+ * their time into 24 MiB, with two 0.7 to 0.9 into 32 MiB; also where the result was read next. */
+#define TILECORE_LAST_CACHE_MOST ((ptrdiff_t)40 << 20)
 
 /* Blocks from this size on are copied by the C library, where its copy is known to be quick for all
  * alignments (TILECORE_HAS_QUICK_MEMCPY): 1.2 times as fast into 8 to 32 MiB, for REP MOVSB need not read what it

@@ -111,7 +111,7 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(con
     return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
 }
 
-/* Whole periods of up to 4 vectors, whose permutations stay in registers. Returns how many. */
+/* Whole periods, in all up to 4 vectors, whose permutations stay in registers. Returns how often so many. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_period)(const tilecore_rows *self, char *dst,
                                                                           const char *src, const char *src_end,
                                                                           ptrdiff_t at, ptrdiff_t left,
@@ -160,7 +160,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     {
         const ptrdiff_t even = span & -span; /* the power of 2 in it */
         switch (span / (even < 64 ? even : 64)) {
-        case 1: n = TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 1); break;
+        case 1: /* two at once: a loop of one is slow where it crosses a line of code */
         case 2: n = 2 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 2); break;
         case 3: n = 3 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 3); break;
         case 4: n = 4 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 4); break;
