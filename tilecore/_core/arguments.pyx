@@ -27,7 +27,7 @@ from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport (
     PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, PyArray_Type, PyArray_View, array_upon,
 )
-from tilecore._core.plan cimport MAX_RANK, Place, place_note
+from tilecore._core.plan cimport MAX_RANK, Place, place_note, place_strides
 
 cnp.import_array()
 
@@ -196,8 +196,7 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
 
 cdef bytes_at(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
     """The place as an array of items without a meaning."""
-    cdef const Py_ssize_t *strides = NULL if place.contiguous else &place.strides[0]
-    return array_upon(None, place.ndim, shape, strides, numpy.dtype((numpy.void, itemsize)), place.data, 0)
+    return array_upon(None, place.ndim, shape, place_strides(place), numpy.dtype((numpy.void, itemsize)), place.data, 0)
 
 
 cdef bint shares_memory(a, b) except -1:

@@ -69,7 +69,9 @@ cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
 
 cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
     """Its strides, or NULL for the order of C."""
-    return NULL if place.contiguous else &place.strides[0]
+    if place.contiguous:
+        return NULL
+    return &place.strides[0]
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:

@@ -63,5 +63,10 @@ static int TILECORE_NAME(can_hold)(const tilecore_rows *self, ptrdiff_t repeats,
     return self->row > TILECORE_WIDTH && self->row <= 4 * TILECORE_WIDTH;
 }
 
+#if TILECORE_WIDTH == 64
 static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {
-    TILECORE_WIDTH == 64 ? "hold64" : "hold", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};
+    "hold64", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};
+#else
+static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {
+    "hold", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};
+#endif

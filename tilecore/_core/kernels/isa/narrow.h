@@ -160,11 +160,15 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
 }
 #endif
 
-static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
-    "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, TILECORE_SHUFFLES ? tilecore_prepare_pattern : NULL};
+/* By the preprocessor: not every C takes `?` between addresses for a constant. */
 #if TILECORE_SHUFFLES
+static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
+    "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, tilecore_prepare_pattern};
 static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
     "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};
+#else
+static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
+    "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, NULL};
 #endif
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
