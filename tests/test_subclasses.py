@@ -66,6 +66,7 @@ REPS = [1, 2, (), (2,), (1, 1), (3, 1), (2, 2), (1, 3, 1), (2, 1, 2), (2, 0), np
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The chararray class is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("reps", REPS, ids=str)
 @pytest.mark.parametrize("name", INPUTS)
 def test_as_numpy(name, reps):
