@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.testing  # noqa: F401 - as it is imported, NumPy 2.0 starts lscpu
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -126,10 +127,12 @@ TIERS = {
         *("fork", "forkpty", "posix_spawn", "run_command"),
     },
 }
-# What names these needs the sources around it, or looks at settings, signals or memory of the process.
+# What names these needs the sources around it, or looks at settings, signals, memory or files of the process:
+# several threads that run one test have one temporary folder.
 TREE = {"ROOT", "README", "CORE", "tools"}
 WHOLE_PROCESS = {
     *("monkeypatch", "capsys", "signal", "gc", "tracemalloc", "getrefcount", "active_count"),
+    *("tmp_path", "setrlimit", "umask", "replace_numpy_tile"),
     *("set_max_bytes", "set_num_threads", "set_recycle_limit", "recycled_bytes", "release_memory"),
     *("/proc/self/statm", "/proc/self/smaps_rollup", "/proc/self/maps", "/proc/self/fd"),
 }

@@ -66,9 +66,12 @@ REPS = [1, 2, (), (2,), (1, 1), (3, 1), (2, 2), (1, 3, 1), (2, 1, 2), (2, 0), np
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The chararray class is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("reps", REPS, ids=str)
 @pytest.mark.parametrize("name", INPUTS)
 def test_as_numpy(name, reps):
+    if name == "named, strings" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        pytest.skip("NumPy 2.0's own repeat breaks strings, and tilecore leaves these to NumPy")
     x = INPUTS[name]()
     try:
         want = np.tile(x, reps)

@@ -73,11 +73,13 @@ cdef extern from *:
     {
         Py_ssize_t shared = _Py_atomic_load_ssize_relaxed(&object->ob_ref_shared);
         while (!_Py_IsImmortal(object) && (shared & _Py_REF_SHARED_FLAG_MASK) == 0)
-            if (_Py_atomic_compare_exchange_ssize(&object->ob_ref_shared, &shared, shared | _Py_REF_MAYBE_WEAKREF)) return;
+            if (_Py_atomic_compare_exchange_ssize(&object->ob_ref_shared, &shared, shared | _Py_REF_MAYBE_WEAKREF))
+                return;
     }
 
     static int tilecore_try(PyObject *object)
     {
+        const Py_ssize_t one = 1 << _Py_REF_SHARED_SHIFT;
         Py_ssize_t shared;
         uint32_t local = _Py_atomic_load_uint32_relaxed(&object->ob_ref_local);
         if (_Py_IsImmortal(object) || (local != 0 && _Py_IsOwnedByCurrentThread(object))) {
@@ -86,7 +88,7 @@ cdef extern from *:
         }
         shared = _Py_atomic_load_ssize_relaxed(&object->ob_ref_shared);
         while (shared != 0 && shared != _Py_REF_MERGED)
-            if (_Py_atomic_compare_exchange_ssize(&object->ob_ref_shared, &shared, shared + (1 << _Py_REF_SHARED_SHIFT)))
+            if (_Py_atomic_compare_exchange_ssize(&object->ob_ref_shared, &shared, shared + one))
                 return 1;
         return 0;
     }

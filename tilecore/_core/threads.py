@@ -88,7 +88,9 @@ def num_threads(n: SupportsIndex) -> Iterator[None]:
     ...     tilecore.tile(numpy.zeros((512, 512)), (2, 2)).shape     # from (512, 512)
     (1024, 1024)
 
-    For the current context alone: other threads, and other asyncio tasks, are not affected.
+    For the current context alone: other threads, and other asyncio tasks, are not affected. A thread
+    that is begun inside the block is where it inherits the context (``sys.flags.thread_inherit_context``,
+    which from Python 3.14 on is the default without the GIL).
 
     Parameters
     ----------
