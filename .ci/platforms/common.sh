@@ -74,6 +74,13 @@ modules() {
         quietly python setup.py build_ext --inplace
 }
 
+# without MODULE: into the array $options, pytest's that leave out the tests whose files import it.
+without() {
+    local file
+    options=()
+    while read -r file; do options+=("--ignore=$file"); done < <(grep -lE "^(import|from) $1\b" tests/test_*.py)
+}
+
 # programs COMPILER RUNNER...: the engine's own tests, C programs, compiled and run; fewer cases of the kernels, for time.
 # FORKS says how many forks the workers must bear. Under qemu-user none: its own threads are counted, and miss in the child.
 programs() {
