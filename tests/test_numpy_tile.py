@@ -66,6 +66,20 @@ def test_several_are_restored_in_any_order(order):
     assert np.tile is NUMPYS
 
 
+@pytest.mark.parametrize("order", ["01", "10"])
+def test_another_replacement_stays_in_any_order(order, monkeypatch):
+    def theirs(A, reps):
+        return "theirs"
+
+    monkeypatch.setattr(np, "tile", np.tile)  # set back at the end, whatever happens
+    first = tilecore.replace_numpy_tile()
+    np.tile = theirs
+    several = [first, tilecore.replace_numpy_tile()]
+    for which in order:
+        several[int(which)].restore()
+    assert np.tile is theirs
+
+
 def test_another_replacement_between_two_of_ours(monkeypatch):
     """Theirs comes back when the inner one ends, and ours when theirs ends."""
 

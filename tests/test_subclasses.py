@@ -41,6 +41,20 @@ RECORDS = np.rec.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f8")])
 VALUES = np.arange(6.0).reshape(2, 3)
 
 
+class Unit(np.ndarray):
+    """A finalizer that is shown arrays of its own class alone, or None, as by `numpy.tile`."""
+
+    def __array_finalize__(self, obj):
+        if obj is not None and not hasattr(self, "name"):  # set once
+            self.name = obj.name
+
+
+def unit():
+    x = np.ndarray.__new__(Unit, VALUES.shape, VALUES.dtype, VALUES.copy())
+    x.name = "m"
+    return x
+
+
 def named(kind, x=VALUES):
     made = x.view(kind)
     made.name = "given"
@@ -58,6 +72,7 @@ INPUTS = {
     "named, empty": lambda: named(Named, np.zeros((0, 3))),
     "named, objects": lambda: named(Named, np.array([[1, "a"]], object)),
     "named, strings": lambda: named(Named, np.array([["a" * 99, "b"]], np.dtypes.StringDType())),
+    "unit": unit,
     "reshapes": lambda: named(Reshapes),
     "asks": lambda: named(Asks),
     "looks": lambda: VALUES.view(Looks),

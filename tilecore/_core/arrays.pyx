@@ -23,7 +23,7 @@ from tilecore._core.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
 from tilecore._core.mapped cimport mapped
 from tilecore._core.numpy_api cimport (
-    Py_TYPE, PyArray_Check, PyArray_CheckExact, PyArray_Type, PyArray_View, PyDataType_REFCHK, array_upon,
+    PyArray_Check, PyArray_CheckExact, PyArray_Type, PyArray_View, PyDataType_REFCHK, array_upon,
 )
 from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
 from tilecore._core.results cimport read_bounds, region, whole
@@ -240,7 +240,7 @@ cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "nd
 cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
 cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
-cdef object FINALIZE = numpy.ndarray.__array_finalize__
+cdef object WRAP = numpy.ndarray.__array_wrap__
 
 
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
@@ -255,11 +255,8 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
 
 
 cdef like(a, cnp.ndarray result):
-    """`result` as an array of the class of `a`, which is asked for its attributes as everywhere in NumPy."""
-    cdef cnp.ndarray array = PyArray_View(result, NULL, Py_TYPE(a))
-    if type(a).__array_finalize__ is not FINALIZE:
-        (<object>array).__array_finalize__(a)
-    return array
+    """`result` as an array of the class of `a`, which is shown `a` and nothing else, as everywhere in NumPy."""
+    return WRAP(a, result, None, False)
 
 
 def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):

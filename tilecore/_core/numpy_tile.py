@@ -94,7 +94,11 @@ class replace_numpy_tile:
             place = _held.index(self)
             del _held[place]
             if place < len(_held):
-                _held[place]._found = self._found  # made later, restored later: it sets back both
+                later = _held[
+                    place
+                ]  # restored later, it sets back both; else somebody came between
+                if later._found is _in_its_place:
+                    later._found = self._found
             elif np.tile is _in_its_place:
                 setattr(np, "tile", self._found)  # noqa: B010
 
