@@ -115,6 +115,8 @@ cdef tuple integers_of(value, unsigned long numbers):
     for i in range(n):
         integer_item(value, i, &number)
         values[i] = <Py_ssize_t>number
+        if values[i] != number:  # of 64 bits, where addresses have 32
+            return None
     return as_tuple(values, n)
 
 
