@@ -101,10 +101,9 @@ cdef int known_integers(value, unsigned long numbers) noexcept:
 
 cdef tuple integers_of(value, unsigned long numbers):
     """As a tuple of ints; a list of them too. None for all else."""
-    cdef Py_ssize_t values[MAX_RANK]
-    cdef Py_ssize_t i
     cdef long long number = 0
-    cdef int n
+    cdef list integers
+    cdef int i, n
     if type(value) is list:
         value = tuple(value)
     n = known_integers(value, numbers)
@@ -112,12 +111,11 @@ cdef tuple integers_of(value, unsigned long numbers):
         return None
     if type(value) is tuple:
         return <tuple>value
+    integers = []
     for i in range(n):
         integer_item(value, i, &number)
-        values[i] = <Py_ssize_t>number
-        if values[i] != number:  # of 64 bits, where addresses have 32
-            return None
-    return as_tuple(values, n)
+        integers.append(number)
+    return tuple(integers)
 
 
 cdef as_integer(value):
