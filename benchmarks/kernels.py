@@ -28,7 +28,6 @@ SIMPLER = {
     "expand": "pattern",
     "pattern": "copies",
     "hold": "copies",
-    "hold64": "join",
     "doubling": "hold",
     "copies": "memcpy",
     "stream": "copies",
@@ -59,15 +58,14 @@ def points(full: bool) -> dict[str, list[Point]]:
     pattern = {1: (100,), 2: (40,), 3: (100,), 4: (64,), 8: (33,), 12: (16,), 13: (7,), 16: (16,)}
     pattern |= {17: (2,), 24: (3, 16), 31: (3,), 32: (2, 16)}
     hold = {33: (4,), 40: (3,), 48: (8,), 63: (2,), 64: (2, 16), 65: (4,), 80: (4,), 96: (2, 16)}
-    hold |= {100: (4,), 127: (3,), 128: (4,)}
+    hold |= {17: (3,), 24: (4,), 32: (2,), 100: (4,), 127: (3,), 128: (4,), 192: (4,), 256: (4,)}
     copies = {130: (4,), 200: (4,), 256: (4,), 400: (4,), 1000: (4,), 4096: (4,)}
     doubling = {row: (BLOCK // 4 // row, BLOCK // row) for row in (33, 40, 65, 96, 100, 127)}
     permute = expand | {17: (2, 4), 24: (3,), 33: (4,), 48: (2,), 63: (2,)}
     rotate = pattern | {33: (16,), 50: (4,), 64: (4,), 65: (2, 4), 80: (4,), 100: (4,), 127: (4,)}
-    hold64 = {96: (4,), 100: (4,), 128: (4,), 160: (4,), 192: (4,), 256: (4,)}
     join = {65: (4,), 100: (4,), 129: (4,)} | copies
     by_size = {"permute": permute, "rotate": rotate, "expand": expand, "pattern": pattern}
-    by_size |= {"hold": hold, "hold64": hold64, "join": join, "doubling": doubling}
+    by_size |= {"hold": hold, "join": join, "doubling": doubling}
     by_size |= {"copies": copies}
     chosen = {kernel: dense(rows, BLOCK) for kernel, rows in by_size.items()}
     if full:
@@ -118,7 +116,7 @@ def run(wanted: list[Point]) -> dict[Point, Timings]:
         program = str(Path(folder, "kernels"))
         core = HERE.parent / "tilecore" / "_core"
         sources = [str(HERE / "kernels.c"), str(core / "kernels" / "kernels.c")]
-        flags = ["-O3", "-pthread", f"-I{core}", *sources, "-o", program]
+        flags = ["-O3", "-falign-loops=64", "-pthread", f"-I{core}", *sources, "-o", program]
         subprocess.run([machine.COMPILER, *flags], check=True)
         lines = "".join(",".join(map(str, point)) + "\n" for point in wanted)
         done = subprocess.run([program], input=lines, stdout=subprocess.PIPE, text=True, check=True)

@@ -72,6 +72,16 @@ static void check(const char *kernels, const char *what, const char *dst, const 
         }
 }
 
+/* What is chosen is of those that the set lists, and that this program runs one by one. */
+static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t repeats)
+{
+    const tilecore_row_kernel *const *kernel = kernels->rows;
+    while (*kernel && (*kernel)->write != chosen->write) kernel++;
+    if (*kernel) return;
+    wrong++;
+    printf("%s: row %td, repeats %td: the chosen kernel is not listed\n", kernels->name, chosen->row, repeats);
+}
+
 /* The kernel that is chosen (`kernel` NULL), or one that could have been. */
 static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kernel *kernel, ptrdiff_t row,
                        ptrdiff_t repeats, ptrdiff_t rows)
@@ -104,7 +114,7 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
                 if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
                 if (kernel->prepare) kernel->prepare(&prepared);
                 prepared.write = kernel->write;
-            }
+            } else check_choice(kernels, &prepared, repeats);
             prepared.write(&prepared, dst, src, rows, repeats);
             check(kernels->name, what, dst, src, rows, repeats, row, apart == 2 ? -step : step, dst_pitch);
             for (i = span; i < n_dst && gap; i += (i + 1) % dst_pitch ? 1 : span + 1)

@@ -102,11 +102,12 @@ enum {
     TILECORE_EXPAND_SPAN = 40,
     TILECORE_EXPAND_FEW_SPAN = 64,
     TILECORE_EXPAND_FEW = 3,
-    TILECORE_PLAIN_SPAN = 64, /* without shuffles a pattern takes longer to make than so many bytes */
     TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
     TILECORE_HOLD_ROW = 128,
-    TILECORE_DOUBLING_SPAN = 4096, /* from which doubling is quickest, where the output fits the first-level cache */
+    /* row*repeats from which doubling beats rows in registers; and a copy each, of rows too long for those */
+    TILECORE_DOUBLING_SPAN = 2048,
+    TILECORE_DOUBLING_LONG_SPAN = 512,
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
 
@@ -125,13 +126,20 @@ static int tilecore_period(ptrdiff_t span)
     return vectors;
 }
 
-/* Where the stores of every copy cross cache lines, doubling soon beats them: its stores are aligned. Rows that
- * divide a set's store, or are whole ones, are mostly aligned as they are. Short rows take more steps to get long. */
+/* Where the stores of every copy cross cache lines, doubling soon beats them: its stores are aligned. Rows that divide
+ * a store of 16 bytes, or are whole ones, are aligned as they are. */
 static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
 {
     const ptrdiff_t row = self->row;
-    if (row <= TILECORE_HOLD_ROW && (row % store == 0 || store % row == 0)) return 0;
-    return self->span >= (row <= 16 ? TILECORE_DOUBLING_SPAN : TILECORE_DOUBLING_SPAN / 2);
+    if (row > TILECORE_HOLD_ROW) return self->span >= TILECORE_DOUBLING_LONG_SPAN;
+    if (store == 16 && (row % 16 == 0 || 16 % row == 0)) return 0;
+    return self->span >= TILECORE_DOUBLING_SPAN;
+}
+
+/* Copies of a word, one by one, are whole vectors to the compiler. */
+static int tilecore_fills_vectors(const tilecore_rows *self)
+{
+    return self->row <= 8 && (self->row & (self->row - 1)) == 0;
 }
 
 static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)

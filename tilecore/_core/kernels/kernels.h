@@ -49,14 +49,15 @@
  *     spread    1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load and
  *                                                  one store of their lanes alone
  *     join      65 and more      AVX-512           whole vectors; at joints two loads under masks
- *     expand    1 to 16          up to AVX-512BW   spans up to 40 or 64: as permute, each 16 bytes by themselves
- *     pattern   1 to 32          up to AVX-512BW   as many copies as fit 32 bytes in a register, stored at steps of
+ *     expand    1 to 16          SSSE3 to          spans up to 40 or 64: as permute, each 16 bytes by themselves
+ *                                AVX-512BW, NEON
+ *     pattern   1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps of
  *                                                  whole rows, each store overlapping the last
- *     hold      33 to 128        all               in registers of 32 bytes, stored for each copy, the last overlapping
- *     hold64    65 to 256        AVX-512           the same with 64: in the first-level cache, and rows of whole lines
+ *     hold      17 to 256        all               in registers of 16, 32 or 64 bytes, stored for each copy, the last
+ *                                                  overlapping; without AVX-512 up to 128
  *     doubling  any              all               spans of kilobytes
- *     copies    any              all               a copy each: few rows, rows that are written once, and what no other
- *                                                  kernel takes
+ *     copies    any              all               a copy each: few rows, words, rows that are written once, and what
+ *                                                  no other kernel takes
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).

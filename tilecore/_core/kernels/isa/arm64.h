@@ -10,7 +10,6 @@
 #define TILECORE_WORDS_HALF(low, high) \
     vcombine_u8(vcreate_u8((uint64_t)(low)), vcreate_u8((uint64_t)(high)))
 #define TILECORE_SHUFFLE_HALF(h, mask) vqtbl1q_u8(h, mask)
-#define TILECORE_SHUFFLES 1
 #define TILECORE_STREAMS 0
 #include "pairs.h"
 

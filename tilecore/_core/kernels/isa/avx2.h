@@ -15,7 +15,6 @@
 #define TILECORE_WORDS(low, high) \
     _mm256_broadcastsi128_si256(_mm_set_epi64x((long long)(high), (long long)(low)))
 #define TILECORE_SHUFFLE(v, mask) _mm256_shuffle_epi8(v, mask)
-#define TILECORE_SHUFFLES 1
 #define TILECORE_STREAMS 1
 
 #include "copy.h"

@@ -13,20 +13,23 @@
 #include "join.h"
 
 /* Rows above 64 bytes. Stores that cross a cache line cost double behind the first-level cache; in it they are
- * cheaper than joints, in rows as short as these. Of rows of whole lines no store crosses one, or each does. */
+ * cheaper than joints, in rows as short as these. */
 static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
 {
-    if (self->in_first_cache && self->span >= TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
-    if (self->row <= 256 && (self->in_first_cache || self->row % 64 == 0))
-        return self->row <= 96 ? &tilecore_hold_kernel_avx2 : &TILECORE_NAME(hold_kernel);
+    const ptrdiff_t row = self->row;
+    if (self->span >= TILECORE_DOUBLING_SPAN && (row < 192 || self->in_first_cache)) return &TILECORE_NAME(doubling_kernel);
+    if (self->in_first_cache ? row <= 256 : row <= 128 && row % 16 == 0) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(join_kernel);
 }
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    if ((repeats == 1 && self->row <= 32) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
-    if (self->row > 64) return TILECORE_NAME(choose_long)(self);
-    if (tilecore_doubling_pays(self, 32)) return &TILECORE_NAME(doubling_kernel);
+    const ptrdiff_t row = self->row;
+    if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
+    if (row > 64) return TILECORE_NAME(choose_long)(self);
+    if (tilecore_fills_vectors(self) && self->span >= 128) return &TILECORE_NAME(copies_kernel);
+    if (self->span >= TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
+    if (row > (repeats > 1 ? 32 : 16)) return &TILECORE_NAME(hold_kernel);
     return tilecore_choose_avx2(self, repeats, rows);
 }
 
@@ -39,7 +42,7 @@ static const tilecore_kernels tilecore_set_avx512bw = {
     TILECORE_NAME(replicate),
     TILECORE_NAME(choose),
     {&TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &tilecore_expand_kernel_avx2,
-     &tilecore_pattern_kernel_avx2, &tilecore_hold_kernel_avx2, &TILECORE_NAME(hold_kernel),
+     &tilecore_pattern_kernel_avx2, &TILECORE_NAME(hold_kernel),
      &TILECORE_NAME(join_kernel), NULL},
 };
 

@@ -10,17 +10,17 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 {
     const ptrdiff_t row = self->row;
     if (repeats == 1 && row < 128) { /* rows that lie apart */
-        if (row > 32) return &tilecore_hold_kernel_avx2;
         /* Words are moved as quickly one by one, where a vector would hold two of them. */
-        if (rows >= 16 && (row > 16 || TILECORE_NAME(spread_rows)(self) > (row % 4 ? 1 : 2)))
-            return &TILECORE_NAME(spread_kernel);
-        return &tilecore_copies_kernel_avx512bw;
+        const ptrdiff_t most = row <= 16 && row % 4 == 0 ? 2 : 1;
+        if (rows >= 16 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_NAME(spread_kernel);
+        return row > 16 ? &tilecore_hold_kernel_avx512bw : &tilecore_copies_kernel_avx512bw;
     }
     if (rows * repeats <= TILECORE_FEW) return &tilecore_copies_kernel_avx512bw;
-    if (row >= 128 || (self->in_first_cache && (row > 64 || self->span >= TILECORE_DOUBLING_SPAN)))
-        return tilecore_choose_long_avx512bw(self);
+    if (row >= 128 || (row > 64 && self->in_first_cache)) return tilecore_choose_long_avx512bw(self);
+    if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &tilecore_doubling_kernel_avx512bw;
+    if (tilecore_fills_vectors(self) && self->span >= 256) return &tilecore_copies_kernel_avx512bw;
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
-    if (row > 32 && self->in_first_cache && (row == 64 || rows * self->span <= 4096)) return &tilecore_hold_kernel_avx2;
+    if (row > 32 && self->in_first_cache && (row == 64 || rows * self->span <= 4096)) return &tilecore_hold_kernel_avx512bw;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     return self->span <= 64 ? &TILECORE_NAME(spread_kernel) : &TILECORE_NAME(rotate_kernel);
 }
@@ -34,8 +34,7 @@ static const tilecore_kernels tilecore_set_avx512vbmi = {
     tilecore_replicate_avx512bw,
     TILECORE_NAME(choose),
     {&tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx512bw, &TILECORE_NAME(permute_kernel),
-     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx2,
-     &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw, NULL},
+     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw, NULL},
 };
 
 #include "end.h"

@@ -25,19 +25,22 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecor
 }
 
 #if TILECORE_WIDTH == 32
-/* Up to 48 bytes three halves do: a vector store that is not aligned takes two to three times as long
+/* Up to 48 bytes two or three halves do: a vector store that is not aligned takes two to three times as long
  * as one that is, half a vector hardly longer. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore_rows *self, char *dst,
                                                                   const char *src, ptrdiff_t rows,
-                                                                  ptrdiff_t repeats)
+                                                                  ptrdiff_t repeats, const int halves)
 {
-    const ptrdiff_t row = self->row, last = row - 16;
+    const ptrdiff_t row = self->row, last = row - 16, middle = halves > 2 ? 16 : 0;
     for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch) {
         char a[16], b[16], z[16], *d = dst;
         ptrdiff_t i;
-        memcpy(a, src, 16), memcpy(b, src + 16, 16), memcpy(z, src + last, 16);
-        for (i = 0; i < repeats; i++, d += row)
-            memcpy(d, a, 16), memcpy(d + 16, b, 16), memcpy(d + last, z, 16);
+        memcpy(a, src, 16), memcpy(b, src + middle, 16), memcpy(z, src + last, 16);
+        for (i = 0; i < repeats; i++, d += row) {
+            memcpy(d, a, 16);
+            if (halves > 2) memcpy(d + 16, b, 16);
+            memcpy(d + last, z, 16);
+        }
     }
 }
 #endif
@@ -47,8 +50,17 @@ TILECORE_TARGETED static void TILECORE_NAME(hold)(const tilecore_rows *self, cha
 {
     const ptrdiff_t row = self->row, w = TILECORE_WIDTH;
 #if TILECORE_WIDTH == 32
+    if (row <= 32) {
+        TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats, 2);
+        return;
+    }
     if (row <= 48 && row % 8 != 0) {
-        TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats);
+        TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats, 3);
+        return;
+    }
+#else
+    if (row <= 96) { /* in three vectors of 32 bytes, rather than two of 64 that overlap by as much as they bring */
+        tilecore_hold_avx2(self, dst, src, rows, repeats);
         return;
     }
 #endif
@@ -60,13 +72,8 @@ TILECORE_TARGETED static void TILECORE_NAME(hold)(const tilecore_rows *self, cha
 static int TILECORE_NAME(can_hold)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
-    return self->row > TILECORE_WIDTH && self->row <= 4 * TILECORE_WIDTH;
+    return self->row > 16 && self->row <= 4 * TILECORE_WIDTH;
 }
 
-#if TILECORE_WIDTH == 64
-static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {
-    "hold64", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};
-#else
 static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {
     "hold", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};
-#endif

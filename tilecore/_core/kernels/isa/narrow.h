@@ -6,7 +6,6 @@
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
                                                                               const char *src, int word)
 {
-#if TILECORE_SHUFFLES
     const TILECORE_VECTOR mask = TILECORE_LOAD(self->u.narrow.pattern);
     const ptrdiff_t row = self->row;
     if (word == 16) return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src, src + row - 16), mask);
@@ -26,14 +25,6 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(co
         return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
     }
     return TILECORE_SHUFFLE(TILECORE_WORDS((uint8_t)*src, 0), mask);
-#else
-    char buffer[64];
-    ptrdiff_t filled = self->row;
-    (void)word;
-    TILECORE_NAME(copy_short)(buffer, src, filled);
-    for (; filled < 32; filled *= 2) memcpy(buffer + filled, buffer, (size_t)filled);
-    return TILECORE_LOAD(buffer);
-#endif
 }
 
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(const tilecore_rows *self, char *dst,
@@ -82,7 +73,6 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-#if TILECORE_SHUFFLES
 /* Whole periods of aligned stores. With up to three vectors in one, all masks stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
                                                                  ptrdiff_t periods, const int vectors)
@@ -158,32 +148,21 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     done += periods * self->u.narrow.period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
-#endif
 
-/* By the preprocessor: not every C takes `?` between addresses for a constant. */
-#if TILECORE_SHUFFLES
 static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
     "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, tilecore_prepare_pattern};
 static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
     "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};
-#else
-static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
-    "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, NULL};
-#endif
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    if ((repeats == 1 && row <= TILECORE_PATTERN_ROW) || rows * repeats <= TILECORE_FEW)
+    if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW)
         return &TILECORE_NAME(copies_kernel);
-#if TILECORE_SHUFFLES
     if (tilecore_can_expand(self, repeats, rows) && tilecore_expand_pays(self, rows))
         return &TILECORE_NAME(expand_kernel);
-#else
-    if (self->span <= TILECORE_PLAIN_SPAN) return &TILECORE_NAME(copies_kernel);
-#endif
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
-    if (row <= TILECORE_PATTERN_ROW) return &TILECORE_NAME(pattern_kernel);
-    if (row <= 4 * TILECORE_WIDTH) return &TILECORE_NAME(hold_kernel);
+    if (row <= (repeats > 1 ? TILECORE_STORE_WIDTH : 16)) return &TILECORE_NAME(pattern_kernel);
+    if (row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(copies_kernel);
 }

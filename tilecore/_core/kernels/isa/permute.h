@@ -39,7 +39,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(const tilecor
                                                                    const char *src, ptrdiff_t rows,
                                                                    ptrdiff_t repeats, const int wide)
 {
-    const ptrdiff_t row = self->row, span = row * repeats, step = wide ? 64 : 64 % row;
+    const ptrdiff_t row = self->row, span = row * repeats, step = wide ? 64 : 64 % row, step_back = step - row;
     const uint8_t *const index = self->u.index;
     const __mmask64 lanes = TILECORE_LANES(wide ? 64 : row), lanes_high = TILECORE_LANES(wide ? row - 64 : 0);
     TILECORE_VECTOR low = TILECORE_LOAD_LANES(lanes, src), high = low, joint;
@@ -55,9 +55,10 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(const tilecor
     for (;;) {
         ptrdiff_t begin;
         for (; left >= 64; left -= 64, dst += 64) {
+            /* Both ways on at once: the next vector waits for `at`. */
+            const ptrdiff_t back = at + step_back;
             TILECORE_STORE(dst, TILECORE_ROTATED(at, low, high));
-            at += step;
-            at -= at >= row ? row : 0;
+            at = back < 0 ? at + step : back;
         }
         joint = TILECORE_ROTATED(at, low, high);
         if (--rows == 0) break;

@@ -16,7 +16,6 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 #define TILECORE_LOAD_HALF(p) TILECORE_NAME(load_half)((const char *)(p))
 #define TILECORE_STORE_HALF(p, h) memcpy(p, &(h), 16)
 #define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
-#define TILECORE_SHUFFLES 0
 #define TILECORE_STREAMS 0
 #include "pairs.h"
 
@@ -24,7 +23,15 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 
 #include "hold.h"
 
-#include "narrow.h"
+static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    const ptrdiff_t row = self->row;
+    if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
+    if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
+    if (row > 16 && row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
+    if (row < 16 && self->span >= 128 && !tilecore_fills_vectors(self)) return &TILECORE_NAME(doubling_kernel);
+    return &TILECORE_NAME(copies_kernel);
+}
 
 static const tilecore_kernels tilecore_set_scalar = {
     "scalar",
@@ -36,7 +43,6 @@ static const tilecore_kernels tilecore_set_scalar = {
     TILECORE_NAME(choose),
     {&TILECORE_NAME(copies_kernel),
      &TILECORE_NAME(doubling_kernel),
-     &TILECORE_NAME(pattern_kernel),
      &TILECORE_NAME(hold_kernel), NULL},
 };
 

@@ -9,7 +9,6 @@
 #define TILECORE_STREAM_HALF(p, h) _mm_stream_si128((__m128i *)(void *)(p), h)
 #define TILECORE_WORDS_HALF(low, high) _mm_set_epi64x((long long)(high), (long long)(low))
 #define TILECORE_SHUFFLE_HALF(h, mask) _mm_shuffle_epi8(h, mask)
-#define TILECORE_SHUFFLES 1
 #define TILECORE_STREAMS 1
 #include "pairs.h"
 
