@@ -1,6 +1,6 @@
 """Bytes per cycle of each kernel of each instruction set, and what each brings over the next simpler.
 
-    python benchmarks/kernels.py [--full]
+    python benchmarks/kernels.py [--full | --rates]
 
 Compiles kernels.c with the system's C compiler, feeds it points, and prints Markdown tables.
 """
@@ -84,6 +84,17 @@ def points(full: bool) -> dict[str, list[Point]]:
         for threads in (1, 2)
     ]
     return chosen
+
+
+def rate_points() -> dict[str, list[Point]]:
+    """Rows of every length, by the size of the output: in the first-level cache, and behind it."""
+    rows = [*range(1, 101), 128, 160, 200, 256, 300, 512, 1000, 1024, 2048, 4096, 8192]
+    return {
+        f"{kib} KiB": [
+            Point(row, 4, kib * 1024 // (4 * row), row) for row in rows if row <= kib * 256
+        ]
+        for kib in (16, 64, 256, 1024)
+    }
 
 
 class Timing(NamedTuple):
@@ -248,6 +259,30 @@ def report_choices(found: dict[Point, Timings]) -> str:
     return f"### Where another kernel beats the chosen one\n\n{table(header, rows)}"
 
 
+def report_rates(wanted: dict[str, list[Point]], found: dict[Point, Timings]) -> str:
+    """What the chosen kernels make of memset's rate."""
+    rows = []
+    for isa in SETS:
+        cells = []
+        for its_points in wanted.values():
+            rates = {
+                point.row: 1 / at["libc", "memset"].gain_over(this)
+                for point in its_points
+                for at in [found[point]]
+                for (its_set, _), this in at.items()
+                if its_set == isa and this.chosen
+            }
+            if rates:
+                worst = min(rates, key=lambda row: rates[row])
+                cells.append(f"{median(rates.values()):.2f}, {rates[worst]:.2f} ({worst})")
+        if cells:
+            rows.append([isa, *cells])
+    title = (
+        "### Of memset's rate, four repeats: median over rows of 1 to 8192 bytes, and the worst row"
+    )
+    return f"{title}\n\n{table(['set', *wanted], rows)}"
+
+
 def report(wanted: dict[str, list[Point]], found: dict[Point, Timings]) -> str:
     parts = [report_kernel(kernel, its_points, found) for kernel, its_points in wanted.items()]
     return "\n\n".join([*parts, report_gains(wanted, found), report_choices(found)])
@@ -256,12 +291,13 @@ def report(wanted: dict[str, list[Point]], found: dict[Point, Timings]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
+    parser.add_argument("--rates", action="store_true", help="rows of every length instead")
     arguments = parser.parse_args()
-    wanted = points(arguments.full)
+    wanted = rate_points() if arguments.rates else points(arguments.full)
     found = run(list(dict.fromkeys(p for its_points in wanted.values() for p in its_points)))
     for what, said in machine.describe().items():
         print(f"- {what}: {said}")
-    print(f"\n{report(wanted, found)}")
+    print(f"\n{report_rates(wanted, found) if arguments.rates else report(wanted, found)}")
 
 
 if __name__ == "__main__":
