@@ -136,10 +136,16 @@ static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
     return self->span >= TILECORE_DOUBLING_SPAN;
 }
 
-/* Copies of a word, one by one, are whole vectors to the compiler. */
-static int tilecore_fills_vectors(const tilecore_rows *self)
+/* Of words of one size the compiler makes whole vectors. */
+static int tilecore_is_word(const tilecore_rows *self)
 {
     return self->row <= 8 && (self->row & (self->row - 1)) == 0;
+}
+
+/* Two moves of a word take less than a pattern stored by halves, where rows lie apart: together they are expand's. */
+TILECORE_UNUSED static int tilecore_is_word_twice(const tilecore_rows *self)
+{
+    return self->span == 2 * self->row && self->row > 1 && 16 % self->row == 0;
 }
 
 static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
@@ -156,9 +162,10 @@ TILECORE_UNUSED static int tilecore_can_expand(const tilecore_rows *self, ptrdif
            (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
 }
 
-TILECORE_UNUSED static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t rows)
+TILECORE_UNUSED static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    return rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span);
+    return tilecore_can_expand(self, repeats, rows) &&
+           rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span);
 }
 
 /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of

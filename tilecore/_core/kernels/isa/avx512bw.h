@@ -27,10 +27,11 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const ptrdiff_t row = self->row;
     if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
     if (row > 64) return TILECORE_NAME(choose_long)(self);
-    if (tilecore_fills_vectors(self) && self->span >= 128) return &TILECORE_NAME(copies_kernel);
+    if (tilecore_is_word(self) && self->span >= 128) return &TILECORE_NAME(copies_kernel);
     if (self->span >= TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
     if (row > (repeats > 1 ? 32 : 16)) return &TILECORE_NAME(hold_kernel);
-    return tilecore_choose_avx2(self, repeats, rows);
+    if (tilecore_expand_pays(self, repeats, rows)) return &tilecore_expand_kernel_avx2;
+    return &tilecore_pattern_kernel_avx2;
 }
 
 static const tilecore_kernels tilecore_set_avx512bw = {

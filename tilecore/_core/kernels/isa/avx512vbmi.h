@@ -18,7 +18,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (rows * repeats <= TILECORE_FEW) return &tilecore_copies_kernel_avx512bw;
     if (row >= 128 || (row > 64 && self->in_first_cache)) return tilecore_choose_long_avx512bw(self);
     if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &tilecore_doubling_kernel_avx512bw;
-    if (tilecore_fills_vectors(self) && self->span >= 256) return &tilecore_copies_kernel_avx512bw;
+    if (tilecore_is_word(self) && self->span >= 256) return &tilecore_copies_kernel_avx512bw;
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
     if (row > 32 && self->in_first_cache && (row == 64 || rows * self->span <= 4096)) return &tilecore_hold_kernel_avx512bw;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);

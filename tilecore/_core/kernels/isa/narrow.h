@@ -159,8 +159,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const ptrdiff_t row = self->row;
     if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW)
         return &TILECORE_NAME(copies_kernel);
-    if (tilecore_can_expand(self, repeats, rows) && tilecore_expand_pays(self, rows))
-        return &TILECORE_NAME(expand_kernel);
+    if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
+    if (TILECORE_STORE_WIDTH < 32 && tilecore_is_word_twice(self)) return &TILECORE_NAME(copies_kernel);
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
     if (row <= (repeats > 1 ? TILECORE_STORE_WIDTH : 16)) return &TILECORE_NAME(pattern_kernel);
     if (row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);

@@ -29,7 +29,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
     if (row > 16 && row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
-    if (row < 16 && self->span >= 128 && !tilecore_fills_vectors(self)) return &TILECORE_NAME(doubling_kernel);
+    if (row < 16 && self->span >= 128 && !tilecore_is_word(self)) return &TILECORE_NAME(doubling_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
 
