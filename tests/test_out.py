@@ -1,4 +1,4 @@
-"""`out` of any strides, and `axis`: the same values as without."""
+"""`out` of any strides, what is refused as `out`, and `axis`: the same values as without."""
 
 import numpy as np
 import pytest
@@ -126,6 +126,67 @@ def test_an_out_that_overlaps_the_input():
     assert (odd == np.arange(48).reshape(4, 12)[:, ::2]).all()
     with pytest.raises(ValueError, match="must not share memory with the input"):
         tilecore.tile(x, 1, memory.reshape(4, 12)[:, 4:10])
+
+
+def read_only():
+    out = np.zeros((4, 6), "f4")
+    out.flags.writeable = False
+    return out
+
+
+@pytest.mark.parametrize(
+    ("out", "kind", "words"),
+    [
+        ([0], TypeError, "out must be a NumPy array, got list"),
+        (np.ma.zeros((4, 6), "f4"), TypeError, "got MaskedArray"),
+        (np.zeros((4, 7), "f4"), ValueError, r"shape \(4, 6\), got \(4, 7\)"),
+        (np.zeros(24, "f4"), ValueError, r"shape \(4, 6\), got \(24,\)"),
+        (np.zeros((4, 6)), TypeError, "dtype float32, got float64"),
+        (np.zeros((4, 6), np.dtype("f4").newbyteorder()), TypeError, "dtype float32, got [<>]f4"),
+        (
+            as_strided(np.zeros(9, "f4"), (4, 6), (4, 4)),
+            ValueError,
+            "share a byte",
+        ),
+        (read_only(), ValueError, "writeable"),
+    ],
+)
+def test_refused(out, kind, words):
+    before = np.array(out, copy=True).tobytes()
+    with pytest.raises(kind, match=words):
+        tilecore.tile(np.arange(6, dtype="f4").reshape(2, 3), (2, 2), out)
+    assert np.array(out).tobytes() == before
+
+
+def test_an_out_that_would_change_the_input():
+    """Nothing of `out` is asked that could run code once the plan is made."""
+    x = np.arange(2**16)
+
+    class Out(np.ndarray):
+        @property
+        def __class__(self):
+            x.resize(1, refcheck=False)
+            return np.ndarray
+
+    out = np.empty(2**17, x.dtype).view(Out)
+    assert tilecore.tile(x, 2, out) is out
+    assert x.size == 2**16
+    assert (np.asarray(out) == np.tile(np.arange(2**16), 2)).all()
+
+
+def test_out_that_overlaps():
+    memory = np.arange(48, dtype="f4")
+    out = memory[:24].reshape(4, 6)
+    for a in (
+        memory[23:29].reshape(2, 3),
+        memory[:48:8].reshape(2, 3),
+        memory[29:17:-2].reshape(2, 3),
+    ):
+        with pytest.raises(ValueError, match="share memory"):
+            tilecore.tile(a, (2, 2), out)
+    assert (memory == np.arange(48)).all()
+    behind = memory[24:30].reshape(2, 3)
+    assert (tilecore.tile(behind, (2, 2), out)[:2, :3] == behind).all()
 
 
 # ---------------------------------------------------------------- axis

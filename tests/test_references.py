@@ -1,15 +1,9 @@
-"""Items that hold references: counts are exact whatever happens in the midst, and memory is bounded."""
+"""Items that hold references: the right objects, counted exactly, and memory that is bounded."""
 
-import collections
 import ctypes
 import gc
-import itertools
-import operator
-import signal
 import sys
-import threading
 import tracemalloc
-from _thread import interrupt_main
 from functools import partial
 
 import numpy as np
@@ -19,30 +13,104 @@ import tilecore
 
 Strings = np.dtypes.StringDType
 RECORD = np.dtype([("n", "i2"), ("o", "O"), ("deep", [("c", "u1"), ("p", "O", (2,))], (2,))])
-MANY = 3 << 20  # of references: other threads get several turns, and signals are looked for
+MANY = 3 << 20  # of references: several pieces
 
 
-def from_c(*calls):
-    """Call one after the other with no Python in between, where signals would be looked for too."""
-    return list(map(operator.call, calls))
+@pytest.mark.parametrize("layout", ["C", "reversed", "broadcast"])
+def test_counts_are_exact(layout):
+    item = object()
+    before = sys.getrefcount(item)
+    x = np.array([[item, None], [item, 7]], object)
+    if layout == "reversed":
+        x = x[::-1, ::-1]
+    elif layout == "broadcast":
+        x = np.broadcast_to(x[0], (2, 2))
+    held = sys.getrefcount(item)
+    got = tilecore.tile(x, (3, 5))
+    same = sum(1 for element in x.ravel() if element is item)
+    assert sys.getrefcount(item) == held + same * 15
+    assert all(a is b for a, b in zip(got.ravel(), np.tile(x, (3, 5)).ravel(), strict=True))
+    del got
+    assert sys.getrefcount(item) == held
+    del x
+    gc.collect()
+    assert sys.getrefcount(item) == before
 
 
-@pytest.fixture(autouse=True)
-def heard():
-    """A shell has the programs that it starts in the background ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+def test_structures():
+    item = object()
+    dtype = np.dtype([("n", "i4"), ("o", "O"), ("more", "O", (2,))])
+    x = np.zeros(2, dtype)
+    x[0] = (1, item, [item, None])
+    held = sys.getrefcount(item)
+    got = tilecore.tile(x, (2, 3))
+    assert sys.getrefcount(item) == held + 2 * 6
+    assert got.shape == (2, 6) and got[1, 4]["o"] is item and got[1, 4]["n"] == 1
+    del got
+    assert sys.getrefcount(item) == held
 
 
-@pytest.fixture
-def no_python(monkeypatch):
-    """On the way to where tilecore looks for signals."""
-    monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
-    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)
+def test_packed_and_nested_structures():
+    """References at odd addresses, in subarrays and in structures inside structures."""
+    item = object()
+    inner = np.dtype([("c", "u1"), ("o", "O")])
+    x = np.zeros((2, 2), [("c", "u1"), ("deep", inner, (2, 2)), ("o", "O")])
+    x["deep"]["o"] = item
+    x["o"][0] = item
+    held = sys.getrefcount(item)
+    got = tilecore.tile(x.T, (3, 1))
+    assert sys.getrefcount(item) == held + 3 * (16 + 2)
+    assert (got["deep"]["o"] == item).all()
+    del got
+    assert sys.getrefcount(item) == held
 
 
-# ---------------------------------------------------------------- values and counts
+def test_out_lets_go_of_what_it_held():
+    old, new = object(), object()
+    out = np.array([old] * 6, object)
+    before_old, before_new = sys.getrefcount(old), sys.getrefcount(new)
+    x = np.array([new, None, new], object)
+    assert tilecore.tile(x, 2, out) is out
+    assert sys.getrefcount(old) == before_old - 6
+    assert sys.getrefcount(new) == before_new + 2 + 4
+    assert out.tolist() == x.tolist() * 2
+
+
+def test_out_is_not_limited():
+    """Though a result of its own is made first."""
+    before = tilecore.get_max_bytes()
+    tilecore.set_max_bytes(100)
+    try:
+        out = np.empty(200, object)
+        assert tilecore.tile(np.array([1, 2], object), 100, out).tolist() == [1, 2] * 100
+    finally:
+        tilecore.set_max_bytes(before)
+
+
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()], ids=str)
+def test_a_region_of_every_rank(dtype):
+    whole = tilecore.tile_region(np.array("a", dtype), (), (), ())
+    assert whole.shape == () and whole.item() == "a"
+    for rank in range(2, 65):
+        x = np.array(["a", "b"], dtype).reshape((1,) * (rank - 1) + (2,))
+        middle = (0,) * (rank - 2)
+        got = tilecore.tile_region(
+            x, (4, *(1,) * (rank - 2), 3), (1, *middle, 1), (3, *(1,) * (rank - 2), 4)
+        )
+        assert got.shape == (2, *(1,) * (rank - 2), 3)
+        assert got.ravel().tolist() == ["b", "a", "b"] * 2
+
+
+def test_empty():
+    assert tilecore.tile(np.empty((0, 2), object), (3, 3)).shape == (0, 6)
+
+
+def test_null_pointers_are_none():
+    x = np.empty(2, [("o", "O")])
+    assert tilecore.tile(x, 2)["o"].tolist() == [None] * 4
+
+
+# ---------------------------------------------------------------- any region
 
 
 def sources(rng):
@@ -234,238 +302,16 @@ def test_references_of_an_unknown_kind():
     assert (out == np.ones(6, dtype)).all()
 
 
-# ---------------------------------------------------------------- interrupts
-
-OLD, NEW, OTHER = object(), object(), object()
-SOURCES = {
-    "objects": lambda n: np.array([NEW, OTHER] * (n // 2), object),
-    "structures": lambda n: np.array([(1, NEW), (2, OTHER)] * (n // 2), [("n", "i4"), ("o", "O")]),
-}
-CALLS = {
-    "once": lambda x: (tilecore.tile, x, 1),
-    "twice": lambda x: (tilecore.tile, x, 2),
-    "region": lambda x: (tilecore.tile_region, x, 3, (5,), (5 + MANY,)),
-    "out": lambda x: (tilecore.tile, x[:2], MANY // 2, old(x)),
-    "region, out": lambda x: (tilecore.tile_region, x, 3, (5,), (5 + MANY,), old(x)),
-}
-
-
-def old(x):
-    out = np.zeros(MANY, x.dtype)
-    (out if x.dtype == object else out["o"])[:] = OLD
-    return out
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("name", CALLS)
-def test_interrupted(name, kind, no_python):
-    x = SOURCES[kind](MANY)
-    call, *arguments = CALLS[name](x)
-    out = arguments[-1] if name.endswith("out") else None
-    before = counts([OLD, NEW, OTHER])
-    returned = []
-    with pytest.raises(KeyboardInterrupt):
-        from_c(interrupt_main, partial(call, *arguments), partial(returned.append, True))
-    assert not returned
-    if out is not None:
-        held = out if kind == "objects" else out["o"]
-        written = int((held != OLD).sum())
-        assert 0 < written < MANY
-        assert counts([OLD])[0] == before[0] - written
-        assert sum(counts([NEW, OTHER])) == sum(before[1:]) + written
-        assert (held[:written] != OLD).all() and (held[written:] == OLD).all()
-        del held, out, arguments
-    else:
-        assert counts([OLD, NEW, OTHER]) == before
-    del x
-    gc.collect()
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-def test_interrupted_among_the_copies(kind, no_python):
-    """The counts were added to all of them at once, and are taken back."""
-    x = SOURCES[kind](64)
-    before = counts([NEW, OTHER])
-    returned = []
-    with pytest.raises(KeyboardInterrupt):
-        from_c(
-            interrupt_main,
-            partial(tilecore.tile, x, 5 * 2**28 // x.nbytes, threads=1),
-            partial(returned.append, True),
-        )
-    assert not returned
-    assert counts([NEW, OTHER]) == before
-
-
-@pytest.mark.parametrize("region", [False, True])
-def test_interrupted_strings(region, no_python):
-    x = np.array(["a", "longer than what lies in the item itself"], Strings())
-    out = np.full(MANY, "old", Strings())
-    call = partial(tilecore.tile, x, MANY // 2, out)
-    if region:
-        call = partial(tilecore.tile_region, x, MANY, (1,), (1 + MANY,), out)
-    with pytest.raises(KeyboardInterrupt):
-        from_c(interrupt_main, call)
-    written = int((out != "old").sum())
-    assert 0 < written < MANY
-    assert out[written - 1] in x and out[written] == "old"
-    call()
-    assert out[:2].tolist() == x.tolist()[:: -1 if region else 1]
-
-
-@pytest.mark.parametrize("name", ["region", "out", "region, out"])
-def test_other_threads_get_a_turn(name):
-    x = SOURCES["objects"](MANY)
-    call, *arguments = CALLS[name](x)
-    ticks, stop = [], threading.Event()
-
-    def tick():
-        while not stop.is_set():
-            ticks.append(None)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    other = threading.Thread(target=tick)
-    other.start()
-    try:
-        for _ in range(20):
-            before, _, after = from_c(
-                partial(len, ticks), partial(call, *arguments), partial(len, ticks)
-            )
-            if after > before:
-                break
-    finally:
-        stop.set()
-        other.join()
-        sys.setswitchinterval(interval)
-    assert after > before
-
-
-# ---------------------------------------------------------------- code that runs in the midst
-
-
-class Dying:
-    def __init__(self, last_words):
-        self.last_words = last_words
-
-    def __del__(self):
-        self.last_words()
-
-
-def test_what_is_let_go_sees_new_references():
-    """It dies when what replaces it stands, and may write there itself."""
-    out = np.full(1000, None)
-    seen = []
-
-    def last_words():
-        seen.append(out[3] is NEW)
-        out[4] = OTHER
-        tilecore.tile(np.array([OTHER], object), 10, out[-10:])
-
-    before = counts([NEW, OTHER])
-    out[3] = Dying(last_words)
-    tilecore.tile(np.array([NEW], object), 1000, out)
-    assert seen == [True]
-    assert (out[:4] == NEW).all() and out[4] is OTHER and (out[5:900] == NEW).all()
-    last = sum(1 for item in out if item is OTHER)
-    assert counts([NEW, OTHER]) == [before[0] + 1000 - last, before[1] + last]
-
-
-def test_collections_while_they_are_let_go():
-    """Each old object collects garbage, and tiles into the same place; every count is exact at the end."""
-    out = np.full(2000, None)
-    source = np.array([NEW, OTHER], object)
-    before = counts([NEW, OTHER])
-
-    def last_words():
-        gc.collect(0)
-        tilecore.tile(source[::-1], 1000, out)
-
-    for k in range(0, 2000, 100):
-        cycle = [Dying(last_words)]
-        cycle.append(cycle)
-        out[k], out[k + 1] = cycle, Dying(last_words)
-    del cycle
-    tilecore.tile(source, 1000, out)
-    gc.collect()
-    held = [sum(1 for item in out if item is which) for which in (NEW, OTHER)]
-    assert sum(held) == 2000
-    assert counts([NEW, OTHER]) == [a + b for a, b in zip(before, held, strict=True)]
-
-
-@pytest.mark.parametrize("what", ["input", "out"])
-def test_resized_in_the_midst(what):
-    """The memory is gone that was to be read, or written: the rest is an error, and counts are exact."""
-    x, out = np.array([NEW] * 4000, object), np.full(8000, None)
-    changed = {"input": x, "out": out}[what]
-    before = counts([NEW])[0]
-    lost = []
-
-    def last_words():
-        held, items = counts([NEW])[0], sum(1 for item in changed[10:] if item is NEW)
-        changed.resize(10, refcheck=False)
-        lost.append(counts([NEW])[0] - held + items)  # of NumPy 2.0.0 alone, all of them
-
-    out[1] = Dying(last_words)
-    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
-        tilecore.tile(x, 2, out)
-    left = sum(1 for item in itertools.chain(x, out) if item is NEW)
-    assert counts([NEW])[0] == before - 4000 + left + sum(lost)
-
-
-@pytest.mark.parametrize("kind", [*SOURCES, "strings"])
-@pytest.mark.parametrize("what", ["input", "out"])
-def test_resized_before_the_first(what, kind, monkeypatch):
-    """A signal's handler runs when the places have been noted, and nothing has been read or written."""
-    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)  # not there yet
-    source = SOURCES.get(kind, lambda n: np.full(n, "a string that is long", Strings()))
-    x = source(MANY)
-    out = np.empty(4 * MANY, x.dtype)  # large enough to ask for the count of threads, in Python
-    changed = {"input": x, "out": out}[what]
-    done = []
-
-    def resize(*_):
-        if not done:
-            done.append(changed.resize(10, refcheck=False))
-
-    signal.signal(signal.SIGINT, resize)
-    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
-        from_c(interrupt_main, partial(tilecore.tile, x, 4, out))
-    assert done and (out[:10] == np.empty(10, x.dtype)).all()
-
-
-def test_the_source_changes_in_the_midst():
-    """What was read has been counted."""
-    x, out = np.array([NEW] * 4000, object), np.full(8000, None)
-    before = counts([NEW, OTHER])
-    out[1] = Dying(lambda: x.fill(OTHER))
-    tilecore.tile(x, 2, out)
-    written = int((out == NEW).sum())
-    assert 0 < written < 8000 and (out[written:] == OTHER).all()
-    assert counts([NEW, OTHER]) == [before[0] - 4000 + written, before[1] + 12000 - written]
-
-
-def test_threads_that_write_to_each_others_sources():
-    """Sources and results of other threads at once: every count is exact at the end."""
-    items = [object() for _ in range(5)]
-    before = counts(items)
-    arrays = [np.array([items[k]] * 6000, object) for k in range(4)]
-
-    def work(seed):
-        rng = np.random.default_rng(seed)
-        for _ in range(60):
-            a, b = rng.choice(4, 2, replace=False)
-            tilecore.tile(
-                arrays[a][: 6000 // 3], 3, arrays[b]
-            ) if seed % 2 else tilecore.tile_region(arrays[a], 3, (7,), (6007,), arrays[b])
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    held = collections.Counter(id(item) for array in arrays for item in array)
-    assert counts(items) == [n + held[id(item)] for n, item in zip(before, items, strict=True)]
+@pytest.mark.parametrize("number", ["u1", "i4", "i8"])
+def test_structures_whose_objects_are_none(number):
+    """NumPy says of a subarray without an item that it holds objects."""
+    a = np.zeros(3, [("o", "O", (0,)), ("n", number)])
+    a["n"] = [1, 2, 3]
+    assert a.dtype.hasobject
+    assert tilecore.tile(a, 2)["n"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert tilecore.tile(a, 2, np.empty(6, a.dtype))["n"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert tilecore.tile_region(a, 2, 1, 5)["n"].tolist() == [2, 3, 1, 2]
+    assert (tilecore.tile(a, (50_000, 1))["n"] == [1, 2, 3]).all()
 
 
 # ---------------------------------------------------------------- memory
@@ -492,101 +338,3 @@ def test_no_temporaries(dtype):
             tracemalloc.stop()
         assert made <= peak < made + 2**16
         del result
-
-
-# ---------------------------------------------------------------- StringDType
-
-KINDS = [
-    Strings(),
-    Strings(coerce=False),
-    Strings(na_object=None),
-    Strings(na_object=np.nan),
-    Strings(na_object="missing"),
-]
-
-
-@pytest.mark.parametrize("pair", list(itertools.permutations(range(len(KINDS)), 2)), ids=str)
-def test_out_of_another_string_dtype(pair):
-    """NumPy would make another value of a missing one, or refuse it in the midst."""
-    x = np.array(["a", "b"], KINDS[pair[0]])
-    out = np.full(4, "old", KINDS[pair[1]])
-    plan = tilecore.TilePlan((2,), 2, KINDS[pair[0]])
-    for call in (
-        lambda: tilecore.tile(x, 2, out),
-        lambda: tilecore.tile_region(x, 9, (1,), (5,), out),
-        lambda: plan(x, out),
-        lambda: plan(out[:2]),
-    ):
-        with pytest.raises(TypeError, match=r"^(tile|tile_region|TilePlan): .*dtype StringDType"):
-            call()
-    assert out.tolist() == ["old"] * 4
-
-
-def test_equal_string_dtypes():
-    one, other = (Strings(na_object=float("nan")) for _ in range(2))
-    assert one is not other and one == other
-    x = np.array(["a", float("nan")], one)
-    out = np.full(4, "old", other)
-    assert tilecore.tile(x, 2, out).tolist()[::2] == ["a", "a"]
-    assert [type(item) for item in out.tolist()[1::2]] == [float, float]
-    plans = [tilecore.TilePlan(2, 2, dtype) for dtype in (one, other)]
-    assert plans[0] == plans[1] and hash(plans[0]) == hash(plans[1])
-    assert len({*plans}) == 1
-
-
-@pytest.mark.parametrize("na_object", [{}, {"na_object": None}])
-def test_out_of_strings_of_any_strides(na_object):
-    """What was there goes, and what lies between stays; both ways, for of two locks one is taken first."""
-    one = np.array([f"{k} " * (k % 40) for k in range(24)], Strings(**na_object)).reshape(2, 3, 4)
-    if na_object:
-        one[1, :, 2] = None
-    other = np.full((6, 4, 8), "what was there, and is long", Strings(**na_object))
-    out = other[::-1, ::2, 1::2].transpose(1, 2, 0)  # (2, 4, 6)
-    want = [[[one[i, k % 3, j % 4] for k in range(6)] for j in range(4)] for i in range(2)]
-    tilecore.tile(one.transpose(0, 2, 1), (1, 1, 2), out)
-    assert out.tolist() == want
-    other[::-1, ::2, 1::2] = "what was there, and is long"
-    assert (other == "what was there, and is long").all()
-    tilecore.tile(other[:2, :3, ::2], 1, one[::-1])
-    assert (one == "what was there, and is long").all()
-    tilecore.tile_region(other, (9, 9, 9), (5, 3, 7), (7, 6, 11), one)
-    assert (one == "what was there, and is long").all()
-
-
-def test_parts_of_one_array_of_strings():
-    """Source and result share the memory that long strings lie in, which moves as it grows."""
-    both = np.full(4000, "", Strings())
-    both[:1000] = [f"{k} is longer than what lies in the item itself" for k in range(1000)]
-    tilecore.tile(both[:1000], 3, both[1000:])
-    assert both.tolist() == both[:1000].tolist() * 4
-
-
-@pytest.mark.parametrize("number", ["u1", "i4", "i8"])
-def test_structures_whose_objects_are_none(number):
-    """NumPy says of a subarray without an item that it holds objects."""
-    a = np.zeros(3, [("o", "O", (0,)), ("n", number)])
-    a["n"] = [1, 2, 3]
-    assert a.dtype.hasobject
-    assert tilecore.tile(a, 2)["n"].tolist() == [1, 2, 3, 1, 2, 3]
-    assert tilecore.tile(a, 2, np.empty(6, a.dtype))["n"].tolist() == [1, 2, 3, 1, 2, 3]
-    assert tilecore.tile_region(a, 2, 1, 5)["n"].tolist() == [2, 3, 1, 2]
-    assert (tilecore.tile(a, (50_000, 1))["n"] == [1, 2, 3]).all()
-
-
-def test_the_limit_counts_what_strings_take():
-    """An item says nothing of the text that it stands for."""
-    x = np.array(["x" * 10_000, None], np.dtypes.StringDType(na_object=None))
-    before = tilecore.get_max_bytes()
-    tilecore.set_max_bytes(1 << 20)
-    try:
-        assert tilecore.tile(x, 100)[198] == x[0]
-        for call in (
-            lambda: tilecore.tile(x, 1000),
-            lambda: tilecore.tile_region(x, 10**6, 0, 2000),
-        ):
-            with pytest.raises(MemoryError, match="the strings of the result would take more than"):
-                call()
-        out = np.empty(2000, x.dtype)
-        assert tilecore.tile(x, 1000, out)[1998] == x[0]  # the caller's is not limited
-    finally:
-        tilecore.set_max_bytes(before)

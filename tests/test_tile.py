@@ -1,6 +1,5 @@
 """tile and output_shape: right bytes for every input, the right error for every other."""
 
-import gc
 import sys
 import tracemalloc
 
@@ -255,109 +254,6 @@ class TestOtherTypes:
             tilecore.tile(np.ma.zeros((2, 3)), 2**50)
 
 
-class TestReferences:
-    """Objects, StringDType and structures of objects: values and reference counts."""
-
-    @pytest.mark.parametrize("layout", ["C", "reversed", "broadcast"])
-    def test_counts_are_exact(self, layout):
-        item = object()
-        before = sys.getrefcount(item)
-        x = np.array([[item, None], [item, 7]], object)
-        if layout == "reversed":
-            x = x[::-1, ::-1]
-        elif layout == "broadcast":
-            x = np.broadcast_to(x[0], (2, 2))
-        held = sys.getrefcount(item)
-        got = tilecore.tile(x, (3, 5))
-        same = sum(1 for element in x.ravel() if element is item)
-        assert sys.getrefcount(item) == held + same * 15
-        assert all(a is b for a, b in zip(got.ravel(), np.tile(x, (3, 5)).ravel(), strict=True))
-        del got
-        assert sys.getrefcount(item) == held
-        del x
-        gc.collect()
-        assert sys.getrefcount(item) == before
-
-    def test_structures(self):
-        item = object()
-        dtype = np.dtype([("n", "i4"), ("o", "O"), ("more", "O", (2,))])
-        x = np.zeros(2, dtype)
-        x[0] = (1, item, [item, None])
-        held = sys.getrefcount(item)
-        got = tilecore.tile(x, (2, 3))
-        assert sys.getrefcount(item) == held + 2 * 6
-        assert got.shape == (2, 6) and got[1, 4]["o"] is item and got[1, 4]["n"] == 1
-        del got
-        assert sys.getrefcount(item) == held
-
-    def test_packed_and_nested_structures(self):
-        """References at odd addresses, in subarrays and in structures inside structures."""
-        item = object()
-        inner = np.dtype([("c", "u1"), ("o", "O")])
-        x = np.zeros((2, 2), [("c", "u1"), ("deep", inner, (2, 2)), ("o", "O")])
-        x["deep"]["o"] = item
-        x["o"][0] = item
-        held = sys.getrefcount(item)
-        got = tilecore.tile(x.T, (3, 1))
-        assert sys.getrefcount(item) == held + 3 * (16 + 2)
-        assert (got["deep"]["o"] == item).all()
-        del got
-        assert sys.getrefcount(item) == held
-
-    @pytest.mark.parametrize("reps", [3, (2, 3), (2, 1, 2), (1, 1), 0])
-    def test_stringdtype(self, reps, oracle):
-        dtype = np.dtypes.StringDType(na_object=None)
-        x = np.array([["a", None], ["long enough to live in the arena" * 3, ""]], dtype)
-        for source in (x, x[::-1], x.T):
-            got = tilecore.tile(source, reps)
-            # As objects: NumPy before 2.2 loses strings in numpy.tile.
-            want = oracle(np.array(source.tolist(), object), reps)
-            assert got.dtype == dtype and got.shape == want.shape
-            assert got.tolist() == want.tolist()
-        del x, source
-        assert got.tolist() == want.tolist()
-
-    def test_out_lets_go_of_what_it_held(self):
-        old, new = object(), object()
-        out = np.array([old] * 6, object)
-        before_old, before_new = sys.getrefcount(old), sys.getrefcount(new)
-        x = np.array([new, None, new], object)
-        assert tilecore.tile(x, 2, out) is out
-        assert sys.getrefcount(old) == before_old - 6
-        assert sys.getrefcount(new) == before_new + 2 + 4
-        assert out.tolist() == x.tolist() * 2
-
-    def test_out_is_not_limited(self):
-        """Though a result of its own is made first."""
-        before = tilecore.get_max_bytes()
-        tilecore.set_max_bytes(100)
-        try:
-            out = np.empty(200, object)
-            assert tilecore.tile(np.array([1, 2], object), 100, out).tolist() == [1, 2] * 100
-        finally:
-            tilecore.set_max_bytes(before)
-
-    @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()], ids=str)
-    def test_a_region_of_every_rank(self, dtype):
-        whole = tilecore.tile_region(np.array("a", dtype), (), (), ())
-        assert whole.shape == () and whole.item() == "a"
-        for rank in range(2, 65):
-            x = np.array(["a", "b"], dtype).reshape((1,) * (rank - 1) + (2,))
-            middle = (0,) * (rank - 2)
-            got = tilecore.tile_region(
-                x, (4, *(1,) * (rank - 2), 3), (1, *middle, 1), (3, *(1,) * (rank - 2), 4)
-            )
-            assert got.shape == (2, *(1,) * (rank - 2), 3)
-            assert got.ravel().tolist() == ["b", "a", "b"] * 2
-
-    def test_empty(self):
-        assert tilecore.tile(np.empty((0, 2), object), (3, 3)).shape == (0, 6)
-
-    def test_null_pointers_are_none(self):
-        x = np.empty(2, [("o", "O")])
-        assert tilecore.tile(x, 2)["o"].tolist() == [None] * 4
-
-
 ROW = np.arange(6, dtype="f4").reshape(2, 3)
 
 
@@ -423,67 +319,6 @@ def test_reps_that_change_the_array_while_they_are_read():
             return 2
 
     assert tilecore.tile(x, (Reshaper(), 1)).tolist() == [[0, 1], [0, 1]]
-
-
-def read_only():
-    out = np.zeros((4, 6), "f4")
-    out.flags.writeable = False
-    return out
-
-
-@pytest.mark.parametrize(
-    ("out", "kind", "words"),
-    [
-        ([0], TypeError, "out must be a NumPy array, got list"),
-        (np.ma.zeros((4, 6), "f4"), TypeError, "got MaskedArray"),
-        (np.zeros((4, 7), "f4"), ValueError, r"shape \(4, 6\), got \(4, 7\)"),
-        (np.zeros(24, "f4"), ValueError, r"shape \(4, 6\), got \(24,\)"),
-        (np.zeros((4, 6)), TypeError, "dtype float32, got float64"),
-        (np.zeros((4, 6), ">f4"), TypeError, "dtype float32, got >f4"),
-        (
-            np.lib.stride_tricks.as_strided(np.zeros(9, "f4"), (4, 6), (4, 4)),
-            ValueError,
-            "share a byte",
-        ),
-        (read_only(), ValueError, "writeable"),
-    ],
-)
-def test_out_refused(out, kind, words):
-    before = np.array(out, copy=True).tobytes()
-    with pytest.raises(kind, match=words):
-        tilecore.tile(ROW, (2, 2), out)
-    assert np.array(out).tobytes() == before
-
-
-def test_an_out_that_would_change_the_input():
-    """Nothing of `out` is asked that could run code once the plan is made."""
-    x = np.arange(2**16)
-
-    class Out(np.ndarray):
-        @property
-        def __class__(self):
-            x.resize(1, refcheck=False)
-            return np.ndarray
-
-    out = np.empty(2**17, x.dtype).view(Out)
-    assert tilecore.tile(x, 2, out) is out
-    assert x.size == 2**16
-    assert (np.asarray(out) == np.tile(np.arange(2**16), 2)).all()
-
-
-def test_out_that_overlaps():
-    memory = np.arange(48, dtype="f4")
-    out = memory[:24].reshape(4, 6)
-    for a in (
-        memory[23:29].reshape(2, 3),
-        memory[:48:8].reshape(2, 3),
-        memory[29:17:-2].reshape(2, 3),
-    ):
-        with pytest.raises(ValueError, match="share memory"):
-            tilecore.tile(a, (2, 2), out)
-    assert (memory == np.arange(48)).all()
-    behind = memory[24:30].reshape(2, 3)
-    assert (tilecore.tile(behind, (2, 2), out)[:2, :3] == behind).all()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,369 @@
+"""Code of the caller's that runs in a call: objects that raise, lie, or change the input while they are read.
+
+The answer is a result of the input as it was or as it is, a TypeError, ValueError or MemoryError that
+names the function, or the object's own exception. Under AddressSanitizer (`.ci/sanitize address`) the
+same tests look for bytes out of bounds.
+"""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilecore
+from tilecore import directml, onnx, openvino
+
+# From NumPy 2.5 on it warns of what these tests do.
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning")
+
+
+def x():
+    return np.arange(6, dtype="f4").reshape(2, 3)
+
+
+class Own(Exception):
+    """Not an error of Python's: what an object raises must come out as it is."""
+
+
+class OwnValue(ValueError):
+    pass
+
+
+class OwnType(TypeError):
+    pass
+
+
+def fail(error):
+    raise error("mine")
+
+
+def raising(method, error):
+    return type("Raising", (), {method: lambda *_, **__: fail(error)})()
+
+
+INTEGERS = [
+    (tilecore.tile, {"a": x()}, "reps"), (tilecore.tile, {"a": x(), "reps": 2}, "threads"),
+    (tilecore.tile_region, {"a": x(), "reps": 2, "stop": (1, 1)}, "start"),
+    (tilecore.tile_region, {"a": x(), "reps": 2, "start": (0, 0)}, "stop"),
+    (tilecore.tile_region, {"a": x(), "reps": None, "stop": (1, 1)}, "start"),
+    (tilecore.TilePlan((2, 3), (2, 2), "f4").batch, {"arrays": [x()]}, "threads"),
+    (tilecore.output_shape, {"reps": 2}, "shape"), (tilecore.output_shape, {"shape": 2}, "reps"),
+    (tilecore.TilePlan, {"reps": 2, "dtype": "u1"}, "shape"), (tilecore.set_num_threads, {}, "n"),
+    (onnx.tile, {"input": np.ones(1), "repeats": [2]}, "threads"),
+    (onnx.tile_1, {"input": np.ones(1), "tiles": 2, "axis": 0}, "threads"),
+    (openvino.tile, {"data": np.ones(1), "repeats": [2]}, "threads"),
+    (directml.tile, {"input": np.ones(1, "f4"), "repeats": [2]}, "threads"),
+    (onnx.tile, {"input": np.ones(1)}, "repeats"), (onnx.supported_types, {}, "opset"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [Own, OwnValue, OwnType, KeyboardInterrupt])
+@pytest.mark.parametrize(("function", "others", "argument"), INTEGERS)
+def test_own_exceptions_of_integers(function, others, argument, error):
+    bad = raising("__index__", error)
+    with pytest.raises(error, match="mine"):
+        function(**others, **{argument: [bad] if argument == "repeats" else bad})
+    if argument in ("reps", "start", "stop", "shape"):
+        for worse in (raising("__iter__", error), [bad], itertools.starmap(fail, [(error,)])):
+            with pytest.raises(error, match="mine"):
+                function(**others, **{argument: worse})
+
+
+@pytest.mark.parametrize("error", [Own, OwnType, KeyboardInterrupt])
+def test_own_exceptions_of_axes(error):
+    bad = raising("__index__", error)
+    for axis in (bad, (bad,), raising("__iter__", error)):
+        with pytest.raises(error, match="mine"):
+            tilecore.tile(x(), 2, axis=axis)
+
+
+@pytest.mark.parametrize("name", ["ndarray", "array", "int", "dict", "bytes", "deque"])
+def test_types_named_as_others(name):
+    """How an argument is shown in an error must not go by the name of its type."""
+    thing = type(name, (), {})()
+    for call in (
+        lambda: tilecore.tile(x(), thing),
+        lambda: tilecore.tile(x(), [1, thing]),
+        lambda: tilecore.tile(x(), 2, threads=thing),
+        lambda: tilecore.tile(x(), 2, axis=thing),
+        lambda: tilecore.set_num_threads(thing),
+        lambda: onnx.tile(np.ones(1), thing),
+    ):
+        with pytest.raises(TypeError, match=name):
+            call()
+
+
+@pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "function", [tilecore.tile, tilecore.tile_view, tilecore.tile_mapped, onnx.tile, openvino.tile]
+)
+def test_own_exceptions_of_arrays(function, error):
+    with pytest.raises(error, match="mine"):
+        function(raising("__array__", error), [2])
+    with pytest.raises(error, match="mine"):
+        tilecore.TilePlan(2, 2, "f4")(raising("__array__", error))
+
+
+class Pretender:
+    """Says of itself that it is an array, and is none."""
+
+    def __array_function__(self, *_):
+        raise AssertionError("nobody should ask")
+
+    def __init__(self, what):
+        self.what = what
+
+    @property
+    def __class__(self):
+        return self.what
+
+
+@pytest.mark.parametrize("what", [np.ndarray, np.ma.MaskedArray, np.memmap])
+def test_who_pretends_to_be_an_array(what):
+    with pytest.raises(TypeError, match="^tile: out must be a NumPy array, got Pretender"):
+        tilecore.tile(x(), 2, Pretender(what))
+    with pytest.raises(TypeError, match="^tile_region: input must be a plain array, got Pretender"):
+        tilecore.tile_region(Pretender(what), 2, (0,), (1,))
+    with pytest.raises(AssertionError, match="nobody"):  # its own, from numpy.tile
+        tilecore.tile(Pretender(what), 2)
+    with pytest.raises(TypeError, match="^ONNX Tile-13: input is of type object"):
+        onnx.tile(Pretender(what), [])
+
+
+# ---------------------------------------------------------------- input that changes
+
+CHANGES = {
+    "shape": lambda a: setattr(a, "shape", (a.size,)),
+    "more axes": lambda a: setattr(a, "shape", (a.size // 2, 1, 2, 1)),
+    "narrower items": lambda a: setattr(a, "dtype", "u1"),
+    "wider items": lambda a: setattr(a, "dtype", "f8"),
+    "less memory": lambda a: a.resize(2, refcheck=False),
+    "no memory": lambda a: a.resize(0, refcheck=False),
+}
+
+
+class Changing:
+    """The integer 1, that changes an array while it is read."""
+
+    def __init__(self, array, change):
+        self.array, self.change = array, change
+
+    def __index__(self):
+        self.change(self.array)
+        return 1
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_input_that_changes_while_arguments_are_read(oracle, change):
+    def fresh():
+        a = np.arange(100_000, dtype="f4")
+        a.shape = 2, 50_000
+        return a, Changing(a, change)
+
+    def check(call):
+        a, evil = fresh()
+        try:
+            got = call(a, evil)
+        except (TypeError, ValueError) as error:
+            assert ": " in str(error)
+        else:
+            want = oracle(a, (1,) * got.ndim)[
+                tuple(slice(n) for n in got.shape)
+            ]  # a region is its first part
+            assert got.dtype == a.dtype and got.tobytes() == want.tobytes()
+
+    ready = tilecore.TilePlan((2, 50_000), 1, "f4")
+    check(lambda a, evil: tilecore.tile(a, evil))
+    check(lambda a, evil: tilecore.tile(a, 1, threads=evil))
+    check(lambda a, evil: tilecore.tile_view(a, evil))
+    check(lambda a, evil: tilecore.tile_mapped(a, evil))
+    check(lambda a, evil: tilecore.tile_region(a, evil, (0,) * a.ndim, a.shape))
+    check(lambda a, evil: tilecore.tile_region(a, 1, (0, 0), (evil, 50_000)))
+    check(lambda a, evil: tilecore.tile_region(a, 1, (0, 0), (2, 50_000), threads=evil))
+    check(lambda a, evil: ready(a, threads=evil))
+    check(lambda a, evil: ready.region(a, (0, 0), (2, 50_000), threads=evil))
+    check(lambda a, evil: ready.region(a, (0, 0), (evil, 50_000)))
+    check(lambda a, evil: ready.batch([a], threads=evil)[0])
+    check(lambda a, evil: tilecore.TilePlan(50_000, 1, "f4").batch(a, threads=evil))
+    check(lambda a, evil: tilecore.tile_region(a, None, (0, 0), (evil, 25_000)))
+    check(lambda a, evil: onnx.tile(a, [evil, 1]))
+    check(lambda a, evil: openvino.tile(a, [evil]))
+
+
+def changing_out(a, change, shape):
+    """An `out` of a class of its own that changes `a` when somebody asks what it is."""
+
+    class Out(np.ndarray):
+        armed = False
+
+        @property
+        def __class__(self):
+            if self.armed:
+                change(a)
+            return Out
+
+        def __array_function__(self, function, *_):
+            change(a)
+            return False
+
+    result = np.zeros(shape, "f4").view(Out)
+    result.armed = True
+    return result
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_input_that_changes_while_out_is_looked_at(oracle, change):
+    """Between plan and writing: the plan would no longer be true."""
+    whole = tilecore.TilePlan(100_000, 2, "f4")
+    for call in (
+        lambda a, out: tilecore.tile(a, 2, out),
+        lambda a, out: tilecore.tile_region(a, 2, (0,), (200_000,), out),
+        lambda a, out: whole(a, out),
+        lambda a, out: whole.region(a, (0,), (200_000,), out),
+        lambda a, out: tilecore.tile_region(a, None, (-100_000,), (100_000,), out),
+    ):
+        a = np.arange(100_000, dtype="f4")
+        want = oracle(a, 2)
+        out = changing_out(a, change, 200_000)
+        assert call(a, out) is out
+        assert a.shape == (100_000,)  # nobody asked
+        assert out.view(np.ndarray).tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("change", ["fewer axes", "narrower steps"])
+def test_input_that_changes_while_memory_is_sought(program, change):
+    """Its strides are then no longer those that were planned for, nor as many. A function of tilecore's
+    own, in which the interpreter lets signal handlers and other threads run, stands for those."""
+    program(
+        f"""
+change = {change!r}
+N = 2**23
+v = numpy.zeros(2 * N, "i4")[::2]
+v[:] = numpy.arange(N)
+want = v.tobytes()
+shape = (2,) * 16 + (N >> 16,)
+
+def changing(answer):
+    def function():
+        if change == "fewer axes":
+            v.shape = N
+        else:
+            v.shape = N
+            v.strides = 4
+        return answer
+    return function
+
+import tilecore._core.recycle, tilecore._core.tiling
+tilecore._core.recycle.in_multiprocessing_child = changing(False)
+tilecore._core.tiling.get_num_threads = changing(1)
+plan = tilecore.TilePlan(shape, (2,) + (1,) * 16, "i4")
+start, stop = (0,) * 17, plan.output_shape
+out = numpy.empty(stop, "i4")
+for call in (
+    lambda: tilecore.tile(v, plan.reps),
+    lambda: tilecore.tile(v, plan.reps, out),
+    lambda: tilecore.tile_region(v, plan.reps, start, stop),
+    lambda: tilecore.tile_region(v, plan.reps, start, stop, out),
+    lambda: tilecore.tile_mapped(v, plan.reps),
+    lambda: plan(v),
+    lambda: plan.region(v, start, stop),
+):
+    if v.ndim == 1:
+        v.strides = 8
+    v.shape = shape
+    assert call().tobytes() == want * 2
+    assert v.ndim == 1                  # it did change
+""",
+        "-W",
+        "ignore::DeprecationWarning",
+    )
+
+
+def test_out_that_lies_about_sharing():
+    a = np.arange(8, dtype="f4")
+
+    class Out(np.ndarray):
+        def __array_function__(self, function, *_):
+            return False
+
+    with pytest.raises(ValueError, match="must not share memory"):
+        tilecore.tile(a[:4], 2, a.view(Out))
+
+
+# ---------------------------------------------------------------- titles of fields
+
+
+class Title:
+    """NumPy compares the titles of two structures' fields by their __eq__."""
+
+    def __init__(self, act=None):
+        self.act = act
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        act = self.act or (other.act if isinstance(other, Title) else None)
+        return True if act is None else act()
+
+
+def titled(title):
+    return np.dtype({"names": ["a"], "formats": ["u8"], "titles": [title]})
+
+
+def titled_calls(make):
+    """By name: a call that compares dtypes, and the input that it is given."""
+    for name in ("tile", "tile_region", "plan", "plan, out", "plan.region"):
+        title = Title()
+        x, out = np.zeros(6, titled(title)), np.zeros(12, titled(Title()))
+        x["a"] = np.arange(6)
+        plan = tilecore.TilePlan((6,), 2, titled(Title()) if "plan" in name else "u8")
+        title.act = make(x, out)
+        yield {
+            "tile": partial(tilecore.tile, x, 2, out),
+            "tile_region": partial(tilecore.tile_region, x, 2, (0,), (12,), out),
+            "plan": partial(plan, x),
+            "plan, out": partial(plan, x, out),
+            "plan.region": partial(plan.region, x, (0,), (12,), out),
+        }[name]
+
+
+def test_titles_that_raise():
+    for call in titled_calls(lambda x, out: lambda: fail(Own)):
+        with pytest.raises(Own, match="mine"):
+            call()
+
+
+def test_titles_that_differ():
+    for call in titled_calls(lambda x, out: lambda: False):
+        with pytest.raises(TypeError, match="dtype"):
+            call()
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype", "items", "out"])
+def test_titles_that_change_the_input(change):
+    """What is read lies in the input, and what is written in `out`, whatever the comparison does."""
+
+    def make(x, out):
+        def act():
+            if change == "shape":
+                x.shape = (2, 3)
+            elif change == "dtype":
+                x.dtype = np.dtype(("V1", (8,))) if x.ndim == 0 else np.dtype("V1")
+            elif change == "items":
+                x.dtype = np.dtype([("b", "u4"), ("c", "u4")])
+            else:
+                out.shape = (3, 4)
+            return True
+
+        return act
+
+    for call in titled_calls(make):
+        try:
+            result = call()
+        except (TypeError, ValueError) as error:
+            assert "shape" in str(error) or "dtype" in str(error)
+        else:
+            assert result.nbytes == 96  # bytes of the input alone
+            assert set(result.view("u8").ravel().tolist()) == set(range(6))

@@ -1,0 +1,139 @@
+"""Recycled memory is kept only as it was when new, and only where idle memory costs nobody anything."""
+
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
+
+ATTRIBUTES = {
+    "left out of children": "libc.madvise(at, n, 10)",
+    "wiped in children": "libc.madvise(at, n, 18)",
+    "left out of core dumps": "libc.madvise(at, n, 16)",
+    "no huge pages": "libc.madvise(at, n, 15)",
+    "read at random": "libc.madvise(at, n, 1)",
+    "merged with others": "libc.madvise(at, n, 12)",
+    "guarded": "libc.madvise(at, n, 102)",
+    "read-only": "libc.mprotect(at, n, 1)",
+    "unreadable": "libc.mprotect(at, n, 0)",
+}
+
+
+@pytest.mark.parametrize("where", ["whole", "middle", "end"])
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_only_clean_blocks(name, where, program):
+    """What an owner has asked the system for, of its memory, is no concern of the next owner's."""
+    program(
+        f"""
+libc = ctypes.CDLL(None, use_errno=True)
+for name in ("madvise", "mprotect"):
+    getattr(libc, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+MIB = 2**20
+def flags(address, bytes):
+    "Of each mapping of the block."
+    found = []
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            word = line.split()[0]
+            if "-" in word and word[-1] != ":":
+                start, stop = (int(number, 16) for number in word.split("-"))
+                inside = start < address + bytes and stop > address
+            elif word == "VmFlags:" and inside:
+                found.append(set(line.split()[1:]) & set("rd wr dc wf dd nh hg rr sr mg lo".split()))
+    return found
+tilecore.set_recycle_limit(2**30)
+x = numpy.full(MIB, 3, "u1")
+y = tilecore.tile(x, (32, 1))
+clean, address = flags(y.ctypes.data, y.nbytes), y.ctypes.data
+at, n = {{"whole": (0, 32), "middle": (6, 5), "end": (30, 2)}}["{where}"]
+at, n = y.ctypes.data + at * MIB, n * MIB
+if {ATTRIBUTES[name]} and ctypes.get_errno() == 22:
+    sys.exit(0)     # this kernel does not know it
+del y
+assert tilecore.recycled_bytes() == 32 * MIB
+y = tilecore.tile(x, (32, 1))
+assert y.ctypes.data == address
+assert flags(address, y.nbytes) == clean, (flags(address, y.nbytes), clean)
+child = os.fork()
+if not child:
+    os._exit(0 if (y == 3).all() else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert (y == 3).all()
+"""
+    )
+
+
+def test_what_is_no_longer_ours_goes(program):
+    """Pages that an owner has unmapped, or mapped something else over."""
+    program(
+        """
+import mmap
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+x = numpy.ones(2**20, "u1")
+tilecore.set_recycle_limit(2**30)
+y = tilecore.tile(x, (32, 1))
+shared_anonymous_fixed = 0x31
+assert libc.mmap(y.ctypes.data + 2**22, 2**22, 3, shared_anonymous_fixed, -1, 0) == y.ctypes.data + 2**22
+del y
+assert tilecore.recycled_bytes() == 0
+assert (tilecore.tile(x, (32, 1)) == 1).all()
+"""
+    )
+
+
+@pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_nothing_is_kept_where_memory_is_counted(kind, program):
+    """Idle memory would count, and other allocators would fail for it."""
+    program(
+        f"""
+import resource
+x = numpy.ones(2**20, "u1")
+limit = tilecore.get_recycle_limit()
+y = tilecore.tile(x, 300); z = tilecore.tile(x, 300); del y
+assert tilecore.recycled_bytes() == 300 * 2**20
+with open("/proc/self/statm") as file: used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.{kind}, (used + 300 * 2**20, resource.RLIM_INFINITY))
+tilecore.tile(x, 40)        # what is idle goes with the next large result,
+assert tilecore.recycled_bytes() == 0
+del z                       # and nothing is kept any more
+assert tilecore.recycled_bytes() == tilecore.get_recycle_limit() == 0
+numpy.ones(800 * 2**20, "u1")
+assert tilecore.tile(x, 800).min() == 1
+try:
+    tilecore.tile(x, 3000)
+except MemoryError as error:
+    assert "no memory for a result of 3145728000 bytes; input shape (1048576,)" in str(error), error
+else:
+    raise AssertionError
+resource.setrlimit(resource.{kind}, (resource.RLIM_INFINITY,) * 2)
+tilecore.tile(x, 40)
+assert tilecore.recycled_bytes() == 40 * 2**20 and tilecore.get_recycle_limit() == limit
+""",
+        TILECORE_RECYCLE_BYTES="1G",
+    )
+
+
+def test_locked_memory_is_not_kept(program):
+    """The system does not take back what is locked, so keeping it would cost somebody else."""
+    program(
+        """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+x = numpy.ones(2**20, "u1")
+if libc.mlockall(2):        # MCL_FUTURE
+    sys.exit(0)             # not permitted
+try:
+    y = tilecore.tile(x, 40)
+except MemoryError:
+    sys.exit(0)             # more than may be locked
+assert (y == 1).all()
+del y
+assert tilecore.recycled_bytes() == 0
+libc.munlockall()
+y = tilecore.tile(x, 40)
+del y
+assert tilecore.recycled_bytes() == 40 * 2**20
+""",
+    )

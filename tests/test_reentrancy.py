@@ -1,0 +1,280 @@
+"""Code that runs while references are written: a signal's handler, another thread, an object that dies.
+
+Whatever it does, each item holds its old or its new object, and the counts of all are exact.
+"""
+
+import collections
+import gc
+import itertools
+import operator
+import signal
+import sys
+import threading
+from _thread import interrupt_main
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilecore
+
+Strings = np.dtypes.StringDType
+MANY = 3 << 20  # of references: other threads get several turns, and signals are looked for
+
+
+def from_c(*calls):
+    """Call one after the other with no Python in between, where signals would be looked for too."""
+    return list(map(operator.call, calls))
+
+
+@pytest.fixture(autouse=True)
+def heard():
+    """A shell has the programs that it starts in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def no_python(monkeypatch):
+    """On the way to where tilecore looks for signals."""
+    monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)
+
+
+def counts(items):
+    return [sys.getrefcount(item) for item in items]
+
+
+# ---------------------------------------------------------------- signals and turns
+
+OLD, NEW, OTHER = object(), object(), object()
+SOURCES = {
+    "objects": lambda n: np.array([NEW, OTHER] * (n // 2), object),
+    "structures": lambda n: np.array([(1, NEW), (2, OTHER)] * (n // 2), [("n", "i4"), ("o", "O")]),
+}
+CALLS = {
+    "once": lambda x: (tilecore.tile, x, 1),
+    "twice": lambda x: (tilecore.tile, x, 2),
+    "region": lambda x: (tilecore.tile_region, x, 3, (5,), (5 + MANY,)),
+    "out": lambda x: (tilecore.tile, x[:2], MANY // 2, old(x)),
+    "region, out": lambda x: (tilecore.tile_region, x, 3, (5,), (5 + MANY,), old(x)),
+}
+
+
+def old(x):
+    out = np.zeros(MANY, x.dtype)
+    (out if x.dtype == object else out["o"])[:] = OLD
+    return out
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("name", CALLS)
+def test_interrupted(name, kind, no_python):
+    x = SOURCES[kind](MANY)
+    call, *arguments = CALLS[name](x)
+    out = arguments[-1] if name.endswith("out") else None
+    before = counts([OLD, NEW, OTHER])
+    returned = []
+    with pytest.raises(KeyboardInterrupt):
+        from_c(interrupt_main, partial(call, *arguments), partial(returned.append, True))
+    assert not returned
+    if out is not None:
+        held = out if kind == "objects" else out["o"]
+        written = int((held != OLD).sum())
+        assert 0 < written < MANY
+        assert counts([OLD])[0] == before[0] - written
+        assert sum(counts([NEW, OTHER])) == sum(before[1:]) + written
+        assert (held[:written] != OLD).all() and (held[written:] == OLD).all()
+        del held, out, arguments
+    else:
+        assert counts([OLD, NEW, OTHER]) == before
+    del x
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_interrupted_among_the_copies(kind, no_python):
+    """The counts were added to all of them at once, and are taken back."""
+    x = SOURCES[kind](64)
+    before = counts([NEW, OTHER])
+    returned = []
+    with pytest.raises(KeyboardInterrupt):
+        from_c(
+            interrupt_main,
+            partial(tilecore.tile, x, 5 * 2**28 // x.nbytes, threads=1),
+            partial(returned.append, True),
+        )
+    assert not returned
+    assert counts([NEW, OTHER]) == before
+
+
+@pytest.mark.parametrize("region", [False, True])
+def test_interrupted_strings(region, no_python):
+    x = np.array(["a", "longer than what lies in the item itself"], Strings())
+    out = np.full(MANY, "old", Strings())
+    call = partial(tilecore.tile, x, MANY // 2, out)
+    if region:
+        call = partial(tilecore.tile_region, x, MANY, (1,), (1 + MANY,), out)
+    with pytest.raises(KeyboardInterrupt):
+        from_c(interrupt_main, call)
+    written = int((out != "old").sum())
+    assert 0 < written < MANY
+    assert out[written - 1] in x and out[written] == "old"
+    call()
+    assert out[:2].tolist() == x.tolist()[:: -1 if region else 1]
+
+
+@pytest.mark.parametrize("name", ["region", "out", "region, out"])
+def test_other_threads_get_a_turn(name):
+    x = SOURCES["objects"](MANY)
+    call, *arguments = CALLS[name](x)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks.append(None)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    other = threading.Thread(target=tick)
+    other.start()
+    try:
+        for _ in range(20):
+            before, _, after = from_c(
+                partial(len, ticks), partial(call, *arguments), partial(len, ticks)
+            )
+            if after > before:
+                break
+    finally:
+        stop.set()
+        other.join()
+        sys.setswitchinterval(interval)
+    assert after > before
+
+
+# ---------------------------------------------------------------- objects that die
+
+
+class Dying:
+    def __init__(self, last_words):
+        self.last_words = last_words
+
+    def __del__(self):
+        self.last_words()
+
+
+def test_what_is_let_go_sees_new_references():
+    """It dies when what replaces it stands, and may write there itself."""
+    out = np.full(1000, None)
+    seen = []
+
+    def last_words():
+        seen.append(out[3] is NEW)
+        out[4] = OTHER
+        tilecore.tile(np.array([OTHER], object), 10, out[-10:])
+
+    before = counts([NEW, OTHER])
+    out[3] = Dying(last_words)
+    tilecore.tile(np.array([NEW], object), 1000, out)
+    assert seen == [True]
+    assert (out[:4] == NEW).all() and out[4] is OTHER and (out[5:900] == NEW).all()
+    last = sum(1 for item in out if item is OTHER)
+    assert counts([NEW, OTHER]) == [before[0] + 1000 - last, before[1] + last]
+
+
+def test_collections_while_they_are_let_go():
+    """Each old object collects garbage, and tiles into the same place; every count is exact at the end."""
+    out = np.full(2000, None)
+    source = np.array([NEW, OTHER], object)
+    before = counts([NEW, OTHER])
+
+    def last_words():
+        gc.collect(0)
+        tilecore.tile(source[::-1], 1000, out)
+
+    for k in range(0, 2000, 100):
+        cycle = [Dying(last_words)]
+        cycle.append(cycle)
+        out[k], out[k + 1] = cycle, Dying(last_words)
+    del cycle
+    tilecore.tile(source, 1000, out)
+    gc.collect()
+    held = [sum(1 for item in out if item is which) for which in (NEW, OTHER)]
+    assert sum(held) == 2000
+    assert counts([NEW, OTHER]) == [a + b for a, b in zip(before, held, strict=True)]
+
+
+@pytest.mark.parametrize("what", ["input", "out"])
+def test_resized_in_the_midst(what):
+    """The memory is gone that was to be read, or written: the rest is an error, and counts are exact."""
+    x, out = np.array([NEW] * 4000, object), np.full(8000, None)
+    changed = {"input": x, "out": out}[what]
+    before = counts([NEW])[0]
+    lost = []
+
+    def last_words():
+        held, items = counts([NEW])[0], sum(1 for item in changed[10:] if item is NEW)
+        changed.resize(10, refcheck=False)
+        lost.append(counts([NEW])[0] - held + items)  # of NumPy 2.0.0 alone, all of them
+
+    out[1] = Dying(last_words)
+    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
+        tilecore.tile(x, 2, out)
+    left = sum(1 for item in itertools.chain(x, out) if item is NEW)
+    assert counts([NEW])[0] == before - 4000 + left + sum(lost)
+
+
+@pytest.mark.parametrize("kind", [*SOURCES, "strings"])
+@pytest.mark.parametrize("what", ["input", "out"])
+def test_resized_before_the_first(what, kind, monkeypatch):
+    """A signal's handler runs when the places have been noted, and nothing has been read or written."""
+    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)  # not there yet
+    source = SOURCES.get(kind, lambda n: np.full(n, "a string that is long", Strings()))
+    x = source(MANY)
+    out = np.empty(4 * MANY, x.dtype)  # large enough to ask for the count of threads, in Python
+    changed = {"input": x, "out": out}[what]
+    done = []
+
+    def resize(*_):
+        if not done:
+            done.append(changed.resize(10, refcheck=False))
+
+    signal.signal(signal.SIGINT, resize)
+    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
+        from_c(interrupt_main, partial(tilecore.tile, x, 4, out))
+    assert done and (out[:10] == np.empty(10, x.dtype)).all()
+
+
+def test_the_source_changes_in_the_midst():
+    """What was read has been counted."""
+    x, out = np.array([NEW] * 4000, object), np.full(8000, None)
+    before = counts([NEW, OTHER])
+    out[1] = Dying(lambda: x.fill(OTHER))
+    tilecore.tile(x, 2, out)
+    written = int((out == NEW).sum())
+    assert 0 < written < 8000 and (out[written:] == OTHER).all()
+    assert counts([NEW, OTHER]) == [before[0] - 4000 + written, before[1] + 12000 - written]
+
+
+def test_threads_that_write_to_each_others_sources():
+    """Sources and results of other threads at once: every count is exact at the end."""
+    items = [object() for _ in range(5)]
+    before = counts(items)
+    arrays = [np.array([items[k]] * 6000, object) for k in range(4)]
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            a, b = rng.choice(4, 2, replace=False)
+            tilecore.tile(
+                arrays[a][: 6000 // 3], 3, arrays[b]
+            ) if seed % 2 else tilecore.tile_region(arrays[a], 3, (7,), (6007,), arrays[b])
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    held = collections.Counter(id(item) for array in arrays for item in array)
+    assert counts(items) == [n + held[id(item)] for n, item in zip(before, items, strict=True)]

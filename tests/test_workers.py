@@ -1,0 +1,189 @@
+"""The workers that write large results: made when wanted, parked between calls, gone with the process.
+
+workers.c is a program of its own around kernels/workers.h: many jobs, callers and forks, and how it ends.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+COUNT = """
+import time
+def threads(): return len(os.listdir("/proc/self/task"))
+def processor_time():
+    times = []
+    for task in os.listdir("/proc/self/task"):
+        if task != str(os.getpid()):
+            with open(f"/proc/self/task/{task}/stat") as file: text = file.read()
+            fields = text.rpartition(")")[2].split()
+            times.append(sum(map(int, fields[11:13])))
+    return times
+before = threads()
+x = numpy.arange(2**18, dtype="u1")
+out = numpy.empty((64, 2**18), "u1")
+"""
+
+needs_proc = pytest.mark.skipif(
+    not os.path.exists("/proc/self/task"), reason="threads are counted in /proc"
+)
+
+
+@pytest.fixture
+def counting(program):
+    def run(code, **env):
+        return program(COUNT + code, OPENBLAS_NUM_THREADS="1", **env)
+
+    return run
+
+
+@needs_proc
+def test_workers_are_made_when_wanted_and_stay(counting):
+    counting("""
+tilecore.tile(x, (2, 1), threads=8)             # too little
+tilecore.tile(x, (64, 1), out, threads=1)
+assert threads() == before
+for _ in range(5):
+    tilecore.tile(x, (64, 1), out, threads=3)
+    assert threads() == before + 2
+tilecore.tile(x, (64, 1), out, threads=2)
+tilecore.tile(x, (6, 1), out[:6], threads=8)    # 1.5 MiB are worth two
+assert threads() == before + 2
+tilecore.tile(x, (64, 1), out, threads=5)
+assert threads() == before + 4
+assert (out == x).all()
+""")
+
+
+@needs_proc
+def test_every_way_to_tile_uses_them(counting):
+    counting(
+        """
+wide = numpy.arange(2**22, dtype="u1")
+plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
+ways = [
+    lambda: tilecore.tile(x, (64, 1)),
+    lambda: tilecore.tile_region(x, (99, 1), (7, 0), (71, 2**18)),
+    lambda: tilecore.tile_region(x[::-1], (99, 2), (7, 5), (71, 2**18)),
+    lambda: plan(x),
+    lambda: plan.region(x, (0, 0), (64, 2**18), out),
+    lambda: tilecore.tile_mapped(wide.reshape(-1, 4096)[:, ::-1], (1, 64, 1)),
+    lambda: tilecore.onnx.tile(x.reshape(1, -1), [64, 1]),
+]
+for way in ways:
+    pid = os.fork()
+    if pid == 0:
+        assert threads() == 1
+        way()
+        os._exit(0 if threads() == 2 else 1)
+    assert os.waitpid(pid, 0)[1] == 0, ways.index(way)
+""",
+        TILECORE_NUM_THREADS="2",
+    )
+
+
+@needs_proc
+def test_parked_workers_take_no_time(counting):
+    counting("""
+tilecore.tile(x, (64, 1), out, threads=4)
+time.sleep(0.1)
+took = processor_time()
+assert len(took) == 3
+time.sleep(0.5)
+assert processor_time() == took
+""")
+
+
+ENDS = {
+    "parked": "tilecore.tile(x, (64, 1), out, threads=4)",
+    "in a job": "begin(); time.sleep(0.05)",
+    "in a job, os._exit": "begin(); time.sleep(0.05); os._exit(0)",
+    "in a job, an exception": "begin(); time.sleep(0.05); sys.exit(0)",
+}
+
+
+@needs_proc
+@pytest.mark.parametrize("name", ENDS)
+def test_the_process_ends(name, counting):
+    counting(
+        """
+import threading
+def work():
+    while True: tilecore.tile(x, (64, 1), out, threads=4)
+def begin():
+    for _ in range(2): threading.Thread(target=work, daemon=True).start()
+"""
+        + ENDS[name]
+    )
+
+
+def test_large_results_at_exit(program):
+    """When the modules' globals are gone."""
+    program("""
+class Late:
+    def __init__(self):
+        self.x, self.out = numpy.ones(2**20, "u1"), numpy.zeros((80, 2**20), "u1")
+        self.tile, self.exit = tilecore.tile, os._exit
+    def __del__(self):
+        self.tile(self.x, (80, 1), self.out)
+        self.exit(0 if self.out.all() else 1)
+late = Late()
+late.modules = [module for name, module in sys.modules.items() if name.startswith("tilecore")]
+sys.last_of_all = late                  # sys is the last module to go
+del late
+""")
+
+
+def test_who_looks_again_pauses():
+    """What waits for the last share tells the processor so, on those that have an instruction for it."""
+    if not (
+        instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(
+            platform.machine()
+        )
+    ):
+        pytest.skip("no instruction is known")
+    command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    flags = ["-std=c11", "-O2", f"-I{HERE.parent / 'tilecore' / '_core'}", "-S", "-o", "-"]
+    text = subprocess.run(
+        [*command, *flags, HERE / "workers.c"], check=True, capture_output=True, text=True
+    ).stdout
+    assert re.search(rf"^\s*(rep;? nop|{instruction})$", text, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory):
+    if sys.platform == "win32":
+        pytest.skip("workers.c forks")
+    path = tmp_path_factory.mktemp("workers") / "workers"
+    command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]
+    core = HERE.parent / "tilecore" / "_core"
+    subprocess.run([*command, *flags, f"-I{core}", str(HERE / "workers.c"), "-o", path], check=True)
+    return path
+
+
+@pytest.mark.parametrize("callers", [1, 2, 8])
+def test_jobs_and_forks(callers, stress):
+    """The long form, by hand: workers run 8 1000000 3000."""
+    # ThreadSanitizer cannot follow the threads of a child.
+    forks = 0 if "thread" in os.environ.get("CC", "") else 60
+    done = subprocess.run(
+        [stress, "run", str(callers), "20000", str(forks)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")
+
+
+@pytest.mark.parametrize("how", ["parked", "return", "_exit"])
+def test_a_program_ends(how, stress):
+    subprocess.run([stress, "exit", how], check=True, timeout=60)
