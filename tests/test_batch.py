@@ -121,7 +121,7 @@ def test_every_dtype(oracle, dtype):
 @pytest.mark.parametrize("threads", [None, 1, 3])
 def test_large(oracle, n, threads):
     """By the blocks of each, or by arrays."""
-    size = 3 * 2**20 // n
+    size = 3 * 2**18 // n
     arrays = [np.full((size, 2), k, "i4") + np.arange(2, dtype="i4") for k in range(n)]
     arrays[1] = np.asfortranarray(arrays[1])  # other loops for one of them
     plan = tilecore.TilePlan((size, 2), (1, 2), "i4")

@@ -344,8 +344,8 @@ def test_importing_tilecore_does_not_import_dask(run, tmp_path):
 def test_schedulers(scheduler, oracle):
     x = np.arange(35).reshape(5, 7)
     with chunk_size(100):
-        for source in (x, da.from_array(x, chunks=2)):
-            result = tile(source, (3, 2)).compute(scheduler=scheduler, num_workers=2)
+        both = [tile(source, (3, 2)) for source in (x, da.from_array(x, chunks=2))]
+        for result in dask.compute(*both, scheduler=scheduler, num_workers=2):
             np.testing.assert_array_equal(result, oracle(x, (3, 2)), strict=True)
 
 

@@ -93,9 +93,9 @@ def one():
 one()
 out = np.empty((16, 2**20), "u1")
 pids = []
-for _ in range(100):
+for number in range(100):
     tilecore.tile(x, (16, 1), out, threads=4)
-    pids.append(child(lambda: (one(), all_kinds(7))))
+    pids.append(child(lambda: (one(), number % 10 or all_kinds(7))))
     assert (out == x).all()
 for pid in pids:
     assert os.waitpid(pid, 0)[1] == 0
@@ -135,7 +135,7 @@ import torch
 warnings.simplefilter("error")
 
 class Tiles(torch.utils.data.Dataset):
-    def __len__(self): return 6
+    def __len__(self): return 4             # one batch for each worker, in each epoch
     def __getitem__(self, k):
         all_kinds(k)
         return torch.from_numpy(tilecore.tile(np.full((1, 2**18), k, "f4"), (33, 1)))

@@ -36,16 +36,16 @@ def numbered(shape, dtype="f4"):
 
 WORTH_IT = {
     "pages, outermost": ((2**16,), (64, 1), "f4"),
-    "one axis": ((2**18,), 100, "f4"),
+    "one axis": ((2**18,), 40, "f4"),
     "joined to whole pages": ((750,), 20_000, "f4"),
     "joined, the last one shorter": ((1001, 4), (20_003, 1), "u1"),
     "of three bytes": ((3,), 9_999_999, "u1"),
     "a single element": ((1,), 5_000_000, "f8"),
-    "rows, each repeated": ((16, 2**16), (1, 40), "f4"),
-    "inner and outer": ((4, 2**15), (30, 30), "f4"),
+    "rows, each repeated": ((8, 2**16), (1, 20), "f4"),
+    "inner and outer": ((4, 2**15), (12, 6), "f4"),
     "joined within a row": ((4, 1000), (1, 6_400), "f4"),
-    "three levels": ((2, 3, 2**14), (20, 3, 20), "f4"),
-    "rank 5": ((2, 1, 2, 1, 4096), (16, 2, 16, 2, 4), "f4"),
+    "three levels": ((2, 3, 2**14), (6, 3, 6), "f4"),
+    "rank 5": ((2, 1, 2, 1, 4096), (8, 2, 6, 2, 4), "f4"),
 }
 
 
@@ -58,10 +58,10 @@ def test_values(name, oracle):
     assert mapped(y)
     assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned
     assert y.dtype == x.dtype
-    assert np.array_equal(y, oracle(x, reps))
-    kept = x.copy()
+    want = oracle(x, reps)
+    assert np.array_equal(y, want)
     x[...] = 0  # a copy of it, not the input itself, is what shows
-    assert np.array_equal(y, oracle(kept, reps))
+    assert np.array_equal(y, want)
 
 
 @needs_mapping

@@ -123,7 +123,8 @@ def onnxruntime_is_exact(dtype, x):
 def test_onnxruntime(opset):
     runtime = pytest.importorskip("onnxruntime")
     tile = onnx.for_opset(opset)
-    sessions = {}
+    options, sessions = runtime.SessionOptions(), {}
+    options.intra_op_num_threads = 1  # otherwise each session starts threads, and they spin
     for seed, (shape, repeats) in enumerate(requests(opset + 1, same_rank=True)):
         dtype = NUMBERS[seed % len(NUMBERS)]
         x = random_tensor(shape, dtype, seed)
@@ -132,7 +133,9 @@ def test_onnxruntime(opset):
         key = (dtype, len(shape))
         if key not in sessions:
             model = onnx_model(*key, opset).SerializeToString()
-            sessions[key] = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+            sessions[key] = runtime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
         (theirs,) = sessions[key].run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
         assert_same(tile(x, repeats), theirs, (shape, repeats, dtype))
 
@@ -158,7 +161,7 @@ def openvino_runs(shape, repeats):
 def test_openvino():
     ov = pytest.importorskip("openvino")
     ops = pytest.importorskip("openvino.opset1")
-    core = ov.Core()
+    inputs, nodes, ours = [], [], []
     for seed, (shape, repeats) in enumerate(requests(4, same_rank=False)):
         if not openvino_runs(shape, repeats):
             continue
@@ -166,10 +169,15 @@ def test_openvino():
         # values are small enough for every type to hold.
         dtype = "?bhilBHILefd"[seed % 12]
         x = np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
-        data = ops.parameter(shape, x.dtype)
-        node = ops.tile(data, ops.constant(np.array(repeats, "bhilBHIL"[seed % 8])))
-        theirs = core.compile_model(ov.Model([node], [data]), "CPU")([x])[0]
-        assert_same(openvino.tile(x, repeats), theirs, (shape, repeats, dtype))
+        inputs.append((ops.parameter(shape, x.dtype), x))
+        constant = ops.constant(np.array(repeats, "bhilBHIL"[seed % 8]))
+        nodes.append(ops.tile(inputs[-1][0], constant))
+        ours.append((openvino.tile(x, repeats), (shape, repeats, dtype)))
+    # All in one model: to compile one takes longer than to run it.
+    model = ov.Model(nodes, [data for data, _ in inputs])
+    results = ov.Core().compile_model(model, "CPU")([x for _, x in inputs])
+    for theirs, (our, request) in zip(results.values(), ours, strict=True):
+        assert_same(our, theirs, request)
 
 
 def test_openvino_shape_inference():

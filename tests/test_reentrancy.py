@@ -19,7 +19,7 @@ import pytest
 import tilecore
 
 Strings = np.dtypes.StringDType
-MANY = 3 << 20  # of references: other threads get several turns, and signals are looked for
+MANY = 3 << 19  # of references: other threads get several turns, and signals are looked for
 
 
 def from_c(*calls):
@@ -49,10 +49,22 @@ def counts(items):
 # ---------------------------------------------------------------- signals and turns
 
 OLD, NEW, OTHER = object(), object(), object()
-SOURCES = {
-    "objects": lambda n: np.array([NEW, OTHER] * (n // 2), object),
-    "structures": lambda n: np.array([(1, NEW), (2, OTHER)] * (n // 2), [("n", "i4"), ("o", "O")]),
-}
+
+
+def objects(n):
+    x = np.empty(n, object)
+    x[::2], x[1::2] = NEW, OTHER
+    return x
+
+
+def structures(n):
+    x = np.zeros(n, [("n", "i4"), ("o", "O")])
+    x["n"][1::2] = 1
+    x["o"] = objects(n)
+    return x
+
+
+SOURCES = {"objects": objects, "structures": structures}
 CALLS = {
     "once": lambda x: (tilecore.tile, x, 1),
     "twice": lambda x: (tilecore.tile, x, 2),
@@ -231,8 +243,8 @@ def test_resized_before_the_first(what, kind, monkeypatch):
     """A signal's handler runs when the places have been noted, and nothing has been read or written."""
     monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)  # not there yet
     source = SOURCES.get(kind, lambda n: np.full(n, "a string that is long", Strings()))
-    x = source(MANY)
-    out = np.empty(4 * MANY, x.dtype)  # large enough to ask for the count of threads, in Python
+    x = source(2**18)
+    out = np.empty(2**20, x.dtype)  # large enough to ask for the count of threads, in Python
     changed = {"input": x, "out": out}[what]
     done = []
 
