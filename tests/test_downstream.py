@@ -15,6 +15,7 @@ import pytest
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
 README = Path(__file__).parent.parent / "README.md"
+HASTY = {"CFLAGS": "-O0"}  # where it matters that it is built, and not how well
 pytestmark = pytest.mark.tree
 
 
@@ -168,7 +169,7 @@ def test_the_readmes_modules(environment):
         *("CMakeLists.txt", "meson.build", "grow.cpp", "in_numba.py", "in_ctypes.py"),
     ]
     for two in (files[:2], files[2:4]):
-        environment.install(write_files(environment.folder / f"readme_{two[0][0]}", two))
+        environment.install(write_files(environment.folder / f"readme_{two[0][0]}", two), **HASTY)
     environment.run(USE_TWICE)
     environment.run("""
 import rows
@@ -280,13 +281,16 @@ def test_headers(environment):
 
 
 def test_an_editable_install_can_be_built_upon(tmp_path, built, run, tools):
-    """Of a copy in which the wheel was built, so that Cython's part is done."""
+    """Of a copy in which the wheel was built, so that Cython's part is done; the C is compiled in a hurry."""
     tree = tmp_path / "tree"
     shutil.copytree(built.unpacked, tree)
+    setup = tree / "setup.py"
+    assert '"-O3"' in (text := setup.read_text())
+    setup.write_text(text.replace('"-O3"', '"-O0"'))
     environment = Environment(tmp_path, run, tools)
     environment.pip("--no-build-isolation", "--no-deps", "--editable", tree)
     environment.run(HEADERS)
-    environment.build("cython_consumer")
+    environment.build("cython_consumer", **HASTY)
     environment.run(
         "import cython_consumer; assert cython_consumer.tile_any([1, 2], 2).tolist() == [1, 2, 1, 2]"
     )
