@@ -278,7 +278,8 @@ def report_rates(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
         if cells:
             rows.append([isa, *cells])
     title = (
-        "### Of memset's rate, four repeats: median over rows of 1 to 8192 bytes, and the worst row"
+        "### Of memset's rate, four repeats, without the preparation: median over rows of 1 to 100 "
+        "bytes each, and some longer; and the worst row"
     )
     return f"{title}\n\n{table(['set', *wanted], rows)}"
 

@@ -90,16 +90,16 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
     const char *const what = kernel ? kernel->name : "rows";
     int behind, apart;
     for (behind = 0; behind < 2; behind++) {
-        for (apart = 0; apart < 5; apart++) {
+        for (apart = 0; apart < 7; apart++) {
             /* Rows together; apart in the source and the destination; the source back to front; apart in the
-             * source alone; in the destination alone. */
+             * source alone; in the destination alone; the same source row for all; the destination back to front. */
             const ptrdiff_t src_gap = apart == 1 ? 5 : apart == 3 ? 2 * row
-                                                                  : 0,
-                            step = row + src_gap;
-            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 ? 1
-                                                              : 0,
-                            dst_pitch = span + gap;
-            const ptrdiff_t n_src = rows * step - src_gap, n_dst = rows * dst_pitch - gap;
+                                                                  : 0;
+            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 || apart == 5 ? 1
+                                                                            : 0;
+            const ptrdiff_t step = apart == 5 ? 0 : row + src_gap, pitch = span + gap;
+            const ptrdiff_t src_pitch = apart == 2 ? -step : step, dst_pitch = apart == 6 ? -pitch : pitch;
+            const ptrdiff_t n_src = (rows - 1) * step + row, n_dst = rows * pitch - gap;
             const char *src;
             char *dst;
             tilecore_rows prepared;
@@ -108,15 +108,15 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             src = place(source, n_src, behind) + (apart == 2 ? (rows - 1) * step : 0);
             dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            tilecore_prepare_rows(&prepared, kernels, row, repeats, apart == 2 ? -step : step, dst_pitch, rows,
-                                  behind);
+            if (apart == 6) dst += (rows - 1) * pitch;
+            tilecore_prepare_rows(&prepared, kernels, row, repeats, src_pitch, dst_pitch, rows, behind);
             if (kernel) {
                 if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
                 if (kernel->prepare) kernel->prepare(&prepared);
                 prepared.write = kernel->write;
             } else check_choice(kernels, &prepared, repeats);
             prepared.write(&prepared, dst, src, rows, repeats);
-            check(kernels->name, what, dst, src, rows, repeats, row, apart == 2 ? -step : step, dst_pitch);
+            check(kernels->name, what, dst, src, rows, repeats, row, src_pitch, dst_pitch);
             for (i = span; i < n_dst && gap; i += (i + 1) % dst_pitch ? 1 : span + 1)
                 if (dst[i] != 0x55) {
                     wrong++;

@@ -90,6 +90,16 @@ def test_large(threads):
     assert (got == window(x, start, stop)).all()
 
 
+@pytest.mark.parametrize("nbytes", [1, 16, 17, 33, 64, 65, 100, 127, 128])
+def test_a_single_row(nbytes):
+    """Each row of the region comes from the same one of the input: a step of 0 between them."""
+    x = numbered((1, nbytes), "u1")
+    for start, stop in [((-10, -20), (12, nbytes + 30)), ((0, 0), (20, nbytes))]:
+        assert (tilecore.tile_region(x, None, start, stop) == window(x, start, stop)).all()
+    out = np.zeros((20, nbytes + 3), "u1")[:, :nbytes]
+    assert (tilecore.tile(x, (20, 1), out) == x).all()
+
+
 def test_many_axes_of_few_elements():
     """So many pieces that a table of offsets takes their place."""
     x = numbered((2,) * 16, "u2")

@@ -142,6 +142,23 @@ static int tilecore_is_word(const tilecore_rows *self)
     return self->row <= 8 && (self->row & (self->row - 1)) == 0;
 }
 
+/* Sizes that `copies` has code of their own for. */
+static int tilecore_has_size(const tilecore_rows *self)
+{
+    const ptrdiff_t row = self->row;
+    return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
+}
+
+/* Rows up to 16 bytes that a pattern is too much for: written once; and where spans lie apart in the output, so that
+ * each has an end that no later store may run over, which a pattern writes last and slowly. */
+TILECORE_UNUSED static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row;
+    const int apart = self->dst_pitch != self->span;
+    if (repeats == 1) return apart || tilecore_has_size(self);
+    return apart && (repeats == 2 || row == 2 || row % 4 == 0 || (self->span <= 48 && row > 1 && tilecore_has_size(self)));
+}
+
 /* Two moves of a word take less than a pattern stored by halves, where rows lie apart: together they are expand's. */
 TILECORE_UNUSED static int tilecore_is_word_twice(const tilecore_rows *self)
 {

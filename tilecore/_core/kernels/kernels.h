@@ -5,7 +5,7 @@
  * copies: row * repeats bytes. Rows that lie together in the source, with spans that lie together in the output,
  * are the common case; src_pitch and dst_pitch say how far apart they are otherwise.
  *
- * Example: two rows of three bytes, each written four times.
+ * Example: two rows of three bytes, each written four times, by a set that this processor has: `needs` says.
  *
  *     char dst[24];
  *     tilecore_rows rows;
@@ -97,7 +97,7 @@ typedef struct tilecore_rows {
     ptrdiff_t span;      /* row * repeats */
     int in_first_cache;            /* the output, once written, lies in the first-level cache */
     /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer
-     * rows, or a single row with fewer repeats. */
+     * rows; or, where a single row was prepared, fewer repeats. */
     void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
                   ptrdiff_t repeats);
     /* What a kernel has prepared for itself. */

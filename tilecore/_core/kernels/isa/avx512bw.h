@@ -25,11 +25,13 @@ static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
+    const int few = rows * repeats <= TILECORE_FEW;
+    if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
+    if (few) return row <= 256 ? &TILECORE_NAME(hold_kernel) : &TILECORE_NAME(copies_kernel);
     if (row > 64) return TILECORE_NAME(choose_long)(self);
     if (tilecore_is_word(self) && self->span >= 128) return &TILECORE_NAME(copies_kernel);
     if (self->span >= TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
-    if (row > (repeats > 1 ? 32 : 16)) return &TILECORE_NAME(hold_kernel);
+    if (row > 32 || (row > 16 && (repeats == 1 || self->dst_pitch != self->span))) return &TILECORE_NAME(hold_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &tilecore_expand_kernel_avx2;
     return &tilecore_pattern_kernel_avx2;
 }

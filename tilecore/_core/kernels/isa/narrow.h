@@ -157,12 +157,15 @@ static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW)
-        return &TILECORE_NAME(copies_kernel);
+    const int few = rows * repeats <= TILECORE_FEW;
+    if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
+    if (few && row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
+    if (few) return &TILECORE_NAME(copies_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
     if (TILECORE_STORE_WIDTH < 32 && tilecore_is_word_twice(self)) return &TILECORE_NAME(copies_kernel);
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
-    if (row <= (repeats > 1 ? TILECORE_STORE_WIDTH : 16)) return &TILECORE_NAME(pattern_kernel);
+    if (row <= 16) return &TILECORE_NAME(pattern_kernel);
+    if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span) return &TILECORE_NAME(pattern_kernel);
     if (row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
