@@ -47,6 +47,12 @@ quietly() {
     return 1
 }
 
+# tests [ARGUMENT...]: pytest with these arguments, else the quick and the process tier.
+tests() {
+    [ $# -gt 0 ] || set -- -m "quick or process"
+    pytest -p no:cacheprovider "$@"
+}
+
 # ---------------------------------------------------------------- another processor's Linux
 
 # debian SUITE ARCHITECTURE PACKAGE...: these packages of Debian's and what they need, unpacked in
