@@ -71,6 +71,7 @@ debian() {
 # the empty folders that stand for the system's own go.
 emulator() {
     rm -r "$work"/root/{dev,tmp}
+    # shellcheck disable=SC2034 # used there
     emulated=("$1" -L "$work/root")
 }
 
