@@ -67,12 +67,12 @@ debian() {
     rm -r "$work"/root/var/cache/apt/archives
 }
 
-# emulator QEMU: into the array $emulated, what runs the programs in $work/root. It looks there first for every name, so
-# the empty folders that stand for the system's own go.
+# emulator QEMU [OPTION...]: into the array $emulated, what runs the programs in $work/root. It looks there
+# first for every name, so the empty folders that stand for the system's own go.
 emulator() {
     rm -r "$work"/root/{dev,tmp}
     # shellcheck disable=SC2034 # used there
-    emulated=("$1" -L "$work/root")
+    emulated=("$@" -L "$work/root")
 }
 
 # modules COMPILER TRIPLET NUMPY: the compiled modules, by this compiler and for the Python 3.13 in
