@@ -47,6 +47,12 @@ quietly() {
     return 1
 }
 
+# tests [ARGUMENT...]: pytest with these arguments, else the quick and the process tier.
+tests() {
+    [ $# -gt 0 ] || set -- -m "quick or process"
+    pytest -p no:cacheprovider "$@"
+}
+
 # ---------------------------------------------------------------- another processor's Linux
 
 # debian SUITE ARCHITECTURE PACKAGE...: these packages of Debian's and what they need, unpacked in
@@ -59,6 +65,14 @@ debian() {
         --include="$(IFS=, && echo "$*")" "$suite" "$work/root" http://deb.debian.org/debian
     for package in "$work"/root/var/cache/apt/archives/*.deb; do dpkg --extract "$package" "$work/root"; done
     rm -r "$work"/root/var/cache/apt/archives
+}
+
+# emulator QEMU [OPTION...]: into the array $emulated, what runs the programs in $work/root. It looks there
+# first for every name, so the empty folders that stand for the system's own go.
+emulator() {
+    rm -r "$work"/root/{dev,tmp}
+    # shellcheck disable=SC2034 # used there
+    emulated=("$@" -L "$work/root")
 }
 
 # modules COMPILER TRIPLET NUMPY: the compiled modules, by this compiler and for the Python 3.13 in

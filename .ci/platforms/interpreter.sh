@@ -4,24 +4,27 @@
 # interpreter VERSION [OPTION...]: $interpreter is the Python that PYTHON names, else one of that version,
 # built with these options of configure from the sources that Debian holds, as their authors released them.
 interpreter() {
-    local version=$1 debian=http://deb.debian.org/debian archive
+    local version=$1 debian=http://deb.debian.org/debian newest patch archive
     shift
     interpreter=${PYTHON-}
     [ -z "$interpreter" ] || return 0
     needs curl gcc libc6-dev libffi-dev libssl-dev make xz-utils zlib1g-dev
-    # The unstable suite has every version of Python that Debian has.
-    archive=$(curl --silent --show-error --fail --location "$debian/dists/sid/main/source/Sources.xz" | xz --decompress |
-        grep --only-matching "python${version}_[0-9.]*\.orig\.tar\.xz" | sort --version-sort --unique | tail --lines 1)
-    says "building ${archive%.orig.tar.xz} $*"
+    # The unstable suite lists every version of Python that Debian has; a mirror may lag behind its own list.
+    newest=$(curl --silent --show-error --fail --location "$debian/dists/sid/main/source/Sources.xz" | xz --decompress |
+        grep --only-matching --perl-regexp "python${version}_$version\.\K\d+(?=\.orig\.tar\.xz)" | sort --numeric-sort | tail --lines 1)
+    for ((patch = newest; patch >= 0; patch--)); do
+        archive=$debian/pool/main/p/python$version/python${version}_$version.$patch.orig.tar.xz
+        ! curl --silent --fail --location --output "$work/archive" "$archive" || break
+    done
+    says "building Python $version.$patch $*"
     mkdir "$work/cpython"
-    curl --silent --show-error --fail --location "$debian/pool/main/p/python$version/$archive" |
-        tar --extract --xz --strip-components 1 --directory "$work/cpython"
+    tar --extract --xz --strip-components 1 --directory "$work/cpython" --file "$work/archive"
     (
         cd "$work/cpython"
         quietly ./configure --prefix="$work/python" "$@" CFLAGS=-O2
         quietly make --jobs="$(nproc)"
         quietly make install
     )
-    rm -r "$work/cpython"
+    rm -r "$work/cpython" "$work/archive"
     interpreter=$work/python/bin/python$version
 }

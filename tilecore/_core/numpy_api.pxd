@@ -19,7 +19,7 @@ cdef extern from "numpy/arrayobject.h":
     enum: NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_OWNDATA
     bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept
-    PyObject *descr_of "PyArray_DESCR" (cnp.ndarray a) noexcept  # borrowed, to be compared
+    PyObject *descr_of "(PyObject *)PyArray_DESCR" (cnp.ndarray a) noexcept  # borrowed, to be compared
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
     bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
     bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
