@@ -137,7 +137,7 @@ static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
 }
 
 /* Of words of one size the compiler makes whole vectors. */
-static int tilecore_is_word(const tilecore_rows *self)
+TILECORE_UNUSED static int tilecore_is_word(const tilecore_rows *self)
 {
     return self->row <= 8 && (self->row & (self->row - 1)) == 0;
 }
