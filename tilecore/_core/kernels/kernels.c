@@ -165,7 +165,7 @@ TILECORE_UNUSED static int tilecore_is_word_twice(const tilecore_rows *self)
     return self->span == 2 * self->row && self->row > 1 && 16 % self->row == 0;
 }
 
-static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+TILECORE_UNUSED static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
     return self->row <= TILECORE_PATTERN_ROW;
@@ -187,7 +187,7 @@ TILECORE_UNUSED static int tilecore_expand_pays(const tilecore_rows *self, ptrdi
 
 /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
  * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
-static void tilecore_prepare_pattern(tilecore_rows *self)
+TILECORE_UNUSED static void tilecore_prepare_pattern(tilecore_rows *self)
 {
     /* clang-format off */
     const ptrdiff_t row = self->row;
