@@ -93,7 +93,7 @@ unsigned tilecore_features(void) { return TILECORE_HAS_NEON; }
 unsigned tilecore_features(void) { return 0; }
 #endif
 
-/* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
+/* ---------------------------------------------------------------- what the choice goes by */
 
 enum {
     TILECORE_FEW = 8,         /* written rows up to which a copy each is quickest */
@@ -111,6 +111,27 @@ enum {
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
 
+/* Where the stores of every copy cross cache lines, doubling soon beats them: its stores are aligned. Rows that divide
+ * a store of 16 bytes, or are whole ones, are aligned as they are. */
+static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
+{
+    const ptrdiff_t row = self->row;
+    if (row > TILECORE_HOLD_ROW) return self->span >= TILECORE_DOUBLING_LONG_SPAN;
+    if (store == 16 && (row % 16 == 0 || 16 % row == 0)) return 0;
+    return self->span >= TILECORE_DOUBLING_SPAN;
+}
+
+/* Sizes that `copies` has code of their own for. */
+static int tilecore_has_size(const tilecore_rows *self)
+{
+    const ptrdiff_t row = self->row;
+    return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
+}
+
+/* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
+
+#if defined(TILECORE_X86) || defined(TILECORE_NEON)
+
 /* One of four 16-bit numbers in a 64-bit one, in the order of memory. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (3 - (i)) & 0xffff))
@@ -126,32 +147,9 @@ static int tilecore_period(ptrdiff_t span)
     return vectors;
 }
 
-/* Where the stores of every copy cross cache lines, doubling soon beats them: its stores are aligned. Rows that divide
- * a store of 16 bytes, or are whole ones, are aligned as they are. */
-static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
-{
-    const ptrdiff_t row = self->row;
-    if (row > TILECORE_HOLD_ROW) return self->span >= TILECORE_DOUBLING_LONG_SPAN;
-    if (store == 16 && (row % 16 == 0 || 16 % row == 0)) return 0;
-    return self->span >= TILECORE_DOUBLING_SPAN;
-}
-
-/* Of words of one size the compiler makes whole vectors. */
-TILECORE_UNUSED static int tilecore_is_word(const tilecore_rows *self)
-{
-    return self->row <= 8 && (self->row & (self->row - 1)) == 0;
-}
-
-/* Sizes that `copies` has code of their own for. */
-static int tilecore_has_size(const tilecore_rows *self)
-{
-    const ptrdiff_t row = self->row;
-    return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
-}
-
 /* Rows up to 16 bytes that a pattern is too much for: written once; and where spans lie apart in the output, so that
  * each has an end that no later store may run over, which a pattern writes last and slowly. */
-TILECORE_UNUSED static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
+static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span;
@@ -160,18 +158,18 @@ TILECORE_UNUSED static int tilecore_copies_pay(const tilecore_rows *self, ptrdif
 }
 
 /* Two moves of a word take less than a pattern stored by halves, where rows lie apart: together they are expand's. */
-TILECORE_UNUSED static int tilecore_is_word_twice(const tilecore_rows *self)
+static int tilecore_is_word_twice(const tilecore_rows *self)
 {
     return self->span == 2 * self->row && self->row > 1 && 16 % self->row == 0;
 }
 
-TILECORE_UNUSED static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
     return self->row <= TILECORE_PATTERN_ROW;
 }
 
-TILECORE_UNUSED static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats;
     return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
@@ -179,7 +177,7 @@ TILECORE_UNUSED static int tilecore_can_expand(const tilecore_rows *self, ptrdif
            (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
 }
 
-TILECORE_UNUSED static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     return tilecore_can_expand(self, repeats, rows) &&
            rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span);
@@ -187,7 +185,7 @@ TILECORE_UNUSED static int tilecore_expand_pays(const tilecore_rows *self, ptrdi
 
 /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
  * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
-TILECORE_UNUSED static void tilecore_prepare_pattern(tilecore_rows *self)
+static void tilecore_prepare_pattern(tilecore_rows *self)
 {
     /* clang-format off */
     const ptrdiff_t row = self->row;
@@ -205,7 +203,7 @@ TILECORE_UNUSED static void tilecore_prepare_pattern(tilecore_rows *self)
 /* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
  * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
  * a copy ends within the half. */
-TILECORE_UNUSED static void tilecore_prepare_expand(tilecore_rows *self)
+static void tilecore_prepare_expand(tilecore_rows *self)
 {
     const ptrdiff_t row = self->row, span = self->span;
     const int vectors = tilecore_period(span);
@@ -232,6 +230,8 @@ TILECORE_UNUSED static void tilecore_prepare_expand(tilecore_rows *self)
         if (least + 16 > self->u.narrow.reach) self->u.narrow.reach = least + 16;
     }
 }
+
+#endif
 
 /* ---------------------------------------------------------------- the table */
 

@@ -12,6 +12,12 @@
 
 #include "join.h"
 
+/* Of words of one size the compiler makes whole vectors. */
+static int tilecore_is_word(const tilecore_rows *self)
+{
+    return self->row <= 8 && (self->row & (self->row - 1)) == 0;
+}
+
 /* Rows above 64 bytes. Stores that cross a cache line cost double behind the first-level cache; in it they are
  * cheaper than joints, in rows as short as these. */
 static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
