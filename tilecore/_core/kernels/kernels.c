@@ -154,7 +154,9 @@ static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span;
     if (repeats == 1) return apart || tilecore_has_size(self);
-    return apart && (repeats == 2 || row == 2 || row % 4 == 0 || (self->span <= 48 && row > 1 && tilecore_has_size(self)));
+    if (!apart) return 0;
+    if (repeats == 2 || row == 2 || row % 4 == 0) return 1;
+    return row > 1 && self->span <= 48 && tilecore_has_size(self);
 }
 
 /* Two moves of a word take less than a pattern stored by halves, where rows lie apart: together they are expand's. */

@@ -23,7 +23,8 @@ static int tilecore_is_word(const tilecore_rows *self)
 static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
 {
     const ptrdiff_t row = self->row;
-    if (self->span >= TILECORE_DOUBLING_SPAN && (row < 192 || self->in_first_cache)) return &TILECORE_NAME(doubling_kernel);
+    if (self->span >= TILECORE_DOUBLING_SPAN && (row < 192 || self->in_first_cache))
+        return &TILECORE_NAME(doubling_kernel);
     if (self->in_first_cache ? row <= 256 : row <= 128 && row % 16 == 0) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(join_kernel);
 }

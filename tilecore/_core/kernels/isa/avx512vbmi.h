@@ -40,7 +40,8 @@ static const tilecore_kernels tilecore_set_avx512vbmi = {
     tilecore_replicate_avx512bw,
     TILECORE_NAME(choose),
     {&tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx512bw, &TILECORE_NAME(permute_kernel),
-     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw, NULL},
+     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx512bw,
+     &tilecore_join_kernel_avx512bw, NULL},
 };
 
 #include "end.h"

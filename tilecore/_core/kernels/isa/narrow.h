@@ -165,7 +165,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (TILECORE_STORE_WIDTH < 32 && tilecore_is_word_twice(self)) return &TILECORE_NAME(copies_kernel);
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
     if (row <= 16) return &TILECORE_NAME(pattern_kernel);
-    if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span) return &TILECORE_NAME(pattern_kernel);
+    if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span)
+        return &TILECORE_NAME(pattern_kernel);
     if (row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
