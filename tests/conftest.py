@@ -3,6 +3,7 @@
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -78,6 +79,14 @@ def program(tmp_path):
         return done.stdout
 
     return run_program
+
+
+@pytest.fixture
+def heard():
+    """A shell has the programs that it starts in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -19,20 +19,14 @@ import pytest
 import tilecore
 
 Strings = np.dtypes.StringDType
+pytestmark = pytest.mark.usefixtures("heard")
+
 MANY = 3 << 19  # of references: other threads get several turns, and signals are looked for
 
 
 def from_c(*calls):
     """Call one after the other with no Python in between, where signals would be looked for too."""
     return list(map(operator.call, calls))
-
-
-@pytest.fixture(autouse=True)
-def heard():
-    """A shell has the programs that it starts in the background ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -25,8 +25,11 @@ import tilecore
 MIB = 2**20
 ROWS = 600  # of 1 MiB each; tilecore looks every 256 MiB
 
-# From NumPy 2.5 on it warns of what these tests do.
-pytestmark = pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning")
+pytestmark = [
+    pytest.mark.usefixtures("heard"),
+    # From NumPy 2.5 on it warns of what these tests do.
+    pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
+]
 
 
 def interrupted(call, *arguments, **keywords):
@@ -39,14 +42,6 @@ def interrupted(call, *arguments, **keywords):
 def no_python(monkeypatch):
     monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
     tilecore.set_recycle_limit(tilecore.get_recycle_limit())  # chosen: nobody asks multiprocessing
-
-
-@pytest.fixture(autouse=True)
-def heard():
-    """A shell has the programs that it starts in the background ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -94,9 +94,8 @@ class replace_numpy_tile:
             place = _held.index(self)
             del _held[place]
             if place < len(_held):
-                later = _held[
-                    place
-                ]  # restored later, it sets back both; else somebody came between
+                # Restored later, it sets back both; else somebody came between.
+                later = _held[place]
                 if later._found is _in_its_place:
                     later._found = self._found
             elif np.tile is _in_its_place:

@@ -96,7 +96,7 @@ unsigned tilecore_features(void) { return 0; }
 /* ---------------------------------------------------------------- what the choice goes by */
 
 enum {
-    TILECORE_FEW = 8,         /* written rows up to which a copy each is quickest */
+    TILECORE_FEW = 8,         /* written rows up to which nothing is worth preparing */
     TILECORE_EXPAND_ROW = 16, /* a shuffle takes from 16 source bytes */
     /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
     TILECORE_EXPAND_SPAN = 40,

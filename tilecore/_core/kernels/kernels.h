@@ -55,7 +55,7 @@
  *                                                  whole rows, each store overlapping the last
  *     hold      17 to 256        all               in registers of 16, 32 or 64 bytes, stored for each copy, the last
  *                                                  overlapping; without AVX-512 up to 128
- *     doubling  any              all               spans of kilobytes
+ *     doubling  any              all               long spans: kilobytes, and less where rows fit no register
  *     copies    any              all               a copy each: few rows, words, rows that are written once, and what
  *                                                  no other kernel takes
  *

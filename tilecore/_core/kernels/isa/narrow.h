@@ -159,8 +159,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const ptrdiff_t row = self->row;
     const int few = rows * repeats <= TILECORE_FEW;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
-    if (few && row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
-    if (few) return &TILECORE_NAME(copies_kernel);
+    if (few) return row <= TILECORE_HOLD_ROW ? &TILECORE_NAME(hold_kernel) : &TILECORE_NAME(copies_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
     if (TILECORE_STORE_WIDTH < 32 && tilecore_is_word_twice(self)) return &TILECORE_NAME(copies_kernel);
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);

@@ -26,11 +26,10 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
-    if (row > 16 && row <= TILECORE_HOLD_ROW && rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(hold_kernel);
-    if ((repeats == 1 && row <= 16) || rows * repeats <= TILECORE_FEW) return &TILECORE_NAME(copies_kernel);
-    if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
+    const int few = rows * repeats <= TILECORE_FEW;
+    if (!few && tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
     if (row > 16 && row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
-    if (row < 16 && self->span >= 128 && !tilecore_has_size(self)) return &TILECORE_NAME(doubling_kernel);
+    if (!few && row < 16 && self->span >= 128 && !tilecore_has_size(self)) return &TILECORE_NAME(doubling_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
 
