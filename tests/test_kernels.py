@@ -160,7 +160,7 @@ def test_kernels_are_plain_c(tmp_path, name, language, standard):
     subprocess.run([*command, "-x", language, *flags, "-c", source], check=True)
 
 
-def used(tmp_path, **environment):
+def used(tmp_path, isa):
     """The set that tilecore uses, or the last line of the error at its import."""
     code = """
 import numpy, tilecore._core.execute, tilecore
@@ -168,12 +168,9 @@ print(tilecore._core.execute.instruction_sets()['used'])
 x = numpy.arange(3000, dtype="u1").reshape(-1, 3)
 assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 """
-    kept = {
-        k: v for k, v in os.environ.items() if k not in ("TILECORE_ISA", "TILECORE_FORCE_SCALAR")
-    }
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**kept, **environment},
+        env={**os.environ, "TILECORE_ISA": isa},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -183,7 +180,7 @@ assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_any_set_can_be_chosen(tmp_path, name):
-    said = used(tmp_path, TILECORE_ISA=name)
+    said = used(tmp_path, name)
     if (has := processor_has(name)) is None and said != name:
         has = False
     if has is not False:
@@ -194,24 +191,10 @@ def test_any_set_can_be_chosen(tmp_path, name):
         assert said.endswith(f"scalar; got '{name}'")
 
 
-def test_scalar_can_be_forced(tmp_path):
-    assert used(tmp_path, TILECORE_FORCE_SCALAR="1") == "scalar"
-    assert used(tmp_path, TILECORE_FORCE_SCALAR="1", TILECORE_ISA="scalar") == "scalar"
-    best = instruction_sets()["found"]
-    for value in ("0", ""):
-        assert used(tmp_path, TILECORE_FORCE_SCALAR=value, TILECORE_ISA="") == best
+def test_the_best_set_is_used_where_none_is_named(tmp_path):
+    assert used(tmp_path, "") == instruction_sets()["found"]
 
 
-@pytest.mark.parametrize(
-    ("environment", "said"),
-    [
-        ({"TILECORE_ISA": "AVX2"}, "TILECORE_ISA: expected one of the instruction sets that this"),
-        ({"TILECORE_FORCE_SCALAR": "yes"}, "TILECORE_FORCE_SCALAR: expected 0 or 1, got 'yes'"),
-        (
-            {"TILECORE_FORCE_SCALAR": "1", "TILECORE_ISA": "avx2"},
-            "TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is 'avx2'",
-        ),
-    ],
-)
-def test_what_is_not_a_set_is_refused(tmp_path, environment, said):
-    assert used(tmp_path, **environment).startswith(f"ValueError: environment variable {said}")
+def test_what_is_not_a_set_is_refused(tmp_path):
+    said = "TILECORE_ISA: expected one of the instruction sets that this processor has"
+    assert used(tmp_path, "AVX2").startswith(f"ValueError: environment variable {said}")

@@ -83,7 +83,7 @@ def test_the_smallest_memory_stands_in_the_help(capsys, source):
 class TestEnvironment:
     VARIABLES = [
         *("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES"),
-        *("TILECORE_ISA", "TILECORE_FORCE_SCALAR"),
+        *("TILECORE_ISA",),
     ]
 
     @pytest.mark.parametrize("start", [["-m", "tilecore"], ["-Im", "tilecore"], ["-mtilecore"]])

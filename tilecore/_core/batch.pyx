@@ -24,7 +24,7 @@ from libc.string cimport memcmp, memcpy
 from tilecore._core.arguments cimport check_out, extents, plain_array, read_target, share_bytes
 from tilecore._core.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide,
-    execute_watched, look, raise_pending, watch_begin, write_in_shares, write_one_block,
+    execute_watched, look, raise_pending, watch_begin, write_parallel, write_one_block,
 )
 from tilecore._core.integers cimport as_tuple
 from tilecore._core.numpy_api cimport (
@@ -295,14 +295,14 @@ cdef int write_all(Batch *batch, Py_ssize_t n) noexcept nogil:
     stretch = 16 * TILECORE_WATCH_BYTES // one + 1 if watch.on else n
     while first < n:
         last = first + stretch if stretch < n - first else n
-        write_in_shares(write_share, batch, first, last, (last - first) * one, threads)
+        write_parallel(write_numbered_arrays, batch, first, last, (last - first) * one, threads)
         if look(&watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         first = last
     return 0
 
 
-cdef void write_share(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void write_numbered_arrays(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     write_range(<const Batch *>batch, first, last, NULL)
 
 

@@ -15,6 +15,9 @@ cdef extern from "kernels/kernels.h" nogil:
                       Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
 
 
+ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+
+
 cdef struct Blocks:
     # The block: its axes, innermost first, of which `rows` are written by one kernel call.
     Axis axis[2 * MAX_RANK + 2]
@@ -49,8 +52,8 @@ cdef struct Watch:          # when to look for signals
 
 cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
-cdef void write_in_shares(void (*write)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil, void *job,
-                          Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes, int threads) noexcept nogil
+cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+                         int threads) noexcept nogil
 cdef int check_signals() noexcept with gil
 cdef int raise_pending() except -1
 cdef void watch_begin(Watch *watch, bint on) noexcept nogil

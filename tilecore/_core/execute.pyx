@@ -92,7 +92,6 @@ cdef extern from *:
 
 
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
-    ctypedef void (*tilecore_task)(void *argument, Py_ssize_t first, Py_ssize_t last) noexcept nogil
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
     int tilecore_workers_ready()
@@ -291,19 +290,13 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
     free(scratch)
 
 
-cdef void write_share(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void write_numbered_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     write_blocks(<const Blocks *>blocks, first, last)
 
 
-cdef void write_parallel(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil:
-    """As write_blocks, by up to `threads` threads; `nbytes` is the whole result's size."""
-    tilecore_parallel(write_share, <void *>blocks, first, last, (last - first) * (nbytes // blocks.total), threads)
-
-
-cdef void write_in_shares(void (*write)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil, void *job,
-                          Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes, int threads) noexcept nogil:
-    """Write the units first to last - 1 of any job, of `nbytes`, by up to `threads` threads."""
+    """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
     tilecore_parallel(write, job, first, last, nbytes, threads)
 
 
@@ -378,7 +371,7 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
         write_one_block(&blocks, blocks.dst, blocks.src)
         return look(watch, nbytes)
     if not watch.on:
-        write_parallel(&blocks, 0, blocks.total, nbytes, mode.threads)
+        write_parallel(write_numbered_blocks, &blocks, 0, blocks.total, nbytes, mode.threads)
         return 0
     # Stretches of work, each as long as a look for signals may be off; longer ones, for less waiting of
     # threads for each other, where the last took little time, and at first where there are several.
@@ -386,7 +379,7 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     begun = tilecore_milliseconds()
     while first < blocks.total:
         last = first + stretch if first < blocks.total - stretch else blocks.total
-        write_parallel(&blocks, first, last, nbytes, mode.threads)
+        write_parallel(write_numbered_blocks, &blocks, first, last, (last - first) * (nbytes // blocks.total), mode.threads)
         if look(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
@@ -424,19 +417,6 @@ cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except 
                      f"has, {', '.join(names)}; got {brief(wanted)}")
 
 
-cdef const tilecore_kernels *choose_kernels(unsigned features) except NULL:
-    """As the environment says."""
-    wanted = os.environ.get("TILECORE_ISA") or None
-    forced = os.environ.get("TILECORE_FORCE_SCALAR") or "0"
-    if forced not in ("0", "1"):
-        raise ValueError(f"environment variable TILECORE_FORCE_SCALAR: expected 0 or 1, got {brief(forced)}")
-    if forced == "1":
-        if wanted not in (None, "scalar"):
-            raise ValueError(f"environment variable TILECORE_FORCE_SCALAR is 1, but TILECORE_ISA is {brief(wanted)}")
-        wanted = "scalar"
-    return find_kernels(features, wanted)
-
-
 def instruction_sets():
     """By name: the best one that the processor has, and the one whose kernels are used."""
     return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
@@ -449,7 +429,7 @@ def build():
 
 
 features = tilecore_features()
-kernels = choose_kernels(features)
+kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
 stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
 libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
 

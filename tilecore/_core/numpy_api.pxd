@@ -22,7 +22,6 @@ cdef extern from "numpy/arrayobject.h":
     PyObject *descr_of "(PyObject *)PyArray_DESCR" (cnp.ndarray a) noexcept  # borrowed, to be compared
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
     bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
-    bint PyArray_EquivTypes(cnp.dtype one, cnp.dtype other) noexcept
     bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
     cnp.ndarray PyArray_View(cnp.ndarray a, PyObject *dtype, PyTypeObject *type)
     PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype dtype, int ndim, const Py_ssize_t *shape,

@@ -237,6 +237,17 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* ---------------------------------------------------------------- the table */
 
+/* A set's row of the table: what is the same in all, then its kernels for rows. */
+#define TILECORE_SET(name, needs, ...) \
+    static const tilecore_kernels TILECORE_NAME(set) = { \
+        name, needs, TILECORE_NAME(copy), TILECORE_NAME(stream), TILECORE_NAME(stream_end), \
+        TILECORE_NAME(replicate), TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
+
+/* The row of a set that shuffles 16 bytes. */
+#define TILECORE_NARROW_SET(name, needs) \
+    TILECORE_SET(name, needs, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), \
+                 &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), &TILECORE_NAME(hold_kernel))
+
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)
 #include "isa/ssse3.h"

@@ -19,19 +19,6 @@
 
 #include "narrow.h"
 
-static const tilecore_kernels tilecore_set_arm64 = {
-    "arm64",
-    TILECORE_HAS_NEON,
-    TILECORE_NAME(copy),
-    TILECORE_NAME(copy),
-    TILECORE_NAME(stream_end),
-    TILECORE_NAME(replicate),
-    TILECORE_NAME(choose),
-    {&TILECORE_NAME(copies_kernel),
-     &TILECORE_NAME(doubling_kernel),
-     &TILECORE_NAME(expand_kernel),
-     &TILECORE_NAME(pattern_kernel),
-     &TILECORE_NAME(hold_kernel), NULL},
-};
+TILECORE_NARROW_SET("arm64", TILECORE_HAS_NEON);
 
 #include "end.h"

@@ -23,19 +23,6 @@
 
 #include "narrow.h"
 
-static const tilecore_kernels tilecore_set_avx2 = {
-    "avx2",
-    TILECORE_HAS_AVX2,
-    TILECORE_NAME(copy),
-    TILECORE_NAME(stream),
-    TILECORE_NAME(stream_end),
-    TILECORE_NAME(replicate),
-    TILECORE_NAME(choose),
-    {&TILECORE_NAME(copies_kernel),
-     &TILECORE_NAME(doubling_kernel),
-     &TILECORE_NAME(expand_kernel),
-     &TILECORE_NAME(pattern_kernel),
-     &TILECORE_NAME(hold_kernel), NULL},
-};
+TILECORE_NARROW_SET("avx2", TILECORE_HAS_AVX2);
 
 #include "end.h"

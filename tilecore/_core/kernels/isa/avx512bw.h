@@ -43,17 +43,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &tilecore_pattern_kernel_avx2;
 }
 
-static const tilecore_kernels tilecore_set_avx512bw = {
-    "avx512bw",
-    TILECORE_HAS_AVX512BW,
-    TILECORE_NAME(copy),
-    TILECORE_NAME(stream),
-    TILECORE_NAME(stream_end),
-    TILECORE_NAME(replicate),
-    TILECORE_NAME(choose),
-    {&TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &tilecore_expand_kernel_avx2,
-     &tilecore_pattern_kernel_avx2, &TILECORE_NAME(hold_kernel),
-     &TILECORE_NAME(join_kernel), NULL},
-};
+TILECORE_SET("avx512bw", TILECORE_HAS_AVX512BW, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel),
+             &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2, &TILECORE_NAME(hold_kernel),
+             &TILECORE_NAME(join_kernel));
 
 #include "end.h"

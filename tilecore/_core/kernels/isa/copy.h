@@ -105,6 +105,7 @@ TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, 
 }
 TILECORE_TARGETED static void TILECORE_NAME(stream_end)(void) { _mm_sfence(); }
 #else
+static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n) { TILECORE_NAME(copy)(dst, src, n); }
 static void TILECORE_NAME(stream_end)(void) {}
 #endif
 

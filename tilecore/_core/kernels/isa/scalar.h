@@ -33,17 +33,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &TILECORE_NAME(copies_kernel);
 }
 
-static const tilecore_kernels tilecore_set_scalar = {
-    "scalar",
-    0,
-    TILECORE_NAME(copy),
-    TILECORE_NAME(copy),
-    TILECORE_NAME(stream_end),
-    TILECORE_NAME(replicate),
-    TILECORE_NAME(choose),
-    {&TILECORE_NAME(copies_kernel),
-     &TILECORE_NAME(doubling_kernel),
-     &TILECORE_NAME(hold_kernel), NULL},
-};
+TILECORE_SET("scalar", 0, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
 
 #include "end.h"
