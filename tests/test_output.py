@@ -163,7 +163,7 @@ class TestRoom:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 0, 71 * 10**9))
         monkeypatch.setattr(output, "_make_room", lambda *_: pytest.fail("room was taken"))
         with pytest.raises(
-            OSError, match=r"out\.npy: takes 240 GB, and 71 GB are free on its disk"
+            OSError, match=r"takes 240 GB, and 71 GB are free on its disk: '.*out\.npy'"
         ):
             with output.open_output(str(tmp_path / "out.npy"), 240 * 10**9, SOURCE):
                 pytest.fail("it began")

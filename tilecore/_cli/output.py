@@ -46,9 +46,7 @@ def named(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # worded here
-            raise
-        raise OSError(error.errno, error.strerror, path) from None
+        raise OSError(error.errno, error.strerror or str(error), path) from None
 
 
 def _standard_output(source: os.stat_result) -> int:
@@ -68,7 +66,7 @@ def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
     if not name:
         raise ValueError(f"{path or repr(path)}: expected the name of a file")
     mode = _mode_to_keep(path, force)
-    _refuse_too_large(path, folder or os.curdir, nbytes)
+    _refuse_too_large(folder or os.curdir, nbytes)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
@@ -104,15 +102,15 @@ def _mode_to_keep(path: str, force: bool) -> int | None:
     return mode & 0o777  # setuid and setgid were meant for the old content
 
 
-def _refuse_too_large(path: str, folder: str, nbytes: int) -> None:
+def _refuse_too_large(folder: str, nbytes: int) -> None:
     disk = shutil.disk_usage(folder)
     if nbytes > disk.free and disk.total > 0:  # some network file systems know neither
         needed, free = with_unit(nbytes, "B"), with_unit(disk.free, "B")
-        raise OSError(f"{path}: takes {needed}, and {free} are free on its disk")
+        raise OSError(errno.ENOSPC, f"takes {needed}, and {free} are free on its disk")
 
 
 def _make_room(fd: int, nbytes: int) -> None:
-    """Allocate the file, which makes writing twice as fast, and shows now that a quota is too small."""
+    """Allocate the file: it is written faster, and a quota that is too small is an error now."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(fd, 0, nbytes)
