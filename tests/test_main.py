@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._cli import errors
 from tilecore._cli import main as cli
 
 
@@ -36,7 +34,9 @@ def source(tmp_path):
     return tmp_path / "in.npy"
 
 
-@pytest.mark.parametrize("arguments", [(), ("no-such-command",), ("demo", "--no-such-option")])
+@pytest.mark.parametrize(
+    "arguments", [("no-such-command",), ("tile",), ("demo", "--no-such-option")]
+)
 def test_errors_are_one_line(arguments, tmp_path, capsys):
     assert cli.main(arguments) == 2
     out, err = capsys.readouterr()
@@ -61,6 +61,15 @@ def test_version_and_help(capsys):
         assert "tilecore" in capsys.readouterr().out
 
 
+def test_the_name_alone_prints_the_help(capsys, tmp_path):
+    assert cli.main([]) == 0
+    printed = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert printed == capsys.readouterr().out != ""
+    assert run(cwd=tmp_path)[::2] == (0, "")
+
+
 def test_info_is_show_config(capsys):
     assert cli.main(["info"]) == 0
     printed = capsys.readouterr().out
@@ -80,67 +89,14 @@ def test_the_smallest_memory_stands_in_the_help(capsys, source):
     assert cli.main(["tile", str(source), target, "--repeats", "2", "--memory", least]) == 0
 
 
-class TestEnvironment:
-    VARIABLES = [
-        *("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES"),
-        *("TILECORE_ISA",),
-    ]
-
-    @pytest.mark.parametrize("start", [["-m", "tilecore"], ["-Im", "tilecore"], ["-mtilecore"]])
-    @pytest.mark.parametrize("variable", VARIABLES)
-    def test_what_is_malformed_is_one_line(self, variable, start, tmp_path):
-        self.check([sys.executable, *start, "info"], variable, tmp_path)
-
-    def test_of_the_installed_command(self, tmp_path):
-        command = shutil.which("tilecore", path=os.path.dirname(sys.executable))
-        if command is None:  # no scripts there: pip install --target, say
-            command = str(tmp_path / "tilecore")
-            with open(command, "w") as file:
-                file.write("import sys\nfrom tilecore.__main__ import main\nsys.exit(main())\n")
-            return self.check([sys.executable, command, "info"], self.VARIABLES[0], tmp_path)
-        self.check([command, "info"], self.VARIABLES[0], tmp_path)
-
-    def check(self, command, variable, folder):
-        done = subprocess.run(
-            command, cwd=folder, env=os.environ | {variable: "much"}, capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"tilecore: environment variable {variable}: expected ")
-        assert done.stderr.count("\n") == 1
-
-    def test_in_other_programs_it_is_an_exception(self, tmp_path):
-        (tmp_path / "mine").mkdir()
-        (tmp_path / "mine" / "__init__.py").write_text("import tilecore")
-        (tmp_path / "mine" / "__main__.py").write_text("")
-        env = os.environ | {"TILECORE_MAX_BYTES": "much"}
-        for arguments in (["-c", "import tilecore"], ["-m", "mine", "tilecore"]):
-            command = [sys.executable, *arguments]
-            done = subprocess.run(
-                command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 1 and done.stderr.startswith("Traceback")
-            assert "\nValueError: environment variable TILECORE_MAX_BYTES" in done.stderr
-
-    @pytest.mark.parametrize(
-        ("argv", "original", "expected"),
-        [
-            (["-m", "info"], ["python", "-X", "dev", "-m", "tilecore", "info"], True),
-            (["-m", "info"], ["python", "-Imtilecore", "info"], True),
-            (["-m", "tilecore"], ["python", "-m", "mine", "tilecore"], False),
-            (["-m"], ["python", "-m", "my_tilecore"], False),
-            (["/usr/bin/tilecore", "info"], ["python", "/usr/bin/tilecore", "info"], True),
-            (["tilecore.exe"], ["python.exe", "tilecore.exe"], True),
-            (["tilecore/mine.py"], ["python", "tilecore/mine.py"], False),
-            (["-c"], ["python", "-c", "import tilecore"], False),
-            ([""], ["python"], False),
-            ([], [], False),
-        ],
-    )
-    def test_which_programs_are_the_command(self, argv, original, expected, monkeypatch):
-        monkeypatch.setattr(sys, "argv", argv)
-        monkeypatch.setattr(sys, "orig_argv", original)
-        assert errors.is_command() is expected
+@pytest.mark.parametrize("variable", ["TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_ISA"])
+def test_a_malformed_environment_variable_is_an_error_of_the_import(
+    variable, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(variable, "much")
+    code, out, err = run("info", cwd=tmp_path)
+    assert (code, out) == (1, "")
+    assert f"\nValueError: environment variable {variable}: expected " in err
 
 
 # ---------------------------------------------------------------- tile
@@ -150,7 +106,7 @@ class TestEnvironment:
     "options, repeats",
     [
         (["--repeats", "2,3"], (2, 3)),
-        (["--repeats", "2", "--memory", "100M", "--threads", "2"], (1, 2)),
+        (["--repeats", "2", "--memory", "100M"], (1, 2)),
         (["--repeats", "4,1,2"], (4, 1, 2)),
         (["--repeats", "2,0", "--dialect", "onnx"], (2, 0)),
         (["--repeats", "2,3", "--dialect", "onnx", "--opset", "6"], (2, 3)),
@@ -167,6 +123,9 @@ def test_tile(options, repeats, source, capsys, oracle):
     assert capsys.readouterr() == ("", "")
     want = oracle(np.load(source), repeats)
     np.testing.assert_array_equal(np.load(target), want, strict=True)
+
+
+OPSET = "argument --opset: expected N of ONNX, 6 or more, got '"
 
 
 @pytest.mark.parametrize(
@@ -191,22 +150,20 @@ def test_tile(options, repeats, source, capsys, oracle):
         (["--repeats", "1,2", "--dialect", "numpi"], "argument --dialect: invalid choice"),
         (["--repeats", "2", "--dialect", "onnx"], "ONNX Tile-13: --repeats has length 1"),
         (["--repeats=1,-1", "--dialect", "onnx", "--opset", "7"], "ONNX Tile-6: --repeats must n"),
-        (["--repeats", "2,1", "--dialect", "onnx", "--opset", "5"], "ONNX Tile: opset 5 means Til"),
-        (["--repeats", "2,1", "--dialect", "onnx", "--opset", "0"], "ONNX Tile: opset 0, expected"),
+        (["--repeats", "2,1", "--dialect", "onnx", "--opset", "5"], OPSET + "5'"),
+        (["--repeats", "2,1", "--dialect", "onnx", "--opset", "x"], OPSET + "x'"),
         (["--repeats", "2,1", "--opset", "13"], "--opset is for --dialect onnx, not numpy"),
         (["--repeats", "2,1", "--feature-level", "4_1"], "--feature-level is for --dialect dir"),
-        (["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"], "DirectML Tile: f"),
+        (
+            ["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"],
+            "argument --feature-",
+        ),
         (["--repeats", "2,0", "--dialect", "directml"], "DirectML Tile, feature level 4_1: --re"),
         (["--repeats", "2,1", "--memory", "much"], "argument --memory: expected a number of bytes"),
         (
             ["--repeats", "2,1", "--memory", "1M"],
             "argument --memory: expected 68M or more, got '1M'",
         ),
-        (
-            ["--repeats", "2,1", "--threads", "0"],
-            "argument --threads: expected an integer of at least 1",
-        ),
-        (["--repeats", "2,0", "--threads", "x"], "argument --threads: expected an integer of at l"),
     ],
 )
 def test_what_is_refused(options, text, source, capsys):
@@ -249,11 +206,9 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     stopped(monkeypatch, lambda: signal.raise_signal(number))
     arguments = ["tile", str(source), str(source.with_name("out.npy")), *MEGABYTES]
     before = signal.signal(number, signal.SIG_DFL)  # nohup makes it SIG_IGN
-    with pytest.raises(SystemExit) as end:
-        cli.main(arguments)
-    assert end.value.code == 128 + number
+    assert cli.main(arguments) == 128 + number
     assert signal.signal(number, before) is signal.SIG_DFL
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "tilecore: interrupted\n")
     assert os.listdir(source.parent) == ["in.npy"]
 
 
@@ -261,14 +216,28 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
 def test_a_second_signal_does_not_cut_short_what_the_first_began(second):
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     cleaned = False
-    with pytest.raises(SystemExit) as end, cli.ended_by_signals():
+    with pytest.raises(KeyboardInterrupt) as end, cli.interrupted_by_signals():
         try:
             signal.raise_signal(signal.SIGTERM)
         finally:
             signal.raise_signal(getattr(signal, second))
             cleaned = True
-    assert cleaned and end.value.code == 128 + signal.SIGTERM
+    assert cleaned and end.value.args == (signal.SIGTERM,)
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a signal to another process")
+def test_an_interrupt_does_not_wait_for_a_reader_that_has_stopped(source):
+    reader, writer = os.pipe()
+    process = start(
+        "tile", "in.npy", "-", *MEGABYTES, cwd=source.parent, stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    assert os.read(reader, 1) == b"\x93"  # it has begun, and soon the pipe is full
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=120)[1] == "tilecore: interrupted\n"
+    assert process.returncode == 130
+    os.close(reader)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sh closes them")
@@ -303,24 +272,22 @@ def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     stopped(monkeypatch, fail)
-    assert cli.main(["tile", str(source), str(target), *MEGABYTES]) == 2
-    assert capsys.readouterr().err == "tilecore: No space left on device\n"
+    assert cli.main(["tile", str(source), str(target), *MEGABYTES, "--force"]) == 2
+    assert capsys.readouterr().err == f"tilecore: {target}: No space left on device\n"
     assert sorted(os.listdir(source.parent)) == ["in.npy", "out.npy"]
     assert target.read_bytes() == b"as it was"
 
 
-def test_a_write_protected_file_needs_force(source, capsys, oracle):
+def test_a_file_that_exists_needs_force(source, capsys, oracle):
     target = source.with_name("out.npy")
     target.write_bytes(b"as it was")
-    target.chmod(0o444)
     arguments = ["tile", str(source), str(target), "--repeats", "2"]
     assert cli.main(arguments) == 2
-    want = f"tilecore: {target}: write-protected; --force replaces it all the same\n"
+    want = f"tilecore: {target}: exists already; --force replaces it\n"
     assert capsys.readouterr().err == want
     assert target.read_bytes() == b"as it was"
-    if os.name == "posix":  # Windows replaces no such file
-        assert cli.main([*arguments, "--force"]) == 0
-        np.testing.assert_array_equal(np.load(target), oracle(np.load(source), 2), strict=True)
+    assert cli.main([*arguments, "--force"]) == 0
+    np.testing.assert_array_equal(np.load(target), oracle(np.load(source), 2), strict=True)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="not on this system")
@@ -339,13 +306,14 @@ cli.main(["tile", "in.npy", "out.npy", *{MEGABYTES}])
 
 
 class TestProgress:
-    def test_on_a_terminal(self, source):
-        pytest.importorskip("tqdm")
+    def shown(self, source, *prepared):
+        """What a terminal gets."""
         pty = pytest.importorskip("pty")
         ours, theirs = pty.openpty()
         pytest.importorskip("termios").tcsetwinsize(theirs, (24, 80))
-        arguments = ["tile", source, source.with_name("out.npy"), *MEGABYTES]
-        process = start(*arguments, cwd=source.parent, stderr=theirs)
+        code = ["import sys", *prepared, "from tilecore.__main__ import main", "sys.exit(main())"]
+        command = [sys.executable, "-c", "; ".join(code), "tile", "in.npy", "out.npy", *MEGABYTES]
+        process = subprocess.Popen(command, cwd=source.parent, stderr=theirs)
         os.close(theirs)
         shown = b""
         try:
@@ -355,13 +323,24 @@ class TestProgress:
             pass
         os.close(ours)
         assert process.wait(60) == 0
+        return shown
+
+    def test_of_tqdm(self, source):
+        pytest.importorskip("tqdm")
+        shown = self.shown(source)
         assert b"100%" in shown and b"24.0M/24.0M" in shown
 
-    def test_none_where_there_is_no_terminal_or_no_tqdm(self, source, monkeypatch, capsys):
+    def test_a_plain_line_without_tqdm(self, source):
+        shown = self.shown(source, "sys.modules['tqdm'] = None")
+        lines = shown.rstrip(b"\r\n").lstrip(b"\r").split(b"\r")
+        assert lines[0] == b"  4% of 24 MB" and lines[-1] == b"100% of 24 MB"
+        assert len(lines) == 23 and b"\n" not in shown[:-1]
+
+    def test_none_without_a_terminal(self, source, monkeypatch, capsys):
         arguments = ["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2,2"]
         assert cli.main(arguments) == 0
         monkeypatch.setitem(sys.modules, "tqdm", None)
-        assert cli.main(arguments) == 0
+        assert cli.main([*arguments, "--force"]) == 0
         assert capsys.readouterr() == ("", "")
 
 
@@ -386,7 +365,7 @@ class TestStandardStreams:
         assert (folder / "-").read_bytes() == want
         assert sorted(os.listdir(folder)) == ["-", "in.npy", "out.npy"]
 
-    def test_what_comes_behind_other_bytes(self, source):
+    def test_what_comes_after_other_bytes(self, source):
         folder = source.parent
         self.tiled(folder, "in.npy", "out.npy")
         (folder / "log").write_bytes(b"12345" + source.read_bytes())
@@ -401,9 +380,40 @@ class TestStandardStreams:
         )
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr == (
-            b"tilecore: standard input: a .npz archive, expected a .npy file: "
-            b"numpy.load reads its arrays\n"
+            b"tilecore: standard input: not a .npy file but a .npz archive, "
+            b"whose arrays numpy.load reads\n"
         )
+
+    @pytest.mark.skipif(os.name != "posix", reason="sh redirects them")
+    @pytest.mark.parametrize("source_of", ["in.npy", "- <in.npy"])
+    @pytest.mark.parametrize("redirected", ["1<>in.npy", ">>in.npy"])
+    def test_the_input_is_not_overwritten(self, source_of, redirected, source):
+        before = source.read_bytes()
+        given, _, stdin = source_of.partition(" ")
+        line = f'"$0" -m tilecore tile {given} - --repeats 2,3 {stdin} {redirected}'
+        done = subprocess.run(
+            ["sh", "-c", line, sys.executable],
+            cwd=source.parent,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"tilecore: standard output is the input file")
+        assert source.read_bytes() == before
+
+    @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="not on this system")
+    def test_a_name_of_standard_output(self, source):
+        log = source.with_name("log")
+        with open(log, "wb") as file:
+            process = start(
+                "tile", "in.npy", "/dev/stdout", "--repeats", "2", "--force",
+                cwd=source.parent, stdout=file, stderr=subprocess.PIPE,
+            )  # fmt: skip
+            inode = os.fstat(file.fileno()).st_ino
+            err = process.communicate(timeout=120)[1]
+        expected = "expected a new name or a regular file; - is standard output"
+        assert err == f"tilecore: /dev/stdout: {expected}\n"
+        assert process.returncode == 2 and log.stat().st_ino == inode and log.read_bytes() == b""
 
     @pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
     def test_a_terminal_is_refused(self, arguments, text, source):
@@ -431,6 +441,15 @@ def test_a_full_disk_behind_standard_output(arguments, unbuffered, source, monke
         process = start(*arguments.split(), cwd=source.parent, stdout=full, stderr=subprocess.PIPE)
         assert process.communicate(timeout=120)[1] == "tilecore: No space left on device\n"
     assert process.returncode == 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_error_that_finds_a_full_disk(unbuffered, source, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with open("/dev/full", "wb") as full:
+        process = start("tile", "absent.npy", "-", "--repeats", "2", cwd=source.parent, stderr=full)
+        assert process.wait(120) == 2
 
 
 def test_messages_name_the_file_that_the_user_knows(source, capsys):

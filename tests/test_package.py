@@ -22,7 +22,7 @@ DIALECTS = [name for name, module in vars(tilecore).items() if hasattr(module, "
 OF_DIALECTS = [{"_dialects.row", "_dialects.tensors"}, {"_dialects.dims"}, {*DIALECTS}]
 LAYERS = [
     {"_core", "_dialects", "_cli", "_version"},  # their __init__ alone, which import nothing
-    {"_cli.errors", "_cli.units"},
+    {"_cli.units"},
     {"_core.counting", "_core.counts", "_core.dtypes", "_core.limits", "_core.numpy_api"},
     {"_core.refusals", "_core.subclasses"},
     {"_core.inputs", "_core.plan", "_core.recycle", "_core.threads"},
@@ -38,8 +38,8 @@ LAYERS = [
     {"capi", "_core.config", "_core.numpy_tile"},
     *OF_DIALECTS,
     {"__init__"},
-    {"_cli.npy", "integrations"},
-    {"_cli.replacing"},
+    {"_cli.output", "integrations"},
+    {"_cli.npy"},
     {"_cli.demo", "_cli.files"},
     {"_cli.main"},
     {"__main__"},

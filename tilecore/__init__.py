@@ -20,10 +20,6 @@ Which to take for large results (`help` on each tells what it costs):
 hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
-# Before what may fail: where this process is the command line, an error is one line from here on.
-from tilecore._cli import errors as _errors  # noqa: F401
-
-# isort: split
 try:
     from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 except ModuleNotFoundError as _error:

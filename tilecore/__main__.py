@@ -1,4 +1,8 @@
-"""The door of the command `tilecore`, and of `python -m tilecore`; its rooms are in `_cli`."""
+"""The command `tilecore`, and `python -m tilecore`.
+
+Python imports NumPy and tilecore before any code of the command runs. What ends that, a malformed
+environment variable or Ctrl-C in the first moment, shows Python's own traceback.
+"""
 
 import sys
 

@@ -1,10 +1,9 @@
-"""What serves the command line alone.
+"""The command line.
 
-main        the commands, and what each takes
-files       from file to file, slab by slab
-npy         .npy files as they are read and begun
-replacing   files that are replaced whole or not at all, and stay as private as they were
-demo        examples and times
-units       sizes as people read and write them
-errors      an error as one line
+main     the commands, their arguments, errors and signals
+files    from one file to another, slab by slab
+npy      .npy files: mapping them, and their headers
+output   a file that appears whole or not at all, or standard output
+demo     examples, and two times
+units    sizes for people to read
 """

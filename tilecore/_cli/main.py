@@ -1,6 +1,6 @@
 """The commands: `tilecore tile`, `tilecore info`, `tilecore demo`.
 
-An error is one line on stderr, and exit code 2; an interrupt ends with 128 and the signal's number.
+An error is one line on stderr, and exit code 2. A signal ends with 128 and its number: Ctrl-C with 130.
 """
 
 import argparse
@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from numpy.typing import NDArray
 
 import tilecore
 from tilecore._cli.demo import demo
-from tilecore._cli.errors import restore_hook, tell
 from tilecore._cli.files import LEAST_MEMORY, tile_file
+from tilecore._cli.units import with_unit
 from tilecore._core.limits import parse_bytes
 from tilecore._core.refusals import Refusal, reworded, worded
-from tilecore._dialects.row import Dialect, Option, Rule
+from tilecore._dialects.row import Dialect, Rule
 
 DIALECTS: dict[str, Dialect] = {
     name: module.DIALECT for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")
@@ -34,43 +34,81 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Of --help and --version; argparse itself lets it pass that they could not be written."""
+        """Of --help and --version; argparse itself ignores an error of the file."""
         print(message, end="", file=file, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    restore_hook()
-    try:
-        arguments = parser().parse_args(joined(sys.argv[1:] if argv is None else argv))
-        arguments.run(arguments)
-        if sys.stdout is not None:  # closed, by a daemon say
-            sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
-        drop_output()
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    except (TypeError, ValueError, MemoryError, OSError) as error:
-        drop_output()
-        return tell(error)
-    return 0
-
-
-def drop_output() -> None:
-    """What standard output did not take is not tried again, and told of, when Python ends."""
-    if sys.stdout is not None:
+    code = 0
+    with interrupted_by_signals():
         try:
-            sys.stdout.flush()
+            arguments = parser().parse_args(joined(sys.argv[1:] if argv is None else argv))
+            arguments.run(arguments)
+            if sys.stdout is not None:  # closed, by a daemon for instance
+                sys.stdout.flush()
+        except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+            pass
+        except KeyboardInterrupt as error:
+            code = tell("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
+        except (TypeError, ValueError, MemoryError, OSError) as error:
+            code = tell(one_line(error), 2)
+        drop_unwritten(sys.stdout)
+    return code
+
+
+def tell(message: str, code: int) -> int:
+    if sys.stderr is not None:
+        with suppress(OSError):  # a full disk, and nobody else to tell
+            print("tilecore:", message, file=sys.stderr, flush=True)
+        drop_unwritten(sys.stderr)
+    return code
+
+
+def one_line(error: BaseException) -> str:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:  # else worded by tilecore
+        name = "" if error.filename is None else f"{error.filename or repr('')}: "
+        text = f"{name}{error.strerror}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def drop_unwritten(stream: TextIO | None) -> None:
+    """Python would try again to write at its end, and exit with another code when that fails."""
+    if stream is not None:
+        try:
+            stream.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """What would end the process at once raises KeyboardInterrupt, so that temporary files go."""
+
+    ending = False
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal ending
+        if not ending:  # a second one must not stop what cleans up after the first
+            ending = True
+            raise KeyboardInterrupt(number)
+
+    before = {}
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has two of them
+        # Others are ignored, by nohup for instance.
+        if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def joined(argv: Sequence[str]) -> list[str]:
-    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes what begins with a dash for an option.
-
-    >>> joined(["tile", "in.npy", "-", "--repeats", "-1,2", "--force"])
-    ['tile', 'in.npy', '-', '--repeats=-1,2', '--force']
-    """
+    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes what begins with a dash for an option."""
     result: list[str] = []
     for text in argv:
         if result and result[-1] in ("--repeats", "--axis") and re.match("-[0-9]", text):
@@ -83,55 +121,35 @@ def joined(argv: Sequence[str]) -> list[str]:
 def parser() -> Parser:
     top = Parser(prog="tilecore", description="The Tile operation on a CPU, exact and fast.")
     top.add_argument("--version", action="version", version=f"tilecore {tilecore.__version__}")
-    commands = top.add_subparsers(dest="command", metavar="command", required=True)
+    top.set_defaults(run=lambda _: top.print_help())
+    commands = top.add_subparsers(metavar="command")
 
     command = commands.add_parser("tile", help="tile the array of a .npy file into another")
     command.set_defaults(run=tile)
-    command.add_argument("input", metavar="IN.npy", help="- is standard input")
-    command.add_argument(
-        "output",
-        metavar="OUT.npy",
-        help="written whole or not at all, but for - which is standard output",
-    )
-    command.add_argument(
-        "--repeats", metavar="N,N,...", type=integers, required=True, help="as in --repeats 2,3"
-    )
-    command.add_argument(
-        "--axis",
-        metavar="N,N,...",
-        type=integers,
-        help="the axes of the repeats, one for each, by NumPy's rules (default: the last ones)",
-    )
-    command.add_argument(
-        "--dialect",
-        choices=["numpy", *DIALECTS],
-        default="numpy",
-        help="whose rules hold (default: %(default)s)",
-    )
-    for name, option in options().items():
-        command.add_argument(flag(name), type=option.read, metavar=option.metavar, help=option.help)
-    command.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=memory,
-        default="256M",
-        help="the most that the process holds, however large the files: "
-        f"{LEAST_MEMORY >> 20}M or more (default: %(default)s)",
-    )
-    command.add_argument(
-        "--threads", metavar="N", type=threads, default=1, help="default: 1, usually the fastest"
-    )
-    command.add_argument(
-        "--force", action="store_true", help="replace OUT.npy though it is write-protected"
-    )
+    add = command.add_argument
+    add("input", metavar="IN.npy", help="- is standard input")
+    whole = "a new file, which appears whole or not at all; - is standard output"
+    add("output", metavar="OUT.npy", help=whole)
+    integer_list: Any = {"type": integers, "metavar": "N,N,..."}
+    add("--repeats", **integer_list, required=True, help="as in --repeats 2,3")
+    axes = "the axes of the repeats, one for each, by NumPy's rules (default: the last ones)"
+    add("--axis", **integer_list, help=axes)
+    rules = "whose rules hold (default: %(default)s)"
+    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help=rules)
+    for dialect in DIALECTS.values():
+        for name, option in dialect.options.items():
+            read = partial(version, dialect, name)
+            add(flag(name), type=read, metavar=option.metavar, help=option.help)
+    most = f"how much the process may hold: {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
+    add("--memory", metavar="SIZE", type=memory, default="256M", help=most)
+    add("--force", action="store_true", help="replace OUT.npy if it exists; it keeps its mode")
 
     command = commands.add_parser("info", help="show versions, compiler, processor, limits")
     command.set_defaults(run=info)
-    command.add_argument(
-        "--include", action="store_true", help="print the folder of the C headers and nothing else"
-    )
+    include = "print the folder of the C headers and nothing else"
+    command.add_argument("--include", action="store_true", help=include)
 
-    command = commands.add_parser("demo", help="tile small arrays, show errors, time real shapes")
+    command = commands.add_parser("demo", help="show examples and two times")
     command.set_defaults(run=lambda _: demo())
     return top
 
@@ -143,21 +161,27 @@ def integers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
 
 
+def version(dialect: Dialect, name: str, text: str) -> Any:
+    """The value of an option that chooses a dialect's version."""
+    option = dialect.options[name]
+    try:
+        value = option.read(text)
+        dialect.rule(**{name: value})
+    except (TypeError, ValueError):
+        expected = f"expected {option.metavar} {option.help}, got {text!r}"
+        raise argparse.ArgumentTypeError(expected) from None
+    return value
+
+
 def memory(text: str) -> int:
     try:
         nbytes = parse_bytes(text)
     except ValueError as reason:
         raise argparse.ArgumentTypeError(str(reason)) from None
     if nbytes < LEAST_MEMORY:
-        least = f"expected {LEAST_MEMORY >> 20}M or more"
-        raise argparse.ArgumentTypeError(f"{least}, got {text!r}")
+        least = f"{LEAST_MEMORY >> 20}M"
+        raise argparse.ArgumentTypeError(f"expected {least} or more, got {text!r}")
     return nbytes
-
-
-def threads(text: str) -> int:
-    if not re.fullmatch("0*[1-9][0-9]{0,5}", text):
-        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 def info(arguments: argparse.Namespace) -> None:
@@ -171,16 +195,9 @@ def info(arguments: argparse.Namespace) -> None:
 
 
 def tile(arguments: argparse.Namespace) -> None:
-    with ended_by_signals():
-        tile_file(
-            arguments.input,
-            arguments.output,
-            partial(planned, arguments, rule_of(arguments)),
-            progress_bar,
-            arguments.memory,
-            arguments.threads,
-            arguments.force,
-        )
+    plan = partial(planned, arguments, rule_of(arguments))
+    files = arguments.input, arguments.output
+    tile_file(*files, plan, progress_bar, arguments.memory, arguments.force)
 
 
 def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
@@ -201,22 +218,18 @@ NUMPY = Rule("tile", lambda array, repeats: repeats)  # all that TilePlan takes
 
 
 def rule_of(arguments: argparse.Namespace) -> Rule:
-    """The dialect's rule, with what it is told of versions."""
+    """The dialect's rule, of the version that its options choose."""
     chosen = arguments.dialect
     if arguments.axis is not None and chosen != "numpy":
         raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
-    given = {name: getattr(arguments, name) for name in options()}
-    given = {name: value for name, value in given.items() if value is not None}
-    accepted = DIALECTS[chosen].options if chosen in DIALECTS else {}
-    for name in given.keys() - accepted.keys():
-        takers = " or ".join(other for other, row in DIALECTS.items() if name in row.options)
-        raise ValueError(f"{flag(name)} is for --dialect {takers}, not {chosen}")
+    given = {}
+    for dialect, row in DIALECTS.items():
+        for name in row.options:
+            if (value := getattr(arguments, name)) is not None:
+                given[name] = value
+                if dialect != chosen:
+                    raise ValueError(f"{flag(name)} is for --dialect {dialect}, not {chosen}")
     return DIALECTS[chosen].rule(**given) if chosen in DIALECTS else NUMPY
-
-
-def options() -> dict[str, Option]:
-    """Those of all dialects."""
-    return {name: option for row in DIALECTS.values() for name, option in row.options.items()}
 
 
 def flag(name: str) -> str:
@@ -225,40 +238,29 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """On a terminal, and where tqdm is installed."""
-    tqdm = None
-    if sys.stderr is not None:
-        with suppress(ImportError):
-            tqdm = import_module("tqdm").tqdm
-    if tqdm is None:
+    """On a terminal: by tqdm, or where that is not installed a plain line."""
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda nbytes: None
         return
-    # `disable=None`: none where stderr is no terminal.
-    with tqdm(total=total, unit="B", unit_scale=True, disable=None) as bar:
-        yield bar.update
+    tqdm = None
+    with suppress(ImportError):
+        tqdm = import_module("tqdm").tqdm
+    if tqdm is not None:
+        with tqdm(total=total, unit="B", unit_scale=True) as bar:
+            yield bar.update
+        return
+    done, shown = 0, -1
 
+    def advance(nbytes: int) -> None:
+        nonlocal done, shown
+        done += nbytes
+        if (percent := 100 * done // total) > shown:
+            shown = percent
+            line = f"\r{percent:3}% of {with_unit(total, 'B')}"
+            print(line, end="", file=sys.stderr, flush=True)
 
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """What would end the process at once ends it by an exception, which takes temporary files away."""
-
-    ending = False
-
-    def end(number: int, frame: object) -> None:
-        nonlocal ending
-        if not ending:  # a second one must not cut short what the first has begun
-            ending = True
-            sys.exit(128 + number)
-
-    before = {}
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has two of them
-            number = getattr(signal, name)
-            # Else ignored, by nohup say.
-            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                before[number] = signal.signal(number, end)
     try:
-        yield
+        yield advance
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if done:
+            print(file=sys.stderr)

@@ -1,0 +1,128 @@
+"""Where a result goes: into a file that appears whole or not at all, or to standard output.
+
+The file is written in its folder under a hidden name. It gets its own name when its bytes are on the
+disk: by a hard link, which fails where the name is taken, or with `force` by a rename, which replaces
+what is there. A file that is replaced hands on its mode and nothing else.
+"""
+
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from secrets import token_hex
+from typing import TypeAlias
+
+from tilecore._cli.units import with_unit
+
+STANDARD_STREAM = "-"
+Write: TypeAlias = Callable[[memoryview], None]
+
+
+@contextmanager
+def open_output(
+    path: str, nbytes: int, source: os.stat_result, force: bool = False
+) -> Iterator[Write]:
+    """A function that writes the next of the `nbytes` of a result that is read from `source`."""
+    if path == STANDARD_STREAM:
+        yield partial(_write_all, _standard_output(source))
+    else:
+        with named(path), _new_file(path, nbytes, force) as fd:
+            yield partial(_write_all, fd)
+
+
+def _write_all(fd: int, data: memoryview) -> None:
+    """Unbuffered: an interrupt has nothing left to write, for which a pipe may have no room."""
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """An error of the system names `path`, the file that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from None
+
+
+def _standard_output(source: os.stat_result) -> int:
+    if sys.stdout is None:
+        raise ValueError("standard output is closed")
+    if sys.stdout.isatty():
+        raise ValueError("standard output is a terminal, expected a file or a pipe")
+    fd = sys.stdout.fileno()
+    if os.path.samestat(os.fstat(fd), source):
+        raise ValueError("standard output is the input file, which it would overwrite")
+    return fd
+
+
+@contextmanager
+def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
+    folder, name = os.path.split(path)
+    if not name:
+        raise ValueError(f"{path or repr(path)}: expected the name of a file")
+    mode = _mode_to_keep(path, force)
+    _refuse_too_large(folder or os.curdir, nbytes)
+    temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        # What replaces a file is private until it has that file's mode.
+        fd = os.open(temporary, flags, 0o666 if mode is None else 0o600)
+        try:
+            _make_room(fd, nbytes)
+            yield fd
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(fd, mode)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        if force:
+            os.replace(temporary, path)
+        else:
+            _link(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _mode_to_keep(path: str, force: bool) -> int | None:
+    """The mode of the file that will be replaced, or None where there is none."""
+    try:
+        mode = os.lstat(path).st_mode  # not through links: /dev/stdout may lead to a log
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{path}: expected a new name or a regular file; - is standard output")
+    if not force:
+        raise ValueError(f"{path}: exists already; --force replaces it")
+    return mode & 0o777  # setuid and setgid were meant for the old content
+
+
+def _refuse_too_large(folder: str, nbytes: int) -> None:
+    disk = shutil.disk_usage(folder)
+    if nbytes > disk.free and disk.total > 0:  # some network file systems know neither
+        needed, free = with_unit(nbytes, "B"), with_unit(disk.free, "B")
+        raise OSError(errno.ENOSPC, f"takes {needed}, and {free} are free on its disk")
+
+
+def _make_room(fd: int, nbytes: int) -> None:
+    """Allocate the file: it is written faster, and a quota that is too small is an error now."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(fd, 0, nbytes)
+        except OSError as error:
+            # Not every file system can. ZFS says EINVAL, as all do of sizes beyond any file.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+
+
+def _link(temporary: str, path: str) -> None:
+    try:
+        os.link(temporary, path)
+    except OSError:  # the name is taken meanwhile; or FAT, which has no links
+        _mode_to_keep(path, force=False)
+        os.replace(temporary, path)
