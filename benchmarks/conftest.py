@@ -1,10 +1,15 @@
 """`pytest benchmarks` runs a short selection, `pytest benchmarks --full` everything.
 
-Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout. A report of
-moderate width: --benchmark-columns=min,median,iqr,rounds --benchmark-sort=name
+Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout.
+
+A test module has `prepare(kind, **params)`, which returns what `timing.in_turn` samples; among the
+parameters are a workload and a case, which is a name. The cases of one test and one workload take turns: the first that runs
+has all of them timed, and each records its own samples through the fixture `record`. Ctrl-C ends a
+run; what was recorded before is written.
 """
 
 import sys
+import warnings
 from pathlib import Path
 
 # pytest's importlib mode puts nothing on the path; the benchmarks share a few plain modules.
@@ -12,8 +17,95 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import machine
 import pytest
+from timing import CASE_SECONDS, KeptCall, in_turn
 
-ELSEWHERE = pytest.StashKey[machine.Elsewhere]()
+BYTES_A_SECOND = 2e8  # verified, and timed at least a few times, of what is large
+OTHER_SECONDS = 2  # for a case that takes no turns
+
+measured = {}  # of the group that runs: samples, or why there are none, by test
+
+
+class Clock:
+    """pytest-benchmark's clock, which repeats what was measured before."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def advance(self, seconds):
+        self.now += seconds
+
+
+CLOCK = Clock()
+
+
+def kind(item):
+    return item.originalname.removeprefix("test_")
+
+
+def in_group(item):
+    """What takes turns with the item."""
+    return item.module, item.originalname, item.callspec.params["workload"]
+
+
+def measure(items):
+    found, calls = {}, {}
+    for item in items:
+        try:
+            calls[item.nodeid] = item.module.prepare(kind(item), **item.callspec.params)
+        except Exception as error:  # of one case: the others are timed
+            found[item.nodeid] = error
+    kept = any(isinstance(call, KeptCall) for call in calls.values())
+    return found | in_turn(calls, **({"most": 30} if kept else {}))
+
+
+@pytest.fixture
+def record(request, workload, case):
+    """Times the test's case in turn with the rest of its group, and records its samples."""
+    item = request.node
+    if item.nodeid not in measured:
+        measured.clear()
+        items = [other for other in request.session.items if "record" in other.fixturenames]
+        measured.update(measure([other for other in items if in_group(other) == in_group(item)]))
+    samples = measured[item.nodeid]
+    if isinstance(samples, ImportError):
+        pytest.skip(str(samples))
+    if isinstance(samples, Exception):
+        raise samples
+    benchmark = request.getfixturevalue("benchmark")  # which must not be skipped once it is there
+    benchmark.group = f"{kind(item)}: {workload.name}"
+    benchmark.extra_info["output bytes"] = workload.nbytes
+    waiting, CLOCK.now = iter(samples), 0.0
+    benchmark.pedantic(lambda: CLOCK.advance(next(waiting)), rounds=len(samples))
+
+
+class Progress:
+    """How long a run will take, how far it came, and how busy the machine was meanwhile."""
+
+    def __init__(self):
+        self.elsewhere, self.all, self.ended = machine.Elsewhere(), 0, 0
+
+    def pytest_report_collectionfinish(self, items):
+        self.all = len(items)
+        workloads = [
+            item.callspec.params["workload"]
+            for item in items
+            if hasattr(item, "callspec") and "workload" in item.callspec.params
+        ]
+        seconds = sum(CASE_SECONDS + workload.nbytes / BYTES_A_SECOND for workload in workloads)
+        seconds += OTHER_SECONDS * (len(items) - len(workloads))
+        return f"about {seconds / 60:.1f} minutes at most; Ctrl-C ends it and keeps what is there"
+
+    def pytest_runtest_logfinish(self):
+        self.ended += 1
+
+    def pytest_benchmark_update_machine_info(self, machine_info):
+        machine_info.update(machine.describe())
+        if share := self.elsewhere.share():
+            machine_info[machine.Elsewhere.NAME] = share
+        if self.ended < self.all:
+            machine_info[machine.ENDED] = f"after {self.ended} of {self.all} cases"
 
 
 def pytest_addoption(parser):
@@ -21,14 +113,16 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[ELSEWHERE] = machine.Elsewhere()
+    config.pluginmanager.register(Progress())
+    # Of a run that is ended before its first case; errors are for the tests' warnings.
+    warnings.filterwarnings("ignore", "Not saving anything")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "record" in item.fixturenames:
+            item.add_marker(pytest.mark.benchmark(timer=CLOCK))
 
 
 def pytest_report_header():
     return [f"{what}: {said}" for what, said in machine.describe().items()]
-
-
-def pytest_benchmark_update_machine_info(config, machine_info):
-    machine_info.update(machine.describe())
-    if share := config.stash[ELSEWHERE].share():
-        machine_info[machine.Elsewhere.NAME] = share

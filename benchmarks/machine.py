@@ -6,6 +6,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+ENDED = "ended early"  # a run that was
 COMPILER = os.environ.get("CC", "cc")
 PACKAGES = ("tilecore", "numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
 

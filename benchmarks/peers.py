@@ -9,18 +9,25 @@ that is there already.
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from machine import usable_cpus
 
 Case = Callable[[np.ndarray, tuple[int, ...]], Callable[[], Any]]
+MOST_THREADS = min(8, usable_cpus())  # that tilecore takes by itself
 
 
 def warm_output(x: np.ndarray, reps: tuple[int, ...]) -> np.ndarray:
-    """An array for the result, in memory that has been written to."""
-    return np.ones([n * r for n, r in zip(x.shape, reps, strict=True)], x.dtype)
+    """An array for the result, in memory that has been written to; cases of one workload share it."""
+    return _ones(tuple(n * r for n, r in zip(x.shape, reps, strict=True)), x.dtype)
+
+
+@lru_cache(maxsize=1)
+def _ones(shape, dtype):
+    return np.ones(shape, dtype)
 
 
 # ---------------------------------------------------------------- tilecore
@@ -36,13 +43,6 @@ def tilecore_1(x, reps):
     from tilecore import tile
 
     return partial(tile, x, reps, threads=1)
-
-
-def tilecore_mapped(x, reps):
-    """Not like the others: what repeats is not copied before somebody writes to it."""
-    from tilecore import tile_mapped
-
-    return partial(tile_mapped, x, reps)
 
 
 def tilecore_out(x, reps, threads=None):
@@ -123,25 +123,21 @@ def empty(x, reps):
     return partial(np.empty, warm_output(x, reps).shape, x.dtype)
 
 
-def memset(x, reps):
-    out = warm_output(x, reps)
-    at = out.ctypes.data
-    return lambda: ctypes.memset(at, 1, out.nbytes)
-
-
-def memset_by_threads(x, reps, threads):
-    """The same in equal parts, one for each thread."""
+def memset(x, reps, threads=1):
+    """In equal parts, one for each thread."""
     out = warm_output(x, reps)
     ends = [out.nbytes * n // threads for n in range(threads + 1)]
-    parts = [(out.ctypes.data + a, 1, b - a) for a, b in pairwise(ends)]
-    pool = ThreadPoolExecutor(max(1, threads - 1))
+    first, *others = [(out.ctypes.data + a, 1, b - a) for a, b in pairwise(ends)]
+    if not others:
+        return lambda: ctypes.memset(*first) and out  # the memory lives as long as the call
+    pool = ThreadPoolExecutor(len(others))
 
     def call():
-        others = [pool.submit(ctypes.memset, *part) for part in parts[1:]]
-        ctypes.memset(*parts[0])
-        for other in others:
-            other.result()
-        return out  # for as long as the call is there, so is the memory
+        waiting = [pool.submit(ctypes.memset, *part) for part in others]
+        ctypes.memset(*first)
+        for part in waiting:
+            part.result()
+        return out
 
     return call
 
@@ -171,6 +167,6 @@ WARM_PEERS: dict[str, Case] = {"openvino out": openvino_out}
 BOUNDS: dict[str, Case] = {
     "empty": empty,
     "memset": memset,
-    "memset 2 threads": partial(memset_by_threads, threads=2),
+    **{f"memset {n} threads": partial(memset, threads=n) for n in sorted({2, MOST_THREADS} - {1})},
     "memcpy": memcpy,
 }
