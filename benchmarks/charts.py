@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import matplotlib
 
@@ -13,13 +12,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: 
 from runs import Times  # noqa: E402
 from tables import times  # noqa: E402
 
+Lines = dict[str, list[tuple[float, Times]]]  # by name, points (x, GB/s)
 CAP = 100  # longer bars end here, broken, and their numbers tell
 AHEAD, BEHIND, EVEN = "#2f81d6", "#d1620a", "#a3adb8"
-LEGEND = {
-    AHEAD: "tilecore is faster",
-    BEHIND: "tilecore is slower",
-    EVEN: "no difference beyond the quartiles",
-}
+LEGEND = {AHEAD: "tilecore is faster", BEHIND: "tilecore is slower", EVEN: "the quartiles overlap"}
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tilecore",  # the same data give the same file
@@ -34,14 +30,6 @@ STYLE = {
 }
 
 
-class Line(NamedTuple):
-    """Points (x, GB/s) in order of x."""
-
-    name: str
-    points: Sequence[tuple[float, Times]]
-    style: str = "-"
-
-
 def save(figure, file: Path, title: str, notes: Sequence[str]) -> None:
     """With the title, and with notes below it: the machine, and a warning that it was loaded."""
     figure.suptitle("\n".join([title, *notes]), x=0.01, ha="left", fontsize=9.5, linespacing=1.5)
@@ -50,11 +38,7 @@ def save(figure, file: Path, title: str, notes: Sequence[str]) -> None:
 
 
 def draw_ratios(
-    file: Path,
-    title: str,
-    notes: Sequence[str],
-    rows: Sequence[str],
-    columns: dict[str, Sequence[Times | None]],
+    file: Path, title: str, notes, rows: Sequence[str], columns: dict[str, Sequence[Times | None]]
 ) -> None:
     """A panel for each peer, a bar for each workload: its time relative to tilecore's."""
     least = min([0.8, *(bar.mid / 1.3 for bars in columns.values() for bar in bars if bar)])
@@ -79,39 +63,31 @@ def draw_ratios(
                 if bar.mid > CAP:
                     panel.text(CAP / 2, y, "//", color="white", weight="bold", va="center")
                 panel.text(1.15 * max(1, end), y, times(bar.mid), va="center")
-        figure.supxlabel(
-            f"time relative to tilecore, higher: tilecore is faster (broken: over {CAP}×)"
-        )
         handles = [Patch(color=colour, label=text) for colour, text in LEGEND.items()]
-        figure.legend(handles=handles, loc="outside lower right", ncols=3, frameon=False)
+        what = f"time relative to tilecore; higher: tilecore is faster; broken: over {CAP}×"
+        place = {"loc": "outside lower left", "alignment": "left"}
+        figure.legend(handles=handles, ncols=3, title=what, frameon=False, **place)
         save(figure, file, title, notes)
 
 
-def draw_rates(
-    file: Path,
-    title: str,
-    notes: Sequence[str],
-    x_label: str,
-    ticks: dict[float, str],
-    lines: Sequence[Line],
-) -> None:
-    """Curves of GB/s over logarithmic axes; shaded: between the quartiles."""
+def draw_rates(file: Path, title: str, notes, ticks: dict[float, str], lines: Lines) -> None:
+    """Curves of GB/s over logarithmic axes, shaded between the quartiles.
+
+    "X, fresh" has the colour of "X", and is dashed; bounds are dotted.
+    """
     marks = [float(f"{m}e{e}") for e in range(-3, 6) for m in (1, 2, 5)]
+    bases = list(dict.fromkeys(name.partition(", fresh")[0] for name in lines))
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(11, 4.6))
-        for line in lines:
-            x, rates = [x for x, _ in line.points], [rate for _, rate in line.points]
-            (drawn,) = axes.plot(
-                x,
-                [rate.mid for rate in rates],
-                line.style,
-                marker="o",
-                markersize=3.5,
-                label=line.name,
-            )
-            lows, highs = [rate.low for rate in rates], [rate.high for rate in rates]
-            axes.fill_between(x, lows, highs, color=drawn.get_color(), alpha=0.12, linewidth=0)
-        axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel="GB/s")
+        for name, points in lines.items():
+            base, fresh, _ = name.partition(", fresh")
+            bound = name.startswith("memset")
+            colour, style = f"C{bases.index(base)}", ":" if bound else "--" if fresh else "-"
+            xs, rates = zip(*sorted(points), strict=True)
+            lows, mids, highs = zip(*rates, strict=True)
+            axes.plot(xs, mids, style, color=colour, marker=".", label=name)
+            axes.fill_between(xs, lows, highs, color=colour, alpha=0.12, linewidth=0)
+        axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel=title.partition(", by ")[2])
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.yaxis.set_major_locator(FixedLocator(marks))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))

@@ -14,6 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 import machine
+from tables import table
 
 HERE = Path(__file__).parent
 BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
@@ -141,12 +142,9 @@ def run(wanted: list[Point]) -> dict[Point, Timings]:
         ghz = median(float(line["ghz"]) for lines in by_kernel.values() for line in lines)
         found[point] = {
             key: Timing(
-                int(lines[0]["bytes"]),
-                lines[0]["chosen"] == "1",
-                [float(line["ns"]) for line in lines],
-                ghz,
+                int(of[0]["bytes"]), of[0]["chosen"] == "1", [float(it["ns"]) for it in of], ghz
             )
-            for key, lines in by_kernel.items()
+            for key, of in by_kernel.items()
         }
     return found
 
@@ -154,11 +152,6 @@ def run(wanted: list[Point]) -> dict[Point, Timings]:
 def simpler(kernel: str, isa: str) -> tuple[str, str]:
     other = SIMPLER[kernel]
     return ("libc" if other == "memcpy" else isa, other)
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def report_kernel(kernel: str, wanted: list[Point], found: dict[Point, Timings]) -> str:
@@ -178,14 +171,9 @@ def report_kernel(kernel: str, wanted: list[Point], found: dict[Point, Timings])
             this, other = at.get((isa, kernel)), at.get(simpler(kernel, isa))
             cells.append(f"{this.gain_over(other):.2f}" if this and other else "")
         rows.append(cells)
-    header = [
-        "row × repeats",
-        "output",
-        *(f"{isa} B/cycle" for isa in sets),
-        "memset B/cycle",
-        "memset B/ns",
-        *(f"{isa} over {SIMPLER[kernel]}" for isa in sets),
-    ]
+    header = ["row × repeats", "output", *(f"{isa} B/cycle" for isa in sets)]
+    header += ["memset B/cycle", "memset B/ns"]
+    header += [f"{isa} over {SIMPLER[kernel]}" for isa in sets]
     return f"### {kernel}\n\n{table(header, rows)}"
 
 
@@ -214,22 +202,16 @@ def report_gains(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
                 at[isa, kernel].gain_over(at[last, kernel]) for at in timed if (last, kernel) in at
             ]
             of_memset = [1 / at["libc", "memset"].gain_over(at[isa, kernel]) for at in timed]
-            rows.append(
-                [
-                    isa,
-                    kernel,
-                    f"{SIMPLER[kernel]}: {spread(over_kernel)}",
-                    f"{last}: {spread(over_set)}" if over_set else "",
-                    spread(of_memset),
-                ]
-            )
+            row = [isa, kernel, f"{SIMPLER[kernel]}: {spread(over_kernel)}"]
+            row += [f"{last}: {spread(over_set)}" if over_set else "", spread(of_memset)]
+            rows.append(row)
             last = isa
     header = [
         "set",
         "kernel",
-        "times as fast as the simpler kernel",
-        "as the simpler set",
-        "of memset",
+        "speed relative to the simpler kernel",
+        "to the simpler set",
+        "to memset",
     ]
     return f"### What each brings: median (least to most) over its points\n\n{table(header, rows)}"
 
@@ -245,17 +227,9 @@ def report_choices(found: dict[Point, Timings]) -> str:
             others = {k: t for (s, k), t in at.items() if s == isa and k not in (kernel, "stream")}
             best = min(others, key=lambda k: median(others[k].ns), default=kernel)
             if best != kernel and others[best].gain_over(this) > 1.1:
-                rows.append(
-                    [
-                        isa,
-                        f"{point.row} × {point.repeats}",
-                        f"{this.nbytes // 1024} KiB",
-                        kernel,
-                        best,
-                        f"{others[best].gain_over(this):.2f}",
-                    ]
-                )
-    header = ["set", "row × repeats", "output", "chosen", "faster", "times as fast"]
+                row = [isa, f"{point.row} × {point.repeats}", f"{this.nbytes // 1024} KiB"]
+                rows.append([*row, kernel, best, f"{others[best].gain_over(this):.2f}"])
+    header = ["set", "row × repeats", "output", "chosen", "faster", "speed relative to the chosen"]
     return f"### Where another kernel beats the chosen one\n\n{table(header, rows)}"
 
 
@@ -296,9 +270,8 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = rate_points() if arguments.rates else points(arguments.full)
     found = run(list(dict.fromkeys(p for its_points in wanted.values() for p in its_points)))
-    for what, said in machine.describe().items():
-        print(f"- {what}: {said}")
-    print(f"\n{report_rates(wanted, found) if arguments.rates else report(wanted, found)}")
+    machine.show()
+    print(f"{report_rates(wanted, found) if arguments.rates else report(wanted, found)}")
 
 
 if __name__ == "__main__":

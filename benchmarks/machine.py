@@ -118,6 +118,11 @@ def _read(path: str | Path) -> str:
         return ""
 
 
-if __name__ == "__main__":
+def show() -> None:
     for what, said in describe().items():
-        print(f"{what}: {said}")
+        print(f"- {what}: {said}")
+    print()
+
+
+if __name__ == "__main__":
+    show()

@@ -28,24 +28,15 @@ from tables import seconds, size, table, times
 HERE = Path(__file__).parent.resolve()
 PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
 # A bound, and the case of tilecore that it bounds.
-BOUNDS = {
-    "empty": "tilecore",
-    "memset": "tilecore out 1 thread",
-    "memset 2 threads": "tilecore out 2 threads",
-    "memcpy": "tilecore out 1 thread",
-}
-# The README's table.
-SHORT = (
-    *("a few numbers", "short rows", "gray to RGB", "one image to a batch"),
-    *("attention heads", "attention mask", "a large matrix"),
-)
+BOUNDS = {"empty": "tilecore", "memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
+BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
+SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's table
+SHORT += ("attention heads", "attention mask", "a large matrix")
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 # Where the report was made, in this order; what else the file holds is not printed.
-MACHINE = (
-    *("processor", "CPUs usable", "memory", "caches", "load average", Elsewhere.NAME, "huge pages"),
-    *("system", "Python", "compiler", "versions"),
-    *("tilecore, build", "tilecore, kernels", "tilecore, threads", ENDED),
-)
+MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", Elsewhere.NAME)
+MACHINE += ("huge pages", "system", "Python", "compiler", "versions", "tilecore, build")
+MACHINE += ("tilecore, kernels", "tilecore, threads", ENDED)
 
 
 # ---------------------------------------------------------------- tables
@@ -184,42 +175,31 @@ def draw_peers(run: Run, file: Path) -> None:
     charts.draw_ratios(file, "tilecore.tile and its peers", notes(run), rows, columns)
 
 
-def draw_sizes(run: Run, file: Path) -> None:
+def draw_rates(run: Run, file: Path, title: str, points: dict[Key, tuple[str, float, str]]) -> None:
+    """`points`: by key, the name of its line, its place across, and the words there."""
     import charts
 
-    ticks: dict[float, str] = {}
-    curves: dict[tuple[str, str], list[tuple[float, Times]]] = {}
+    lines: dict[str, list[tuple[float, Times]]] = {}
+    for key, (name, x, _) in points.items():
+        lines.setdefault(name, []).append((x, rate(run, key)))
+    ticks = {x: words for _, x, words in points.values()}
+    charts.draw_rates(file, title, notes(run), ticks, lines)
+
+
+def draw_sizes(run: Run, file: Path) -> None:
+    points = {}
     for key in run.samples:
-        if key.kind in ("size", "fresh") and key.workload.startswith("block "):
-            nbytes = run.nbytes[key.workload]
-            ticks[nbytes] = key.workload.removeprefix("block ")
-            curves.setdefault((key.kind, key.case), []).append((nbytes, rate(run, key)))
-    lines = [
-        charts.Line(f"{case}, fresh", sorted(points), "--")
-        if kind == "fresh"
-        else charts.Line(case, sorted(points), ":" if case.startswith("memset") else "-")
-        for (kind, case), points in curves.items()
-        if kind == "size" or case in ("tilecore", "numpy")
-    ]
-    charts.draw_rates(
-        file, "Bytes written, by size of the result", notes(run), "size of the result", ticks, lines
-    )
+        fresh = key.kind == "fresh" and key.case in ("tilecore", "numpy")
+        if (key.kind == "size" or fresh) and key.workload.startswith("block "):
+            words = key.workload.removeprefix("block ")
+            points[key] = key.case + ", fresh" * fresh, run.nbytes[key.workload], words
+    draw_rates(run, file, "Bytes written, by size of the result", points)
 
 
 def draw_threads(run: Run, file: Path) -> None:
-    import charts
-
-    curves: dict[str, list[tuple[float, Times]]] = {}
-    for key in run.samples:
-        if key.kind == "threads":
-            points = curves.setdefault(f"{key.case}, {key.workload}", [])
-            points.append((key.threads, rate(run, key)))
-    lines = [
-        charts.Line(name, sorted(points), ":" if name.startswith("memset") else "-")
-        for name, points in curves.items()
-    ]
-    ticks = {x: f"{x}" for line in lines for x, _ in line.points}
-    charts.draw_rates(file, "Bytes written, by threads", notes(run), "threads", ticks, lines)
+    keys = [key for key in run.samples if key.kind == "threads"]
+    points = {key: (f"{key.case}: {key.workload}", key.threads, f"{key.threads}") for key in keys}
+    draw_rates(run, file, "Bytes written, by number of threads", points)
 
 
 # ---------------------------------------------------------------- one version
