@@ -44,6 +44,10 @@ def kind(item):
     return item.originalname.removeprefix("test_")
 
 
+def takes_turns(item):
+    return "record" in item.fixturenames
+
+
 def in_group(item):
     """What takes turns with the item."""
     return item.module, item.originalname, item.callspec.params["workload"]
@@ -66,7 +70,7 @@ def record(request, workload, case):
     item = request.node
     if item.nodeid not in measured:
         measured.clear()
-        items = [other for other in request.session.items if "record" in other.fixturenames]
+        items = filter(takes_turns, request.session.items)
         measured.update(measure([other for other in items if in_group(other) == in_group(item)]))
     samples = measured[item.nodeid]
     if isinstance(samples, ImportError):
@@ -88,14 +92,10 @@ class Progress:
 
     def pytest_report_collectionfinish(self, items):
         self.all = len(items)
-        workloads = [
-            item.callspec.params["workload"]
-            for item in items
-            if hasattr(item, "callspec") and "workload" in item.callspec.params
-        ]
+        workloads = [item.callspec.params["workload"] for item in items if takes_turns(item)]
         seconds = sum(CASE_SECONDS + workload.nbytes / BYTES_A_SECOND for workload in workloads)
         seconds += OTHER_SECONDS * (len(items) - len(workloads))
-        return f"about {seconds / 60:.1f} minutes at most; Ctrl-C ends it and keeps what is there"
+        return f"takes about {seconds / 60:.1f} minutes; Ctrl-C ends it and keeps what is there"
 
     def pytest_runtest_logfinish(self):
         self.ended += 1
@@ -120,7 +120,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "record" in item.fixturenames:
+        if takes_turns(item):
             item.add_marker(pytest.mark.benchmark(timer=CLOCK))
 
 

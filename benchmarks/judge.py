@@ -70,10 +70,8 @@ def compare(old: Sequence[Run], new: Sequence[Run], machine: str) -> tuple[str, 
     count = {word: sum(verdict[0] == word for verdict in verdicts) for word in ("faster", "slower")}
 
     def rows(chosen):
-        return table(
-            ["case", "new time ÷ old", "verdict"],
-            ([key.words, f"{change:.2f}", word] for word, change, key in chosen),
-        )
+        cells = ([key.words, f"{change:.2f}", word] for word, change, key in chosen)
+        return table(["case", "new time ÷ old", "verdict"], cells)
 
     told = sorted((verdict for verdict in verdicts if verdict[0] in count), key=lambda v: -v[1])
     text = f"""\

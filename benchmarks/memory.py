@@ -1,13 +1,13 @@
-"""What each way to get a large tiling costs: to get it, read it, write it, free it, and in memory.
+"""What each way to get a large tiling costs: time to get, read, write and free it, and memory.
 
     python benchmarks/memory.py [--mib 256] [--rounds 7]
 
 Every way does the same tiling: a block of 1 MiB, repeated to --mib MiB. The ways take turns in random
 order, and each figure is a median.
 
-    first        the first call: there is no memory of an earlier result
-    again        a call whose earlier result was dropped
-    in parts     regions of 1 MiB, one after the other into one buffer: each is read and gone
+    first        the first call: no memory of an earlier result is kept
+    again        a later call, after the earlier result was dropped
+    in parts     regions of 1 MiB, one after the other into one buffer, each read at once
 """
 
 import argparse

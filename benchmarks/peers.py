@@ -1,9 +1,8 @@
-"""Who is timed. Each case is prepare(x, reps) -> a function of no arguments that tiles once.
+"""Who is timed. Each case is a function prepare(x, reps) that returns a call that tiles once.
 
-Preparing imports what the case needs (`ImportError` where that is not installed) and does all that
-a user does once; what is left is one call. Every peer gets the same array, with its threads at
-their default, and gives a result of its own, except for the cases "out", which write to memory
-that is there already.
+Preparing imports what the case needs (`ImportError` if it is not installed) and does all that a user
+does once. Every peer gets the same array, keeps its default number of threads, and makes a result of
+its own; the cases "out" write to an array that is there already.
 """
 
 import ctypes
@@ -33,22 +32,14 @@ def _ones(shape, dtype):
 # ---------------------------------------------------------------- tilecore
 
 
-def tilecore(x, reps):
+def tilecore(x, reps, **options):
     from tilecore import tile
 
-    return partial(tile, x, reps)
+    return partial(tile, x, reps, **options)
 
 
-def tilecore_1(x, reps):
-    from tilecore import tile
-
-    return partial(tile, x, reps, threads=1)
-
-
-def tilecore_out(x, reps, threads=None):
-    from tilecore import tile
-
-    return partial(tile, x, reps, warm_output(x, reps), threads=threads)
+def tilecore_out(x, reps, **options):
+    return tilecore(x, reps, out=warm_output(x, reps), **options)
 
 
 # ---------------------------------------------------------------- peers
@@ -90,7 +81,7 @@ def _openvino_request(x, reps):
 
     parameter = opset1.parameter(x.shape, x.dtype)
     model = openvino.Model([opset1.tile(parameter, np.array(reps, np.int64))], [parameter])
-    # Some processors would otherwise round float32 to bfloat16: less work, and other values.
+    # Otherwise float32 is rounded to bfloat16 on some processors: less work, and other values.
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
     return openvino.Core().compile_model(model, "CPU", exact).create_infer_request()
 
@@ -101,7 +92,7 @@ def openvino(x, reps):
 
 
 def openvino_out(x, reps):
-    """The result stays in the request's own memory, which the next call overwrites."""
+    """The result stays in the request's own memory; the next call overwrites it."""
     request = _openvino_request(x, reps)
     return lambda: request.infer([x], share_inputs=True, share_outputs=True)[0]
 
@@ -151,22 +142,14 @@ def memcpy(x, reps):
 
 TILECORE: dict[str, Case] = {
     "tilecore": tilecore,
-    "tilecore 1 thread": tilecore_1,
+    "tilecore 1 thread": partial(tilecore, threads=1),
     "tilecore out": tilecore_out,
     "tilecore out 1 thread": partial(tilecore_out, threads=1),
     "tilecore out 2 threads": partial(tilecore_out, threads=2),
 }
-PEERS: dict[str, Case] = {
-    "numpy": numpy,
-    "torch": torch,
-    "onnxruntime": onnxruntime,
-    "openvino": openvino,
-    "jax": jax,
-}
+PEERS: dict[str, Case] = {"numpy": numpy, "torch": torch, "onnxruntime": onnxruntime}
+PEERS |= {"openvino": openvino, "jax": jax}
 WARM_PEERS: dict[str, Case] = {"openvino out": openvino_out}
-BOUNDS: dict[str, Case] = {
-    "empty": empty,
-    "memset": memset,
-    **{f"memset {n} threads": partial(memset, threads=n) for n in sorted({2, MOST_THREADS} - {1})},
-    "memcpy": memcpy,
-}
+BOUNDS: dict[str, Case] = {"empty": empty, "memset": memset, "memcpy": memcpy}
+for threads in {2, MOST_THREADS} - {1}:
+    BOUNDS[f"memset {threads} threads"] = partial(memset, threads=threads)

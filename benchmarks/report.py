@@ -59,24 +59,13 @@ def present(run: Run) -> list[str]:
     return [peer for peer in PEERS if peer in timed]
 
 
-def short_table(run: Run) -> str:
-    rows = [
-        [key.workload, run.shapes[key.workload], seconds(run.times(key).mid)]
-        + [emphasis(run.ratio(key, peer)) for peer in present(run)]
-        for key in default_calls(run, "warm")
-        if key.workload in SHORT
-    ]
-    return table(["", "input × repeats", "tilecore", *present(run)], rows)
-
-
-def peers_table(run: Run) -> str:
+def peers_table(run: Run, chosen: Iterable[str]) -> str:
     rows = []
     for key in default_calls(run, "warm"):
-        nbytes, mid = run.nbytes[key.workload], run.times(key).mid
-        row = [key.workload, run.shapes[key.workload], size(nbytes), seconds(mid)]
-        row.append(f"{nbytes / mid / 1e9:.3g}")
-        rows.append(row + [emphasis(run.ratio(key, peer)) for peer in present(run)])
-    return table(["workload", "input × repeats", "output", "tilecore", "GB/s", *present(run)], rows)
+        if (name := key.workload) in chosen:
+            row = [name, run.shapes[name], size(run.nbytes[name]), seconds(run.times(key).mid)]
+            rows.append(row + [emphasis(run.ratio(key, peer)) for peer in present(run)])
+    return table(["workload", "input × repeats", "output", "tilecore", *present(run)], rows)
 
 
 def behind(run: Run) -> str:
@@ -249,9 +238,9 @@ def report(run: Run, folder: Path | None) -> str:
 
     text = REPORT.format(
         machine=machine_list(run.machine),
-        short=short_table(run),
+        short=peers_table(run, SHORT),
         peers_chart=picture("peers.svg", "Times of the peers relative to tilecore", draw_peers),
-        peers=peers_table(run),
+        peers=peers_table(run, run.shapes),
         behind=behind(run),
         bounds=bounds_table(run),
     )

@@ -44,7 +44,7 @@ def ways(shape, reps, dtype):
 
 
 def rate(make, count, seconds):
-    """Calls of `count` threads in a microsecond, from when the first begins to when the last ends."""
+    """Calls of `count` threads in a microsecond, from the first one's begin to the last one's end."""
     start, spans, calls = threading.Barrier(count), [], []
 
     def work():

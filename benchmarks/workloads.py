@@ -65,7 +65,7 @@ ROW_REPEATS = (2, 3, 4, 5, 8, 16, 33, 64)
 
 
 def grid() -> list[Workload]:
-    """Workloads with nothing special about them, to find the shapes that the table misses."""
+    """Workloads with nothing special about them, to find slow shapes that the table misses."""
     found = []
     # Every row size by every repeat, 3 MiB of output: beyond one thread, within the last cache.
     for row in ROW_BYTES:
