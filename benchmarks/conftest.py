@@ -45,7 +45,7 @@ def kind(item):
 
 
 def takes_turns(item):
-    return "record" in item.fixturenames
+    return "record" in item.fixturenames and not item.get_closest_marker("skip")
 
 
 def in_group(item):
