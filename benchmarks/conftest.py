@@ -2,10 +2,10 @@
 
 Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout.
 
-A test module has `prepare(kind, **params)`, which returns what `timing.in_turn` samples; among the
-parameters are a workload and a case, which is a name. The cases of one test and one workload take turns: the first that runs
-has all of them timed, and each records its own samples through the fixture `record`. Ctrl-C ends a
-run; what was recorded before is written.
+A test module has a function `prepare(kind, **params)`, which returns what `timing.in_turn` samples; the
+parameters include a workload and the name of a case. The cases of one test and one workload take turns:
+the first that runs has all of them timed, and each records its own samples by the fixture `record`.
+Ctrl-C ends a run, and what was recorded before is written.
 """
 
 import sys
@@ -19,8 +19,8 @@ import machine
 import pytest
 from timing import CASE_SECONDS, KeptCall, in_turn
 
-BYTES_A_SECOND = 2e8  # verified, and timed at least a few times, of what is large
-OTHER_SECONDS = 2  # for a case that takes no turns
+BYTES_A_SECOND = 2e8  # of output that is verified and then timed a few times
+OTHER_SECONDS = 4  # for a case that takes no turns
 
 measured = {}  # of the group that runs: samples, or why there are none, by test
 
@@ -61,7 +61,7 @@ def measure(items):
         except Exception as error:  # of one case: the others are timed
             found[item.nodeid] = error
     kept = any(isinstance(call, KeptCall) for call in calls.values())
-    return found | in_turn(calls, **({"most": 30} if kept else {}))
+    return found | in_turn(calls, most=30 if kept else 1000)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def record(request, workload, case):
         pytest.skip(str(samples))
     if isinstance(samples, Exception):
         raise samples
-    benchmark = request.getfixturevalue("benchmark")  # which must not be skipped once it is there
+    benchmark = request.getfixturevalue("benchmark")  # late, for it complains in skipped tests
     benchmark.group = f"{kind(item)}: {workload.name}"
     benchmark.extra_info["output bytes"] = workload.nbytes
     waiting, CLOCK.now = iter(samples), 0.0
@@ -85,7 +85,7 @@ def record(request, workload, case):
 
 
 class Progress:
-    """How long a run will take, how far it came, and how busy the machine was meanwhile."""
+    """Estimates how long a run takes, and notes how far it came and how busy the machine was."""
 
     def __init__(self):
         self.elsewhere, self.all, self.ended = machine.Elsewhere(), 0, 0
@@ -114,7 +114,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.pluginmanager.register(Progress())
-    # Of a run that is ended before its first case; errors are for the tests' warnings.
+    # Of a run that is ended before its first case; otherwise an error, as any warning.
     warnings.filterwarnings("ignore", "Not saving anything")
 
 

@@ -23,9 +23,8 @@ def count_instructions(compiler, emulator):
     with tempfile.TemporaryDirectory() as folder:
         plugin, program = f"{folder}/plugin.so", f"{folder}/program"
         source, kernels = HERE / "instructions.c", CORE / "kernels" / "kernels.c"
-        subprocess.run(
-            ["cc", "-O2", "-shared", "-fPIC", "-DPLUGIN", source, "-o", plugin], check=True
-        )
+        flags = ["-O2", "-shared", "-fPIC", "-DPLUGIN", source, "-o", plugin]
+        subprocess.run(["cc", *flags], check=True)
         flags = ["-O3", "-static", f"-I{CORE}", source, kernels, "-o", program]
         subprocess.run([compiler, *flags], check=True)
         command = [emulator, "-d", "plugin", "-plugin", plugin, program]

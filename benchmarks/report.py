@@ -101,11 +101,13 @@ def grid_table(run: Run) -> str:
 
 def threads_table(run: Run) -> str:
     keys = [key for key in run.samples if key.kind == "threads"]
+    rates = {key: f"{rate(run, key).mid:.3g}" for key in keys}
     counts = sorted({key.threads for key in keys})
-    rows = []
-    for line in dict.fromkeys((key.workload, key.case) for key in keys):
-        cells = [f"{rate(run, Key('threads', *line, n)).mid:.3g}" for n in counts]
-        rows.append([", ".join(line), *cells])
+    rows = [
+        [f"{first.case}: {first.workload}"]
+        + [rates.get(first._replace(threads=n), "") for n in counts]
+        for first in dict.fromkeys(key._replace(threads=0) for key in keys)
+    ]
     return table(["GB/s", *(f"{n} threads" if n > 1 else "1 thread" for n in counts)], rows)
 
 
@@ -113,11 +115,9 @@ def every_case(run: Run) -> str:
     rows = []
     for key in run.samples:
         if key.kind != "grid":
-            mid, low, high = run.times(key).mid, run.times(key).low, run.times(key).high
             row = [key.workload, key.kind, key.case, str(key.threads or "")]
-            row += [seconds(mid), seconds(low), seconds(high), f"{rate(run, key).mid:.3g}"]
-            rows.append(row)
-    spread = ["median", "lower quartile", "upper quartile"]
+            rows.append([*row, *map(seconds, run.times(key)), f"{rate(run, key).mid:.3g}"])
+    spread = ["lower quartile", "median", "upper quartile"]
     return table(["workload", "kind", "case", "threads", *spread, "GB/s"], rows)
 
 
@@ -127,12 +127,9 @@ def rate(run: Run, key: Key) -> Times:
 
 
 def warn(machine: dict[str, str]) -> str:
-    if others_share(machine) <= LOADED:
-        return ""
-    return (
-        f"Made on a loaded machine: other processes took {machine[Elsewhere.NAME]}. "
-        "Times and ratios are not to be relied upon."
-    )
+    text = f"Made on a loaded machine: other processes took {machine.get(Elsewhere.NAME)}. "
+    text += "Times and ratios are not to be relied upon."
+    return text if others_share(machine) > LOADED else ""
 
 
 def machine_list(machine: dict[str, str]) -> str:
@@ -199,7 +196,9 @@ REPORT = """\
 {machine}
 Made by `python benchmarks/report.py`. Every result was verified before it was timed. The cases of a
 workload took turns, and a ratio is the median over rounds.
+"""
 
+WARM = """
 ## In short
 
 {short}
@@ -236,14 +235,13 @@ def report(run: Run, folder: Path | None) -> str:
         draw(run, folder / name)
         return f"![{about}]({name})\n\n"
 
-    text = REPORT.format(
-        machine=machine_list(run.machine),
-        short=peers_table(run, SHORT),
-        peers_chart=picture("peers.svg", "Times of the peers relative to tilecore", draw_peers),
-        peers=peers_table(run, run.shapes),
-        behind=behind(run),
-        bounds=bounds_table(run),
-    )
+    text = REPORT.format(machine=machine_list(run.machine))
+    if default_calls(run, "warm") and present(run):
+        chart = picture("peers.svg", "Times of the peers relative to tilecore", draw_peers)
+        tables = {"short": peers_table(run, SHORT), "peers": peers_table(run, run.shapes)}
+        text += WARM.format(
+            peers_chart=chart, behind=behind(run), bounds=bounds_table(run), **tables
+        )
     if "grid" in kinds:
         text += f"\n## A grid of shapes\n\nTimes relative to tilecore's.\n\n{grid_table(run)}"
     if folder and "size" in kinds:

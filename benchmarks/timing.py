@@ -14,7 +14,7 @@ import tilecore
 
 SAMPLE_SECONDS = 0.002  # the least that one sample lasts
 SETTLE_SECONDS = 0.01  # some libraries' threads go on spinning for milliseconds after a call
-CASE_SECONDS = 0.25  # for each call that takes turns, unless its least rounds take longer
+CASE_SECONDS = 0.25  # for each call that takes turns, or more if the least rounds take longer
 LEAST_ROUNDS = 5
 KEPT_BYTES = 2**29  # the most that the results of one case take together, but for the last
 
@@ -58,13 +58,13 @@ class KeptCall:
 
 
 def in_turn(
-    calls: Mapping[str, Sampled], seconds: float = CASE_SECONDS, most: int = 10**6
+    calls: Mapping[str, Sampled], least: int = LEAST_ROUNDS, most: int = 1000
 ) -> dict[str, list[float]]:
     """As many samples of each as the time for all allows; rounds in random order."""
     found: dict[str, list[float]] = {name: [] for name in calls}
-    end = time.perf_counter() + seconds * len(calls)
+    end = time.perf_counter() + CASE_SECONDS * len(calls)
     for count in range(most):
-        if count >= LEAST_ROUNDS and time.perf_counter() > end:
+        if count >= least and time.perf_counter() > end:
             break
         for name in shuffle(calls):
             found[name].append(calls[name].sample())
