@@ -2,7 +2,7 @@
 
     python benchmarks/kernels.py [--full | --rates]
 
-Compiles kernels.c with the system's C compiler, feeds it points, and prints Markdown tables.
+Compiles kernels.c, feeds it points, and prints Markdown tables.
 """
 
 import argparse

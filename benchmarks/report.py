@@ -68,7 +68,7 @@ def peers_table(run: Run, chosen: Iterable[str]) -> str:
     return table(["workload", "input × repeats", "output", "tilecore", *present(run)], rows)
 
 
-def behind(run: Run) -> str:
+def list_losses(run: Run) -> str:
     found = []
     for key in default_calls(run, "warm"):
         for peer in present(run):
@@ -208,7 +208,7 @@ WARM = """
 relative to tilecore's; bold if it takes longer beyond the quartiles, in italics if it is quicker.
 
 {peers}
-tilecore is slower, beyond the quartiles: {behind}.
+tilecore is slower, beyond the quartiles: {losses}.
 
 ## The bounds
 
@@ -239,9 +239,8 @@ def report(run: Run, folder: Path | None) -> str:
     if default_calls(run, "warm") and present(run):
         chart = picture("peers.svg", "Times of the peers relative to tilecore", draw_peers)
         tables = {"short": peers_table(run, SHORT), "peers": peers_table(run, run.shapes)}
-        text += WARM.format(
-            peers_chart=chart, behind=behind(run), bounds=bounds_table(run), **tables
-        )
+        tables |= {"losses": list_losses(run), "bounds": bounds_table(run)}
+        text += WARM.format(peers_chart=chart, **tables)
     if "grid" in kinds:
         text += f"\n## A grid of shapes\n\nTimes relative to tilecore's.\n\n{grid_table(run)}"
     if folder and "size" in kinds:
@@ -255,11 +254,14 @@ def report(run: Run, folder: Path | None) -> str:
     return text + f"{every_case(run)}\n</details>\n"
 
 
-def measure(file: Path, options: Iterable[str]) -> None:
-    """Run the benchmarks into a file, or exit with what to do."""
-    for name in ("tilecore", "pytest_benchmark", "matplotlib"):
+def require(*names: str) -> None:
+    for name in names:
         if importlib.util.find_spec(name) is None:
             raise SystemExit(f"{name} is not installed; in the clone: pip install '.[bench]'")
+
+
+def measure(file: Path, options: Iterable[str]) -> None:
+    """Run the benchmarks into a file, or exit with what to do."""
     command = [sys.executable, "-P", "-m", "pytest", HERE, "-q", "--ignore", HERE / "test_dask.py"]
     command += ["--benchmark-json", file, "--benchmark-quiet", *options]
     file.unlink(missing_ok=True)
@@ -289,7 +291,10 @@ def main() -> None:
     if (arguments.full or arguments.only) and not measured:
         parser.error("--full and --only choose what is measured, and there are files already")
     if measured:
+        require("tilecore", "pytest_benchmark")
         arguments.output = arguments.output or Path("build", "report")
+    if arguments.output and not arguments.against:
+        require("matplotlib")
     if arguments.output:
         try:
             arguments.output.mkdir(parents=True, exist_ok=True)

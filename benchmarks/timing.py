@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from timeit import Timer
-from typing import Any, Protocol
+from typing import Any
 
 import tilecore
 
@@ -17,10 +17,6 @@ SETTLE_SECONDS = 0.01  # some libraries' threads go on spinning for milliseconds
 CASE_SECONDS = 0.25  # for each call that takes turns, or more if the least rounds take longer
 LEAST_ROUNDS = 5
 KEPT_BYTES = 2**29  # the most that the results of one case take together, but for the last
-
-
-class Sampled(Protocol):
-    def sample(self) -> float: ...
 
 
 class Call:
@@ -58,7 +54,7 @@ class KeptCall:
 
 
 def in_turn(
-    calls: Mapping[str, Sampled], least: int = LEAST_ROUNDS, most: int = 1000
+    calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000
 ) -> dict[str, list[float]]:
     """As many samples of each as the time for all allows; rounds in random order."""
     found: dict[str, list[float]] = {name: [] for name in calls}
