@@ -26,7 +26,7 @@ measured = {}  # of the group that runs: samples, or why there are none, by test
 
 
 class Clock:
-    """pytest-benchmark's clock, which repeats what was measured before."""
+    """A clock for pytest-benchmark: it repeats times that were measured before."""
 
     now = 0.0
 

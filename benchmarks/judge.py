@@ -1,8 +1,8 @@
 """Whether a version is faster or slower than another: the comparison of `report.py --against`.
 
-A case's time is taken relative to memset's and numpy's of the same run and workload. It is told as
-faster or slower only if the quartiles of all runs part, by both yardsticks, and by more than what the
-peers, which did not change, seem to move.
+Times are relative to memset and numpy in the same run, on the same workload. A case is reported as faster
+or slower only if the quartiles of all runs part, for both yardsticks, and if the change exceeds what the
+peers seem to change: they did not, so that is noise.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from tables import table
 
 YARDSTICKS = ("memset", "numpy")
 SAME = "no difference beyond noise"
-LEAST_CHANGE = 1.05  # a smaller one is never told, however quiet the machine
+LEAST_CHANGE = 1.05  # a smaller one is never reported, however quiet the machine
 ERRORS = 20  # one of so many peers and bounds may seem to have changed
 
 
@@ -51,7 +51,7 @@ def judge(found: Sequence[tuple[float, int]], floor: float = 1.0) -> str:
 
 
 def measure_noise(old: Sequence[Run], new: Sequence[Run], keys: Iterable[Key]) -> float:
-    """The change from which on one of ERRORS would be told of what cannot have changed."""
+    """The change that one in ERRORS of the cases that cannot have changed seems to exceed."""
     unchanged = [found for key in keys if not key.ours and (found := changes(old, new, key))]
     told = [abs(log(middle_change(found))) for found in unchanged if judge(found) != SAME]
     return exp(sorted([*told, 0.0], reverse=True)[min(len(told), len(unchanged) // ERRORS)])
@@ -82,8 +82,8 @@ Of {len(verdicts)} cases {count["faster"]} became faster, {count["slower"]} slow
 no difference beyond noise.
 Times are relative to {" and ".join(YARDSTICKS)}, measured in turn in the same run on the same \
 workload, and all yardsticks must agree.
-No change below a factor of {floor:.2f} is told: above it, at most one in {ERRORS} of the peers and \
-bounds, which did not change, seems to have changed.
+No change below a factor of {floor:.2f} is reported: the peers and bounds did not change, and at most \
+one in {ERRORS} of them seems to have changed by more.
 
 """
     text += f"{rows(told)}\n" if told else ""

@@ -205,7 +205,7 @@ def report_gains(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
 
 
 def report_choices(found: dict[Point, Timings]) -> str:
-    """Points where another kernel of the same set is over 10 % faster than the chosen one."""
+    """Points at which another kernel of the same set is over 10 % faster than the chosen one."""
     rows = []
     for point, at in found.items():
         for (isa, kernel), this in at.items():

@@ -67,7 +67,7 @@ def onnxruntime(x, reps):
         [helper.make_tensor_value_info("y", kind, None)],
         [numpy_helper.from_array(np.array(reps, np.int64), "repeats")],
     )
-    # Tile-13 and the file format of its time, which every later runtime reads.
+    # Tile-13 and the file format of its time: every later runtime reads them.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]

@@ -142,7 +142,7 @@ def machine_list(machine: dict[str, str]) -> str:
 
 
 def notes(run: Run) -> list[str]:
-    """What a picture says of where it was made."""
+    """What a picture says about the machine it was made on."""
     said = [run.machine.get(what, "") for what in ("versions", "processor", "CPUs usable")]
     said = [said[0].partition(",")[0], said[1], said[2] and f"CPUs: {said[2]}"]
     return [text for text in (", ".join(filter(None, said)), warn(run.machine)) if text]
@@ -226,7 +226,7 @@ out" and memset write to an array that was written to before.
 
 
 def report(run: Run, folder: Path | None) -> str:
-    """The Markdown; with a folder, the charts too, which lie there."""
+    """The Markdown; with a folder, the charts are drawn there."""
     kinds = {key.kind for key in run.samples}
 
     def picture(name: str, about: str, draw) -> str:

@@ -37,7 +37,7 @@ class Call:
 
 
 class KeptCall:
-    """A call whose results are all kept, so that each is written to fresh memory."""
+    """A call that keeps its results, so that each is written to fresh memory."""
 
     def __init__(self, call: Callable[[], Any], nbytes: int):
         self.call, self.kept = call, []

@@ -53,7 +53,7 @@ LARGE = [
 
 
 def blocks(full: bool) -> list[Workload]:
-    """A block of 256 KiB, which fits the cache, repeated to outputs of 1 MiB to 256 MiB or 1 GiB."""
+    """A block of 256 KiB, small enough for the cache, repeated to 1 MiB up to 256 MiB or 1 GiB."""
     exponents = range(20, 31) if full else range(20, 29, 2)
     return [
         Workload(f"block {2**n // 2**20} MiB", (2**16,), (2**n // 2**18,), "f4") for n in exponents
