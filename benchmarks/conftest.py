@@ -1,10 +1,15 @@
 """`pytest benchmarks` runs a short selection, `pytest benchmarks --full` everything.
 
-Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout. A report of
-moderate width: --benchmark-columns=min,median,iqr,rounds --benchmark-sort=name
+Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout.
+
+A test module has a function `prepare(kind, **params)`, which returns what `timing.in_turn` samples; the
+parameters include a workload and the name of a case. The cases of one test and one workload take turns:
+the first that runs has all of them timed, and each records its own samples by the fixture `record`.
+Ctrl-C ends a run, and what was recorded before is written.
 """
 
 import sys
+import warnings
 from pathlib import Path
 
 # pytest's importlib mode puts nothing on the path; the benchmarks share a few plain modules.
@@ -12,8 +17,95 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import machine
 import pytest
+from timing import CASE_SECONDS, KeptCall, in_turn
 
-ELSEWHERE = pytest.StashKey[machine.Elsewhere]()
+BYTES_A_SECOND = 2e8  # of output that is verified and then timed a few times
+OTHER_SECONDS = 4  # for a case that takes no turns
+
+measured = {}  # of the group that runs: samples, or why there are none, by test
+
+
+class Clock:
+    """A clock for pytest-benchmark: it repeats times that were measured before."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def advance(self, seconds):
+        self.now += seconds
+
+
+CLOCK = Clock()
+
+
+def kind(item):
+    return item.originalname.removeprefix("test_")
+
+
+def takes_turns(item):
+    return "record" in item.fixturenames and not item.get_closest_marker("skip")
+
+
+def in_group(item):
+    """What takes turns with the item."""
+    return item.module, item.originalname, item.callspec.params["workload"]
+
+
+def measure(items):
+    found, calls = {}, {}
+    for item in items:
+        try:
+            calls[item.nodeid] = item.module.prepare(kind(item), **item.callspec.params)
+        except Exception as error:  # of one case: the others are timed
+            found[item.nodeid] = error
+    kept = any(isinstance(call, KeptCall) for call in calls.values())
+    return found | in_turn(calls, most=30 if kept else 1000)
+
+
+@pytest.fixture
+def record(request, workload, case):
+    """Times the test's case in turn with the rest of its group, and records its samples."""
+    item = request.node
+    if item.nodeid not in measured:
+        measured.clear()
+        items = filter(takes_turns, request.session.items)
+        measured.update(measure([other for other in items if in_group(other) == in_group(item)]))
+    samples = measured[item.nodeid]
+    if isinstance(samples, ImportError):
+        pytest.skip(str(samples))
+    if isinstance(samples, Exception):
+        raise samples
+    benchmark = request.getfixturevalue("benchmark")  # late, for it complains in skipped tests
+    benchmark.group = f"{kind(item)}: {workload.name}"
+    benchmark.extra_info["output bytes"] = workload.nbytes
+    waiting, CLOCK.now = iter(samples), 0.0
+    benchmark.pedantic(lambda: CLOCK.advance(next(waiting)), rounds=len(samples))
+
+
+class Progress:
+    """Estimates how long a run takes, and notes how far it came and how busy the machine was."""
+
+    def __init__(self):
+        self.elsewhere, self.all, self.ended = machine.Elsewhere(), 0, 0
+
+    def pytest_report_collectionfinish(self, items):
+        self.all = len(items)
+        workloads = [item.callspec.params["workload"] for item in items if takes_turns(item)]
+        seconds = sum(CASE_SECONDS + workload.nbytes / BYTES_A_SECOND for workload in workloads)
+        seconds += OTHER_SECONDS * (len(items) - len(workloads))
+        return f"takes about {seconds / 60:.1f} minutes; Ctrl-C ends it and keeps what is there"
+
+    def pytest_runtest_logfinish(self):
+        self.ended += 1
+
+    def pytest_benchmark_update_machine_info(self, machine_info):
+        machine_info.update(machine.describe())
+        if share := self.elsewhere.share():
+            machine_info[machine.Elsewhere.NAME] = share
+        if self.ended < self.all:
+            machine_info[machine.ENDED] = f"after {self.ended} of {self.all} cases"
 
 
 def pytest_addoption(parser):
@@ -21,14 +113,16 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[ELSEWHERE] = machine.Elsewhere()
+    config.pluginmanager.register(Progress())
+    # Of a run that is ended before its first case; otherwise an error, as any warning.
+    warnings.filterwarnings("ignore", "Not saving anything")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if takes_turns(item):
+            item.add_marker(pytest.mark.benchmark(timer=CLOCK))
 
 
 def pytest_report_header():
     return [f"{what}: {said}" for what, said in machine.describe().items()]
-
-
-def pytest_benchmark_update_machine_info(config, machine_info):
-    machine_info.update(machine.describe())
-    if share := config.stash[ELSEWHERE].share():
-        machine_info[machine.Elsewhere.NAME] = share

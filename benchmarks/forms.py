@@ -1,11 +1,11 @@
-"""What callers really write: each form of repeats over inputs of each size, and each kind of input,
-against `numpy.tile`.
+"""What callers write: each form of repeats over inputs of each size, and each kind of input, against
+`numpy.tile`.
 
     python benchmarks/forms.py [--pairs 15] [--only 2048] [--forms tuple list] [--kinds]
 
-A cell is the median over its cases of NumPy's time over tilecore's, above 1 tilecore is faster, and the
-lowest. Each case is the median of so many pairs, one directly after the other. The cases are those of
-the test suites of other projects: half of them repeat nothing, most are small, a few are large.
+A cell is the median of its cases, and the lowest: NumPy's time over tilecore's, higher: tilecore is
+faster. Each case is the median over pairs of samples, one directly after the other. The cases are those
+of the test suites of other projects: half of them repeat nothing, most are small, a few are large.
 """
 
 import argparse
@@ -13,7 +13,8 @@ from statistics import median
 
 import machine
 import numpy as np
-from compare import Side
+from tables import table
+from timing import Call, in_turn
 
 import tilecore
 
@@ -26,49 +27,29 @@ FORMS = {
 }
 
 # (dtype, shape of the input, repeats), by the bytes of the input
+# fmt: off
 CASES = {
-    "0 B": [
-        ("f8", (0,), (2,)),
-        ("f8", (0,), (1,)),
-        ("f8", (0, 3), (2, 2)),
-        ("i4", (3, 0), (4, 1)),
-    ],
+    "0 B": [("f8", (0,), (2,)), ("f8", (0,), (1,)), ("f8", (0, 3), (2, 2)), ("i4", (3, 0), (4, 1))],
     "to 1 KB": [
-        ("f8", (), (3,)),
-        ("f8", (), (1_000_001,)),
-        ("f8", (1,), (1,)),
-        ("i8", (3,), (2,)),
-        ("f8", (10,), (5, 1)),
-        ("f4", (2, 3), (2, 2)),
-        ("f8", (4, 4), (1, 1)),
-        ("u1", (4, 4, 1), (1, 1, 3)),
-        ("f8", (1, 16), (64, 1)),
-        ("f8", (50,), (100,)),
+        ("f8", (), (3,)), ("f8", (), (1_000_001,)), ("f8", (1,), (1,)), ("i8", (3,), (2,)),
+        ("f8", (10,), (5, 1)), ("f4", (2, 3), (2, 2)), ("f8", (4, 4), (1, 1)),
+        ("u1", (4, 4, 1), (1, 1, 3)), ("f8", (1, 16), (64, 1)), ("f8", (50,), (100,)),
     ],
     "to 64 KB": [
-        ("f8", (512,), (1,)),
-        ("f8", (2048,), (120, 1)),
-        ("f8", (64, 64), (1, 1)),
-        ("f4", (1000,), (10,)),
-        ("f4", (2000, 3), (1, 5)),
-        ("u1", (64, 64, 1), (1, 1, 3)),
+        ("f8", (512,), (1,)), ("f8", (2048,), (120, 1)), ("f8", (64, 64), (1, 1)),
+        ("f4", (1000,), (10,)), ("f4", (2000, 3), (1, 5)), ("u1", (64, 64, 1), (1, 1, 3)),
         ("f4", (32, 32), (2, 2)),
     ],
     "to 1 MB": [
-        ("f8", (100_000,), (1,)),
-        ("f8", (256, 256), (1, 1)),
-        ("f4", (256, 256), (2, 2)),
-        ("u1", (256, 256, 1), (1, 1, 3)),
-        ("f4", (50_000,), (4, 1)),
+        ("f8", (100_000,), (1,)), ("f8", (256, 256), (1, 1)), ("f4", (256, 256), (2, 2)),
+        ("u1", (256, 256, 1), (1, 1, 3)), ("f4", (50_000,), (4, 1)),
     ],
     "to 32 MB": [
-        ("f4", (1024, 1024), (1, 1)),
-        ("f4", (1024, 1024), (2, 2)),
-        ("f8", (1024, 1024), (1, 2)),
-        ("f4", (200_000, 3), (1, 5)),
-        ("f4", (2048, 4096), (1,)),
+        ("f4", (1024, 1024), (1, 1)), ("f4", (1024, 1024), (2, 2)), ("f8", (1024, 1024), (1, 2)),
+        ("f4", (200_000, 3), (1, 5)), ("f4", (2048, 4096), (1,)),
     ],
 }
+# fmt: on
 
 
 class Own(np.ndarray):
@@ -79,7 +60,7 @@ class Own(np.ndarray):
 
 
 class Reshaping(Own):
-    """So numpy.tile has to do it, but where nothing repeats."""
+    """With a reshape of its own: what repeats is left to numpy.tile."""
 
     def reshape(self, *shape, **options):
         return super().reshape(*shape, **options)
@@ -103,54 +84,43 @@ KIND_REPS = [(1, 1), (1, 3), (2, 2)]
 def compare(x, reps, pairs: int) -> float:
     """NumPy's time over tilecore's; the result is checked first."""
     np.testing.assert_array_equal(tilecore.tile(x, reps), np.tile(x, reps), strict=True)
-    ours, theirs = Side(lambda: tilecore.tile(x, reps)), Side(lambda: np.tile(x, reps))
-    ratios = []
-    for count in range(pairs):
-        if count % 2:
-            ratios.append(theirs.sample() / ours.sample())
-        else:
-            ratios.append(1 / (ours.sample() / theirs.sample()))
-    return median(ratios)
+    calls = {"ours": lambda: tilecore.tile(x, reps), "theirs": lambda: np.tile(x, reps)}
+    found = in_turn({name: Call(call) for name, call in calls.items()}, pairs, pairs)
+    return median(b / a for a, b in zip(found["ours"], found["theirs"], strict=True))
 
 
-def compare_forms(forms: list[str], pairs: int, only: str) -> list[str]:
-    """Print the table of forms; the cases in which NumPy is ahead."""
-    print(f"\n| repeats | {' | '.join(CASES)} |\n| --- {'| --- ' * len(CASES)}|")
-    behind = []
+def compare_forms(forms: list[str], pairs: int, only: str) -> dict[str, float]:
+    """Print the table of forms; the ratio of each case."""
+    found, rows = {}, []
     for form in forms:
-        make = FORMS[form]
-        cells = []
+        rows.append([form])
         for cases in CASES.values():
-            found = {}
+            of_cell = {}
             for dtype, shape, reps in cases:
-                name = f"{dtype} {shape} × {make(reps)!r}"
-                if only in name:
+                given = FORMS[form](reps)
+                if only in (name := f"{dtype} {shape} × {given!r}"):
                     x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-                    found[name] = compare(x, make(reps), pairs)
-            values = found.values()
-            cells.append(f"{median(values):.2f}, {min(values):.2f}" if found else "")
-            behind += [f"- {name}: {ratio:.2f}" for name, ratio in found.items() if ratio < 1]
-        print(f"| {form} | {' | '.join(cells)} |", flush=True)
-    return behind
+                    of_cell[name] = compare(x, given, pairs)
+            values = of_cell.values()
+            rows[-1].append(f"{median(values):.2f}, {min(values):.2f}" if of_cell else "")
+            found |= of_cell
+    print(table(["repeats", *CASES], rows))
+    return found
 
 
-def compare_kinds(pairs: int, only: str) -> list[str]:
-    """Print the table of kinds of input; the cases in which NumPy is ahead."""
+def compare_kinds(pairs: int, only: str) -> dict[str, float]:
+    """Print the table of kinds of input; the ratio of each case."""
     cases = [(shape, reps) for shape in KIND_SHAPES for reps in KIND_REPS]
-    titles = " | ".join(f"{shape} × {reps}" for shape, reps in cases)
-    print(f"\n| input | {titles} |\n| --- {'| --- ' * len(cases)}|")
-    behind = []
+    found, rows = {}, []
     for kind, make in KINDS.items():
-        if only not in kind:
-            continue
-        cells = []
-        for shape, reps in cases:
-            ratio = compare(make(np.arange(np.prod(shape), dtype="f8").reshape(shape)), reps, pairs)
-            cells.append(f"{ratio:.2f}")
-            if ratio < 1:
-                behind.append(f"- {kind} {shape} × {reps}: {ratio:.2f}")
-        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
-    return behind
+        if only in kind:
+            rows.append([kind])
+            for shape, reps in cases:
+                x = make(np.arange(np.prod(shape), dtype="f8").reshape(shape))
+                ratio = found[f"{kind} {shape} × {reps}"] = compare(x, reps, pairs)
+                rows[-1].append(f"{ratio:.2f}")
+    print(table(["input", *(f"{shape} × {reps}" for shape, reps in cases)], rows))
+    return found
 
 
 def main() -> None:
@@ -160,13 +130,13 @@ def main() -> None:
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
     parser.add_argument("--kinds", action="store_true", help="kinds of input, not forms of repeats")
     arguments = parser.parse_args()
-    for what, said in machine.describe().items():
-        print(f"- {what}: {said}")
+    machine.show()
     if arguments.kinds:
-        behind = compare_kinds(arguments.pairs, arguments.only)
+        found = compare_kinds(arguments.pairs, arguments.only)
     else:
-        behind = compare_forms(arguments.forms, arguments.pairs, arguments.only)
-    print("\nBehind NumPy:" + ("\n" if behind else " nowhere.") + "\n".join(behind))
+        found = compare_forms(arguments.forms, arguments.pairs, arguments.only)
+    behind = [f"- {name}: {ratio:.2f}" for name, ratio in found.items() if ratio < 1]
+    print("NumPy is faster:" + ("\n" if behind else " nowhere.") + "\n".join(behind))
 
 
 if __name__ == "__main__":

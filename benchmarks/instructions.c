@@ -1,7 +1,7 @@
-/* Counts what the kernels of another processor execute, under qemu-user: instructions.py makes its tables of it.
+/* Counts the instructions of another processor's kernels, under qemu-user, for the tables of instructions.py.
  *
- * With -DPLUGIN this is the part inside qemu, compiled for this machine. It counts, and tells on stderr what has
- * run since the program last said so. Otherwise it is the program, which is emulated:
+ * With -DPLUGIN this is the part inside qemu, compiled for this machine: at each mark of the program it prints to
+ * stderr how many instructions ran since the last one. Otherwise it is the program that is emulated:
  *
  *     cc -O2 -shared -fPIC -DPLUGIN instructions.c -o plugin.so
  *     aarch64-linux-gnu-gcc -O3 -static -I../tilecore/_core instructions.c ../tilecore/_core/kernels/kernels.c \
@@ -19,7 +19,7 @@
 #if defined(PLUGIN)
 #include <stddef.h>
 
-/* Of qemu-plugin.h, which Debian does not pack: version 1 of the interface. */
+/* From qemu-plugin.h, which Debian does not package: version 1 of the interface. */
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 enum qemu_plugin_op {

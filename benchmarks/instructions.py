@@ -1,9 +1,9 @@
-"""Instructions per byte of the kernels of another processor, against plain C's: where times mean nothing.
+"""Instructions per byte of another processor's kernels and of plain C's; emulated times mean nothing.
 
     python benchmarks/instructions.py aarch64-linux-gnu-gcc qemu-aarch64
 
-Compiles instructions.c, runs it under qemu-user, and prints a Markdown table of what is chosen for each
-shape of rows, with a mark where plain C does with fewer instructions.
+Compiles instructions.c, runs it under qemu-user, and prints a Markdown table of the kernel chosen for each
+shape of rows, with a mark if plain C needs fewer instructions.
 """
 
 import subprocess
@@ -11,19 +11,20 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tables import table
+
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
-NOISE = 1.05  # between the two, that says nothing
+NOISE = 1.05  # a ratio below it says nothing
 
 
-def counted(compiler, emulator):
+def count_instructions(compiler, emulator):
     """{(row, repeats, pitch): {set: (kernel, instructions per byte)}} of the kernels that are chosen."""
     with tempfile.TemporaryDirectory() as folder:
         plugin, program = f"{folder}/plugin.so", f"{folder}/program"
         source, kernels = HERE / "instructions.c", CORE / "kernels" / "kernels.c"
-        subprocess.run(
-            ["cc", "-O2", "-shared", "-fPIC", "-DPLUGIN", source, "-o", plugin], check=True
-        )
+        flags = ["-O2", "-shared", "-fPIC", "-DPLUGIN", source, "-o", plugin]
+        subprocess.run(["cc", *flags], check=True)
         flags = ["-O3", "-static", f"-I{CORE}", source, kernels, "-o", program]
         subprocess.run([compiler, *flags], check=True)
         command = [emulator, "-d", "plugin", "-plugin", plugin, program]
@@ -32,26 +33,22 @@ def counted(compiler, emulator):
     for line, count in zip(done.stdout.split(), done.stderr.split(), strict=True):
         its_set, kernel, chosen, *shape, nbytes = line.split(",")
         if chosen == "1":
-            found.setdefault(tuple(map(int, shape)), {})[its_set] = (
-                kernel,
-                int(count) / int(nbytes),
-            )
+            of_shape = found.setdefault(tuple(map(int, shape)), {})
+            of_shape[its_set] = kernel, int(count) / int(nbytes)
     return found
 
 
 def main():
     compiler, emulator = sys.argv[1:]
-    print("| row × repeats | chosen | instructions per byte | plain C | plain C over chosen |")
-    print("| --- | --- | --- | --- | --- |")
-    for (row, repeats, pitch), by_set in counted(compiler, emulator).items():
+    rows = []
+    for (row, repeats, pitch), by_set in count_instructions(compiler, emulator).items():
         (kernel, of_best), (plain, of_plain) = next(iter(by_set.values())), by_set["scalar"]
         apart = ", apart" if pitch != row else ""
         loses = " plain C wins" if of_best > of_plain * NOISE else ""
-        print(
-            f"| {row} × {repeats}{apart} | {kernel} | {of_best:.3f} | {of_plain:.3f} ({plain}) ",
-            end="",
-        )
-        print(f"| {of_plain / of_best:.2f}{loses} |")
+        cells = [f"{row} × {repeats}{apart}", kernel, f"{of_best:.3f}", f"{of_plain:.3f} ({plain})"]
+        rows.append([*cells, f"{of_plain / of_best:.2f}{loses}"])
+    header = ["row × repeats", "chosen", "instructions per byte", "plain C", "plain C over chosen"]
+    print(table(header, rows), end="")
 
 
 if __name__ == "__main__":

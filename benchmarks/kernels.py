@@ -1,8 +1,8 @@
-"""Bytes per cycle of each kernel of each instruction set, and what each brings over the next simpler.
+"""Bytes per cycle of each kernel of each instruction set, relative to the next simpler one too.
 
     python benchmarks/kernels.py [--full | --rates]
 
-Compiles kernels.c with the system's C compiler, feeds it points, and prints Markdown tables.
+Compiles kernels.c, feeds it points, and prints Markdown tables.
 """
 
 import argparse
@@ -14,12 +14,13 @@ from statistics import median
 from typing import NamedTuple
 
 import machine
+from tables import table
 
 HERE = Path(__file__).parent
 BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
 SETS = ("scalar", "ssse3", "avx2", "avx512bw", "avx512vbmi", "arm64")  # plainest first
 
-# Every kernel, and what would serve its rows if it did not exist.
+# Every kernel, and the one that would serve its rows if it did not exist.
 SIMPLER = {
     "permute": "rotate",
     "rotate": "copies",
@@ -65,34 +66,27 @@ def points(full: bool) -> dict[str, list[Point]]:
     rotate = pattern | {33: (16,), 50: (4,), 64: (4,), 65: (2, 4), 80: (4,), 100: (4,), 127: (4,)}
     join = {65: (4,), 100: (4,), 129: (4,)} | copies
     by_size = {"permute": permute, "rotate": rotate, "expand": expand, "pattern": pattern}
-    by_size |= {"hold": hold, "join": join, "doubling": doubling}
-    by_size |= {"copies": copies}
+    by_size |= {"hold": hold, "join": join, "doubling": doubling, "copies": copies}
     chosen = {kernel: dense(rows, BLOCK) for kernel, rows in by_size.items()}
     if full:
         for kernel, rows in by_size.items():
             chosen[kernel] += dense(rows, 4 * 2**20)
+    apart = (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
     chosen["spread"] = [
-        Point(row, 1, BLOCK // row, pitch)
-        for row in (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
-        for pitch in (row + 1, 2 * row)
+        Point(row, 1, BLOCK // row, pitch) for row in apart for pitch in (row + 1, 2 * row)
     ]
     chosen["copies"] += chosen["spread"]
     # One hot block to many places, far more than a cache holds.
-    chosen["stream"] = [
-        Point(BLOCK, mib * 2**20 // BLOCK, 1, BLOCK, threads)
-        for mib in ((64, 256) if full else (64,))
-        for threads in (1, 2)
-    ]
+    counts = [mib * 2**20 // BLOCK for mib in ((64, 256) if full else (64,))]
+    chosen["stream"] = [Point(BLOCK, n, 1, BLOCK, threads) for n in counts for threads in (1, 2)]
     return chosen
 
 
 def rate_points() -> dict[str, list[Point]]:
-    """Rows of every length, by the size of the output: in the first-level cache, and behind it."""
+    """Rows of every length, by the size of the output: in the first-level cache, and beyond it."""
     rows = [*range(1, 101), 128, 160, 200, 256, 300, 512, 1000, 1024, 2048, 4096, 8192]
     return {
-        f"{kib} KiB": [
-            Point(row, 4, kib * 1024 // (4 * row), row) for row in rows if row <= kib * 256
-        ]
+        f"{kib} KiB": [Point(row, 4, kib * 256 // row, row) for row in rows if row <= kib * 256]
         for kib in (16, 64, 256, 1024)
     }
 
@@ -114,7 +108,7 @@ class Timing(NamedTuple):
         return self.bytes_per_ns / self.ghz
 
     def gain_over(self, other: "Timing") -> float:
-        """How many times as fast: the median over rounds, in each of which both were timed."""
+        """Speed relative to the other's: the median over rounds, each of which timed both."""
         return median(b / a for a, b in zip(self.ns, other.ns, strict=True))
 
 
@@ -137,28 +131,18 @@ def run(wanted: list[Point]) -> dict[Point, Timings]:
         times.setdefault(point, {}).setdefault((line["set"], line["kernel"]), []).append(line)
     found = {}
     for point, by_kernel in times.items():
-        # The clock is the same for all; its median forgets moments when the core was taken away.
+        # The clock is the same for all; its median ignores moments when the core was taken away.
         ghz = median(float(line["ghz"]) for lines in by_kernel.values() for line in lines)
-        found[point] = {
-            key: Timing(
-                int(lines[0]["bytes"]),
-                lines[0]["chosen"] == "1",
-                [float(line["ns"]) for line in lines],
-                ghz,
-            )
-            for key, lines in by_kernel.items()
-        }
+        found[point] = {}
+        for key, of in by_kernel.items():
+            ns = [float(line["ns"]) for line in of]
+            found[point][key] = Timing(int(of[0]["bytes"]), of[0]["chosen"] == "1", ns, ghz)
     return found
 
 
 def simpler(kernel: str, isa: str) -> tuple[str, str]:
     other = SIMPLER[kernel]
     return ("libc" if other == "memcpy" else isa, other)
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def report_kernel(kernel: str, wanted: list[Point], found: dict[Point, Timings]) -> str:
@@ -178,14 +162,9 @@ def report_kernel(kernel: str, wanted: list[Point], found: dict[Point, Timings])
             this, other = at.get((isa, kernel)), at.get(simpler(kernel, isa))
             cells.append(f"{this.gain_over(other):.2f}" if this and other else "")
         rows.append(cells)
-    header = [
-        "row × repeats",
-        "output",
-        *(f"{isa} B/cycle" for isa in sets),
-        "memset B/cycle",
-        "memset B/ns",
-        *(f"{isa} over {SIMPLER[kernel]}" for isa in sets),
-    ]
+    header = ["row × repeats", "output", *(f"{isa} B/cycle" for isa in sets)]
+    header += ["memset B/cycle", "memset B/ns"]
+    header += [f"{isa} over {SIMPLER[kernel]}" for isa in sets]
     return f"### {kernel}\n\n{table(header, rows)}"
 
 
@@ -205,37 +184,28 @@ def report_gains(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
             timed = [found[p] for p in its_points if (isa, kernel) in found[p]]
             if not timed:
                 continue
-            over_kernel = [
-                at[isa, kernel].gain_over(at[simpler(kernel, isa)])
-                for at in timed
-                if simpler(kernel, isa) in at
-            ]
+            other = simpler(kernel, isa)
+            over_kernel = [at[isa, kernel].gain_over(at[other]) for at in timed if other in at]
             over_set = [
                 at[isa, kernel].gain_over(at[last, kernel]) for at in timed if (last, kernel) in at
             ]
             of_memset = [1 / at["libc", "memset"].gain_over(at[isa, kernel]) for at in timed]
-            rows.append(
-                [
-                    isa,
-                    kernel,
-                    f"{SIMPLER[kernel]}: {spread(over_kernel)}",
-                    f"{last}: {spread(over_set)}" if over_set else "",
-                    spread(of_memset),
-                ]
-            )
+            row = [isa, kernel, f"{SIMPLER[kernel]}: {spread(over_kernel)}"]
+            row += [f"{last}: {spread(over_set)}" if over_set else "", spread(of_memset)]
+            rows.append(row)
             last = isa
     header = [
         "set",
         "kernel",
-        "times as fast as the simpler kernel",
-        "as the simpler set",
-        "of memset",
+        "speed relative to the simpler kernel",
+        "to the simpler set",
+        "to memset",
     ]
     return f"### What each brings: median (least to most) over its points\n\n{table(header, rows)}"
 
 
 def report_choices(found: dict[Point, Timings]) -> str:
-    """Points where another kernel of the same set is over 10 % faster than the chosen one."""
+    """Points at which another kernel of the same set is over 10 % faster than the chosen one."""
     rows = []
     for point, at in found.items():
         for (isa, kernel), this in at.items():
@@ -245,22 +215,14 @@ def report_choices(found: dict[Point, Timings]) -> str:
             others = {k: t for (s, k), t in at.items() if s == isa and k not in (kernel, "stream")}
             best = min(others, key=lambda k: median(others[k].ns), default=kernel)
             if best != kernel and others[best].gain_over(this) > 1.1:
-                rows.append(
-                    [
-                        isa,
-                        f"{point.row} × {point.repeats}",
-                        f"{this.nbytes // 1024} KiB",
-                        kernel,
-                        best,
-                        f"{others[best].gain_over(this):.2f}",
-                    ]
-                )
-    header = ["set", "row × repeats", "output", "chosen", "faster", "times as fast"]
+                row = [isa, f"{point.row} × {point.repeats}", f"{this.nbytes // 1024} KiB"]
+                rows.append([*row, kernel, best, f"{others[best].gain_over(this):.2f}"])
+    header = ["set", "row × repeats", "output", "chosen", "faster", "speed relative to the chosen"]
     return f"### Where another kernel beats the chosen one\n\n{table(header, rows)}"
 
 
 def report_rates(wanted: dict[str, list[Point]], found: dict[Point, Timings]) -> str:
-    """What the chosen kernels make of memset's rate."""
+    """The chosen kernels' rates relative to memset's."""
     rows = []
     for isa in SETS:
         cells = []
@@ -278,9 +240,9 @@ def report_rates(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
         if cells:
             rows.append([isa, *cells])
     title = (
-        "### Of memset's rate, four repeats, without the preparation: median over rows of 1 to 100 "
-        "bytes each, and some longer; and the worst row"
+        "### Rate relative to memset's, four repeats, without preparation: median over rows of 1 "
     )
+    title += "to 100 bytes and some longer ones, and the worst row"
     return f"{title}\n\n{table(['set', *wanted], rows)}"
 
 
@@ -296,9 +258,8 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = rate_points() if arguments.rates else points(arguments.full)
     found = run(list(dict.fromkeys(p for its_points in wanted.values() for p in its_points)))
-    for what, said in machine.describe().items():
-        print(f"- {what}: {said}")
-    print(f"\n{report_rates(wanted, found) if arguments.rates else report(wanted, found)}")
+    machine.show()
+    print(f"{report_rates(wanted, found) if arguments.rates else report(wanted, found)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a report must say of where it was made: machine, compiler, versions."""
+"""What a report says about the machine it was made on: processor, compiler, versions."""
 
 import os
 import platform
@@ -6,6 +6,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+ENDED = "ended early"  # a run that was
 COMPILER = os.environ.get("CC", "cc")
 PACKAGES = ("tilecore", "numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
 
@@ -30,7 +31,6 @@ def describe() -> dict[str, str]:
 
         config = tilecore.show_config(mode="dicts")
         for part in ("Build", "Kernels", "Threads"):
-            # A folder says nothing of the machine.
             known = (f"{what} {it}" for what, it in config[part].items() if what != "include")
             about[f"tilecore, {part.lower()}"] = ", ".join(known)
     except (ImportError, AttributeError):
@@ -39,7 +39,7 @@ def describe() -> dict[str, str]:
 
 
 class Elsewhere:
-    """How busy the processors are meanwhile with what is not this process or its children."""
+    """How busy other processes, not this one and its children, keep the processors."""
 
     NAME = "other processes"
 
@@ -47,7 +47,7 @@ class Elsewhere:
         self.begin = self._seconds()
 
     def share(self) -> str:
-        """Of the processors' time since the object was made; nothing where it cannot be told."""
+        """Of the processors' time since the object was made; empty if it is not known."""
         before, now = self.begin, self._seconds()
         if before is None or now is None or now[0] <= before[0]:
             return ""
@@ -56,7 +56,7 @@ class Elsewhere:
 
     @staticmethod
     def _seconds() -> tuple[float, float, float] | None:
-        """The processors' time that has passed, what of it was work or stolen, and our own."""
+        """Seconds of the processors: all, busy or stolen, and this process' own."""
         fields = _read("/proc/stat").partition("\n")[0].split()[1:9]
         if len(fields) < 8:
             return None
@@ -117,6 +117,11 @@ def _read(path: str | Path) -> str:
         return ""
 
 
-if __name__ == "__main__":
+def show() -> None:
     for what, said in describe().items():
-        print(f"{what}: {said}")
+        print(f"- {what}: {said}")
+    print()
+
+
+if __name__ == "__main__":
+    show()

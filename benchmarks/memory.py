@@ -1,24 +1,24 @@
-"""What each way to get a large tiling costs: to get it, read it, write it, free it, and in memory.
+"""What each way to get a large tiling costs: time to get, read, write and free it, and memory.
 
-    python benchmarks/memory.py [--mib 256] [--rounds 7] [--sizes]
+    python benchmarks/memory.py [--mib 256] [--rounds 7]
 
 Every way does the same tiling: a block of 1 MiB, repeated to --mib MiB. The ways take turns in random
-order, and each figure is a median. --sizes gives GB/s against the size, 1 MiB to 1 GiB, instead.
+order, and each figure is a median.
 
-    first        the first call: there is no memory of an earlier result
-    again        a call whose earlier result was dropped
-    in parts     regions of 1 MiB, one after the other into one buffer: each is read and gone
+    first        the first call: no memory of an earlier result is kept
+    again        a later call, after the earlier result was dropped
+    in parts     regions of 1 MiB, one after the other into one buffer, each read at once
 """
 
 import argparse
-import random
 import time
-from collections.abc import Iterable
 from statistics import median
 
 import machine
 import numpy as np
 from peers import onnxruntime as prepare_onnxruntime
+from tables import table
+from timing import shuffle
 from workloads import verify
 
 import tilecore
@@ -54,7 +54,7 @@ class Ways:
             pass
 
     def prepare(self, way: str) -> None:
-        """Everybody finds the same: an earlier result, dropped; its memory at the system, or idle."""
+        """Drop an earlier result; its memory stays idle for "tile, again", and else goes back."""
         self.get["tile, again"]()
         if way != "tile, again":
             tilecore.release_memory()
@@ -85,13 +85,8 @@ def seconds(call, *arguments) -> float:
     return time.perf_counter() - begin
 
 
-def shuffled(names: Iterable[str]) -> list[str]:
-    """Memory that was just freed is quickest to get again: nobody always follows the same one."""
-    return random.sample(list(names), len(list(names)))
-
-
 def footprint() -> int:
-    """Bytes of memory that are this process' share; a page that it maps often counts once."""
+    """This process' share of memory in bytes; a page that it maps several times counts once."""
     try:
         with open("/proc/self/smaps_rollup") as file:
             return 1024 * next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
@@ -121,17 +116,13 @@ def measure(ways: Ways, way: str) -> dict[str, float]:
     return found
 
 
-def table(repeats: int, rounds: int) -> None:
+def show(repeats: int, rounds: int) -> None:
     ways = Ways(repeats)
     ways.check()
     found: dict[str, list[dict[str, float]]] = {way: [] for way in ways.get}
     for _ in range(rounds):
-        for way in shuffled(ways.get):
+        for way in shuffle(ways.get):
             found[way].append(measure(ways, way))
-    middle = {
-        way: {what: median(sample[what] for sample in samples) for what in samples[0]}
-        for way, samples in found.items()
-    }
 
     def against(way: str, whats: tuple[str, ...]) -> str:
         """The ratio to numpy.tile, round by round."""
@@ -139,50 +130,25 @@ def table(repeats: int, rounds: int) -> None:
         ratios = [sum(n[w] for w in whats) / max(1e-9, sum(o[w] for w in whats)) for n, o in pairs]
         return f"{median(ratios):.1f}"
 
-    print(f"\n1 MiB × {repeats}, milliseconds; × numpy: how many times as quick\n")
-    print("| way | get | × numpy | read all | free | write all | get, read, free × numpy | MiB |")
-    print("| --- |" + " ---: |" * 7)
-    for way, cost in middle.items():
-        ms = {what: f"{1e3 * cost[what]:.3g}" if what in cost else "" for what in STEPS}
-        total = against(way, ("get", "read", "free"))
+    rows = []
+    for way, samples in found.items():
+        cost = {what: median(sample[what] for sample in samples) for what in samples[0]}
+        ms = [f"{1e3 * cost[what]:.3g}" if what in cost else "" for what in STEPS]
         got = against(way, ("get",)) if cost["get"] > 1e-6 else ""
-        print(
-            f"| {way} | {ms['get']} | {got} | {ms['read']} | {ms['free']} | {ms['write']} "
-            f"| {total} | {cost['memory'] / MIB:.0f} |"
-        )
-
-
-def sizes(rounds: int) -> None:
-    for exponent in range(11):
-        ways = Ways(2**exponent)
-        ways.check()
-        names = [way for way in ways.get if way not in ("tile_region, in parts", "tile_view")]
-        if exponent == 0:
-            print("\nGB/s of the call alone\n\n| MiB | " + " | ".join(names) + " |")
-            print("| ---: |" + " ---: |" * len(names))
-        found: dict[str, list[float]] = {way: [] for way in names}
-        for _ in range(rounds):
-            for way in shuffled(names):
-                ways.prepare(way)
-                found[way].append(seconds(ways.get[way]))
-        rates = [ways.out.nbytes / median(found[way]) / 1e9 for way in names]
-        print(
-            f"| {2**exponent} | " + " | ".join(f"{rate:.1f}" for rate in rates) + " |", flush=True
-        )
+        total = against(way, ("get", "read", "free"))
+        rows.append([way, ms[0], got, *ms[1:], total, f"{cost['memory'] / MIB:.0f}"])
+    print(f"1 MiB × {repeats}, milliseconds; numpy ÷: numpy.tile's time over this one's\n")
+    header = ["get", "numpy ÷", "read all", "free", "write all", "numpy ÷ get, read, free", "MiB"]
+    print(table(["way", *header], rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--mib", type=int, default=256, help="of the result")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--sizes", action="store_true", help="GB/s against the size")
     arguments = parser.parse_args()
-    for what, said in machine.describe().items():
-        print(f"- {what}: {said}")
-    if arguments.sizes:
-        sizes(arguments.rounds)
-    else:
-        table(arguments.mib, arguments.rounds)
+    machine.show()
+    show(arguments.mib, arguments.rounds)
 
 
 if __name__ == "__main__":

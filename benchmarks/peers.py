@@ -1,54 +1,45 @@
-"""Who is timed. Each case is prepare(x, reps) -> a function of no arguments that tiles once.
+"""Who is timed. Each case is a function prepare(x, reps) that returns a call that tiles once.
 
-Preparing imports what the case needs (`ImportError` where that is not installed) and does all that
-a user does once; what is left is one call. Every peer gets the same array, with its threads at
-their default, and gives a result of its own, except for the cases "out", which write to memory
-that is there already.
+Preparing imports what the case needs (`ImportError` if it is not installed) and does all that a user
+does once. Every peer gets the same array, keeps its default number of threads, and makes a result of
+its own; the cases "out" write to an array that is there already.
 """
 
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from machine import usable_cpus
 
 Case = Callable[[np.ndarray, tuple[int, ...]], Callable[[], Any]]
+MOST_THREADS = min(8, usable_cpus())  # that tilecore takes by itself
 
 
 def warm_output(x: np.ndarray, reps: tuple[int, ...]) -> np.ndarray:
-    """An array for the result, in memory that has been written to."""
-    return np.ones([n * r for n, r in zip(x.shape, reps, strict=True)], x.dtype)
+    """An array for the result, in memory that has been written to; cases of one workload share it."""
+    return _ones(tuple(n * r for n, r in zip(x.shape, reps, strict=True)), x.dtype)
+
+
+@lru_cache(maxsize=1)
+def _ones(shape, dtype):
+    return np.ones(shape, dtype)
 
 
 # ---------------------------------------------------------------- tilecore
 
 
-def tilecore(x, reps):
+def tilecore(x, reps, **options):
     from tilecore import tile
 
-    return partial(tile, x, reps)
+    return partial(tile, x, reps, **options)
 
 
-def tilecore_1(x, reps):
-    from tilecore import tile
-
-    return partial(tile, x, reps, threads=1)
-
-
-def tilecore_mapped(x, reps):
-    """Not like the others: what repeats is not copied before somebody writes to it."""
-    from tilecore import tile_mapped
-
-    return partial(tile_mapped, x, reps)
-
-
-def tilecore_out(x, reps, threads=None):
-    from tilecore import tile
-
-    return partial(tile, x, reps, warm_output(x, reps), threads=threads)
+def tilecore_out(x, reps, **options):
+    return tilecore(x, reps, out=warm_output(x, reps), **options)
 
 
 # ---------------------------------------------------------------- peers
@@ -76,7 +67,7 @@ def onnxruntime(x, reps):
         [helper.make_tensor_value_info("y", kind, None)],
         [numpy_helper.from_array(np.array(reps, np.int64), "repeats")],
     )
-    # Tile-13 and the file format of its time, which every later runtime reads.
+    # Tile-13 and the file format of its time: every later runtime reads them.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
@@ -90,7 +81,7 @@ def _openvino_request(x, reps):
 
     parameter = opset1.parameter(x.shape, x.dtype)
     model = openvino.Model([opset1.tile(parameter, np.array(reps, np.int64))], [parameter])
-    # Some processors would otherwise round float32 to bfloat16: less work, and other values.
+    # Otherwise float32 is rounded to bfloat16 on some processors: less work, and other values.
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
     return openvino.Core().compile_model(model, "CPU", exact).create_infer_request()
 
@@ -101,7 +92,7 @@ def openvino(x, reps):
 
 
 def openvino_out(x, reps):
-    """The result stays in the request's own memory, which the next call overwrites."""
+    """The result stays in the request's own memory; the next call overwrites it."""
     request = _openvino_request(x, reps)
     return lambda: request.infer([x], share_inputs=True, share_outputs=True)[0]
 
@@ -123,25 +114,21 @@ def empty(x, reps):
     return partial(np.empty, warm_output(x, reps).shape, x.dtype)
 
 
-def memset(x, reps):
-    out = warm_output(x, reps)
-    at = out.ctypes.data
-    return lambda: ctypes.memset(at, 1, out.nbytes)
-
-
-def memset_by_threads(x, reps, threads):
-    """The same in equal parts, one for each thread."""
+def memset(x, reps, threads=1):
+    """In equal parts, one for each thread."""
     out = warm_output(x, reps)
     ends = [out.nbytes * n // threads for n in range(threads + 1)]
-    parts = [(out.ctypes.data + a, 1, b - a) for a, b in pairwise(ends)]
-    pool = ThreadPoolExecutor(max(1, threads - 1))
+    first, *others = [(out.ctypes.data + a, 1, b - a) for a, b in pairwise(ends)]
+    if not others:
+        return lambda: ctypes.memset(*first) and out  # the memory lives as long as the call
+    pool = ThreadPoolExecutor(len(others))
 
     def call():
-        others = [pool.submit(ctypes.memset, *part) for part in parts[1:]]
-        ctypes.memset(*parts[0])
-        for other in others:
-            other.result()
-        return out  # for as long as the call is there, so is the memory
+        waiting = [pool.submit(ctypes.memset, *part) for part in others]
+        ctypes.memset(*first)
+        for part in waiting:
+            part.result()
+        return out
 
     return call
 
@@ -155,22 +142,14 @@ def memcpy(x, reps):
 
 TILECORE: dict[str, Case] = {
     "tilecore": tilecore,
-    "tilecore 1 thread": tilecore_1,
+    "tilecore 1 thread": partial(tilecore, threads=1),
     "tilecore out": tilecore_out,
     "tilecore out 1 thread": partial(tilecore_out, threads=1),
     "tilecore out 2 threads": partial(tilecore_out, threads=2),
 }
-PEERS: dict[str, Case] = {
-    "numpy": numpy,
-    "torch": torch,
-    "onnxruntime": onnxruntime,
-    "openvino": openvino,
-    "jax": jax,
-}
+PEERS: dict[str, Case] = {"numpy": numpy, "torch": torch, "onnxruntime": onnxruntime}
+PEERS |= {"openvino": openvino, "jax": jax}
 WARM_PEERS: dict[str, Case] = {"openvino out": openvino_out}
-BOUNDS: dict[str, Case] = {
-    "empty": empty,
-    "memset": memset,
-    "memset 2 threads": partial(memset_by_threads, threads=2),
-    "memcpy": memcpy,
-}
+BOUNDS: dict[str, Case] = {"empty": empty, "memset": memset, "memcpy": memcpy}
+for threads in {2, MOST_THREADS} - {1}:
+    BOUNDS[f"memset {threads} threads"] = partial(memset, threads=threads)

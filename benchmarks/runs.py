@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import NamedTuple
 
 FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
@@ -11,9 +11,8 @@ MAKE_ONE = "make it with: pytest benchmarks --benchmark-json={}"
 
 
 class Key(NamedTuple):
-    """One timed case. The kind is the test function's name: warm, fresh, grid, size or threads."""
+    """One timed case. The kind is the test function's name: warm, grid, size, threads or fresh."""
 
-    group: str
     kind: str
     workload: str
     case: str
@@ -36,16 +35,27 @@ class Times(NamedTuple):
     mid: float
     high: float
 
-    def over(self, other: "Times") -> "Times":
-        """The ratio, between the most that the quartiles of both leave open."""
-        return Times(self.low / other.high, self.mid / other.mid, self.high / other.low)
-
 
 class Run(NamedTuple):
     machine: dict[str, str]
-    times: dict[Key, Times]
-    nbytes: dict[Key, int]
+    samples: dict[Key, list[float]]  # seconds, by round
+    nbytes: dict[str, int]  # of the output, by workload
     shapes: dict[str, str]  # by workload
+
+    def times(self, key: Key) -> Times:
+        return spread(self.samples[key])
+
+    def ratio(self, key: Key, case: str) -> Times | None:
+        """The other case's time over the key's, round by round: they took turns."""
+        other = self.samples.get(key._replace(case=case))
+        pairs = zip(other or (), self.samples[key], strict=False)
+        return spread([theirs / ours for theirs, ours in pairs]) if other else None
+
+
+def spread(values: Sequence[float]) -> Times:
+    if len(values) < FEW_ROUNDS:
+        return Times(min(values), median(values), max(values))
+    return Times(*quantiles(values, n=4))
 
 
 def load(path: Path) -> Run:
@@ -60,18 +70,15 @@ def load(path: Path) -> Run:
     for benchmark in found[1]:
         params = benchmark["params"] or {}
         if "workload" not in params:
-            continue  # the kernels have a report of their own
+            continue  # of Dask
         name, shape, reps, dtype = params["workload"]
         kind = benchmark["name"].partition("[")[0].removeprefix("test_")
-        case, threads = params["case"], params.get("threads", 0)
-        key = Key(benchmark["group"], kind, name, case, threads)
-        stats = benchmark["stats"]
-        low, high = ("min", "max") if stats["rounds"] < FEW_ROUNDS else ("q1", "q3")
-        run.times[key] = Times(stats[low], stats["median"], stats[high])
-        run.nbytes[key] = benchmark["extra_info"]["output bytes"]
+        key = Key(kind, name, params["case"], params.get("threads", 0))
+        run.samples[key] = benchmark["stats"]["data"]
+        run.nbytes[name] = benchmark["extra_info"]["output bytes"]
         run.shapes[name] = " × ".join(f"({','.join(map(str, part))})" for part in (shape, reps))
         run.shapes[name] += f" {dtype}"
-    if not run.times:
+    if not run.samples:
         raise SystemExit(f"{path}: no case of benchmarks/ in it")
     return run
 
@@ -83,10 +90,13 @@ def pool(several: Iterable[Times]) -> Times:
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    keys = [key for key in runs[0].times if all(key in run.times for run in runs)]
-    times = {key: pool(run.times[key] for run in runs) for key in keys}
-    busiest = max((run.machine for run in runs), key=others_share)
-    return runs[0]._replace(times=times, machine=busiest)
+    keys = [key for key in runs[0].samples if all(key in run.samples for run in runs)]
+    samples = {key: [value for run in runs for value in run.samples[key]] for key in keys}
+    return runs[0]._replace(samples=samples, machine=busiest(runs))
+
+
+def busiest(runs: Sequence[Run]) -> dict[str, str]:
+    return max((run.machine for run in runs), key=others_share)
 
 
 def others_share(machine: dict[str, str]) -> int:

@@ -2,9 +2,10 @@
 
     python benchmarks/scaling.py [--threads 1 2 4 8] [--seconds 0.2] [--rounds 5]
 
-A cell is how many calls all threads together make in a microsecond, the median of the rounds; the threads of
-one call are one. Without the GIL that grows until the processors are used up, where nothing is shared that is
-written to. `numpy.empty` and `ndarray.copy` say what the machine, Python and NumPy's allocator give.
+A cell is the number of calls that all threads together make in a microsecond, the median of the rounds;
+each call uses one thread. Without the GIL it grows with the threads up to the number of processors, unless
+they share something that is written to. `numpy.empty` and `ndarray.copy` show what the machine, Python and
+NumPy's allocator allow.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from statistics import median
 
 import machine
 import numpy as np
+from tables import table
 
 import tilecore
 
@@ -42,7 +44,7 @@ def ways(shape, reps, dtype):
 
 
 def rate(make, count, seconds):
-    """Calls of `count` threads in a microsecond, from when the first begins to when the last ends."""
+    """Calls of `count` threads in a microsecond, from the first one's begin to the last one's end."""
     start, spans, calls = threading.Barrier(count), [], []
 
     def work():
@@ -75,19 +77,13 @@ def main():
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     print(f"{machine.usable_cpus()} processors, {'with' if gil else 'without'} the GIL")
     for size, (shape, reps, dtype) in CASES.items():
-        print(f"\n{size:24}" + "".join(f"{count:>8}" for count in chosen.threads))
         cases = ways(shape, reps, dtype)
-        rounds = [
-            {
-                (name, count): rate(make, count, chosen.seconds)
-                for name, make in cases.items()
-                for count in chosen.threads
-            }
-            for _ in range(chosen.rounds)
-        ]
-        for name in cases:
-            rates = [median(found[name, count] for found in rounds) for count in chosen.threads]
-            print(f"{name:24}" + "".join(f"{each:8.2f}" for each in rates))
+        found = {(name, count): [] for name in cases for count in chosen.threads}
+        for _ in range(chosen.rounds):
+            for name, count in found:
+                found[name, count].append(rate(cases[name], count, chosen.seconds))
+        rows = [[w, *(f"{median(found[w, n]):.2f}" for n in chosen.threads)] for w in cases]
+        print(f"\n{table([size, *map(str, chosen.threads)], rows)}", end="")
 
 
 if __name__ == "__main__":

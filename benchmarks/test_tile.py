@@ -1,46 +1,73 @@
-"""Whole calls: tilecore, its peers and the bounds of the machine, grouped by workload."""
+"""Whole calls: tilecore, its peers and the bounds of the machine, by workload."""
 
-import pytest
-from peers import BOUNDS, PEERS, TILECORE, WARM_PEERS
-from timing import prepare, time_fresh
-from workloads import WORKLOADS, grid
+from functools import partial
+
+import numpy as np
+from machine import usable_cpus
+from peers import BOUNDS, MOST_THREADS, PEERS, TILECORE, WARM_PEERS
+from timing import Call, KeptCall
+from workloads import LARGE, WORKLOADS, blocks, grid, verify
 
 CASES = TILECORE | PEERS | WARM_PEERS | BOUNDS
 ON_GRID = ["tilecore", "tilecore out 1 thread", *PEERS, "memset"]
-FRESH = ["tilecore", "tilecore 1 thread", "numpy"]
+# A line of the chart of sizes for each; "tilecore" and "numpy" have a second one in fresh memory.
+LINES = ["tilecore", "tilecore out", "numpy", "memset"]
+LINES += [f"memset {MOST_THREADS} threads"] if MOST_THREADS > 1 else []
+FRESH = ["tilecore", "tilecore 1 thread", "numpy", "memset"]
 FRESH_BYTES = 2**20  # below, an allocator hardly ever gives pages that were never written
 TINY_BYTES = 2**10  # above, a call that only allocates says nothing
+COUNTS = sorted({2**n for n in range(10) if 2**n <= usable_cpus()} | {usable_cpus()})
 
-# Each round lasts long enough that the clock itself, half a microsecond, does not show.
-pytestmark = pytest.mark.benchmark(max_time=0.15, min_rounds=3, min_time=1e-4)
+
+def choose(kind, full):
+    """The parameters of a test: (workload, case), and the number of threads if they are what varies."""
+    if kind == "threads":
+        return [(w, name, n) for w in LARGE for n in COUNTS for name in ("tilecore out", "memset")]
+    sizes = blocks(full)
+    workloads, cases = {
+        "warm": (WORKLOADS, CASES),
+        "grid": (grid() if full else [], ON_GRID),
+        "size": (sizes, LINES),
+        "fresh": ([w for w in WORKLOADS if w.nbytes >= FRESH_BYTES] + sizes, FRESH),
+    }[kind]
+    chosen = [(w, name) for w in workloads for name in cases]
+    return [(w, name) for w, name in chosen if name != "empty" or w.nbytes < TINY_BYTES]
 
 
 def pytest_generate_tests(metafunc):
-    if metafunc.function is test_fresh:
-        chosen = [(w, name) for w in WORKLOADS if w.nbytes >= FRESH_BYTES for name in FRESH]
-    elif metafunc.function is test_grid:
-        full = metafunc.config.getoption("full")
-        chosen = [(w, name) for w in grid() for name in ON_GRID] if full else []
-    else:
-        chosen = [(w, name) for w in WORKLOADS for name in CASES]
-        chosen = [(w, name) for w, name in chosen if name != "empty" or w.nbytes < TINY_BYTES]
-    ids = [f"{workload.name}-{name}" for workload, name in chosen]
-    metafunc.parametrize(("workload", "case"), chosen, ids=ids)
+    kind = metafunc.definition.originalname.removeprefix("test_")
+    chosen = choose(kind, metafunc.config.getoption("full"))
+    ids = ["-".join([workload.name, *map(str, others)]) for workload, *others in chosen]
+    names = ["workload", "case"] + ["threads"] * (kind == "threads")
+    metafunc.parametrize(names, chosen, ids=ids)
 
 
-def test_warm(benchmark, workload, case):
+def prepare(kind, workload, case, threads=None):
+    """What is sampled, once its result has been verified."""
+    x = workload.input()
+    make = partial(CASES[case], threads=threads) if threads else CASES[case]
+    call = make(x, workload.reps)
+    if case in BOUNDS:
+        return Call(call)
+    verify(np.asarray(call()), x, workload.reps)
+    return KeptCall(call, workload.nbytes) if kind == "fresh" else Call(call)
+
+
+def test_warm(record):
     """The result is dropped before the next call, which may get the same memory again."""
-    benchmark.group = workload.name
-    benchmark.extra_info["output bytes"] = workload.nbytes
-    benchmark(prepare(CASES[case], workload, tiles=case not in BOUNDS))
 
 
-def test_grid(benchmark, workload, case):
-    test_warm(benchmark, workload, case)
+def test_grid(record):
+    """The same, over shapes with nothing special about them."""
 
 
-def test_fresh(benchmark, workload, case):
-    """Every result in memory that was never written to."""
-    benchmark.group = workload.name
-    benchmark.extra_info["output bytes"] = workload.nbytes
-    time_fresh(benchmark, prepare(CASES[case], workload), workload.nbytes)
+def test_size(record):
+    """One block that fits the cache, over and over, by the size of the output."""
+
+
+def test_threads(record, threads):
+    """Into memory that has been written to, by the number of threads."""
+
+
+def test_fresh(record):
+    """Every result is kept, and lies in memory that was never written to."""

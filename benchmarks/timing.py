@@ -1,34 +1,72 @@
-"""What the timed cases share: a result that is verified once, and results in fresh memory."""
+"""How everything here is timed: calls take turns, and each sample lasts long enough for the clock.
 
-import numpy as np
-import pytest
-from workloads import verify
+`in_turn` takes whatever has a `sample()`, in seconds. Ratios are taken round by round, so that a
+machine that drifts does so for all.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from timeit import Timer
+from typing import Any
 
 import tilecore
 
-KEPT_BYTES = 2**30  # the most that the results of one case take together, but for the last
+SAMPLE_SECONDS = 0.002  # the least that one sample lasts
+SETTLE_SECONDS = 0.01  # some libraries' threads go on spinning for milliseconds after a call
+CASE_SECONDS = 0.25  # for each call that takes turns, or more if the least rounds take longer
+LEAST_ROUNDS = 5
+KEPT_BYTES = 2**29  # the most that the results of one case take together, but for the last
 
 
-def prepare(case, workload, *, tiles=True):
-    """The call to time, once its result has been checked, where it tiles at all."""
-    x = workload.input()
-    try:
-        call = case(x, workload.reps)
-    except ImportError as missing:
-        pytest.skip(str(missing))
-    if tiles:
-        verify(np.asarray(call()), x, workload.reps)
-    return call
+class Call:
+    """A call that drops its result, and how often to make it in one sample."""
+
+    def __init__(self, call: Callable[[], Any]):
+        self.call, self.timer, self.times = call, Timer(call), 1
+        while (taken := self.timer.timeit(self.times)) < SAMPLE_SECONDS:
+            # Never more than tenfold, for the first calls of anything are slow.
+            wanted = 1.2 * self.times * SAMPLE_SECONDS / taken
+            self.times = int(min(10 * self.times, wanted)) + 1
+
+    def sample(self) -> float:
+        """Seconds a call, after one that is not timed."""
+        time.sleep(SETTLE_SECONDS)
+        self.call()
+        return self.timer.timeit(self.times) / self.times
 
 
-def time_fresh(benchmark, call, nbytes):
-    """Keep every result, so that none is written to memory that was in use before."""
-    kept = []
+class KeptCall:
+    """A call that keeps its results, so that each is written to fresh memory."""
 
-    def make_room():
-        if len(kept) * nbytes >= KEPT_BYTES:
-            kept.clear()  # allocators give blocks as large as these back at once
-        tilecore.release_memory()  # and so does tilecore, when it is told
+    def __init__(self, call: Callable[[], Any], nbytes: int):
+        self.call, self.kept = call, []
+        self.most = max(1, KEPT_BYTES // nbytes)
 
-    rounds = max(3, min(30, KEPT_BYTES // 2 // nbytes))
-    benchmark.pedantic(lambda: kept.append(call()), setup=make_room, rounds=rounds)
+    def sample(self) -> float:
+        time.sleep(SETTLE_SECONDS)
+        if len(self.kept) >= self.most:
+            self.kept.clear()  # allocators return blocks as large as these to the system
+        tilecore.release_memory()
+        begin = time.perf_counter()
+        self.kept.append(self.call())
+        return time.perf_counter() - begin
+
+
+def in_turn(
+    calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000
+) -> dict[str, list[float]]:
+    """As many samples of each as the time for all allows; rounds in random order."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    end = time.perf_counter() + CASE_SECONDS * len(calls)
+    for count in range(most):
+        if count >= least and time.perf_counter() > end:
+            break
+        for name in shuffle(calls):
+            found[name].append(calls[name].sample())
+    return found
+
+
+def shuffle(names: Iterable[str]) -> list[str]:
+    """In random order: memory that was just freed is the quickest to get."""
+    return random.sample(every := list(names), len(every))
