@@ -101,9 +101,10 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 
 cdef enum:
-    # So many runs of so many bytes are copied one by one: 24 of 4 bytes to another stride in 73 ns, by kernels in 118.
-    FEW_RUNS = 32
-    FEW_RUN_BYTES = 64
+    # So many runs of so many bytes are copied one by one, unless a run repeats in place, which kernels are quick at:
+    # 24 of 4 bytes to another stride in 73 ns, by kernels in 118; the kernel has to be prepared.
+    FEW_RUNS = 24
+    FEW_RUN_BYTES = 16
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
@@ -417,7 +418,9 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
 cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil:
     """Write less than TILECORE_NOGIL_BYTES, in one go."""
     cdef Blocks blocks
-    if nest.axis[0].count <= FEW_RUN_BYTES and write_few(nest, dst, src):
+    cdef Py_ssize_t run = nest.axis[0].count
+    cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
+    if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
         return
     divide(&blocks, nest, False, True)
     blocks.dst = dst + nest.dst
