@@ -138,7 +138,7 @@ def test_a_rank_that_is_no_number_of_axes(ndim):
 
 @pytest.mark.parametrize(
     ("shape", "reps", "itemsize"),
-    [((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1)],
+    [((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1), ((HALF, HALF), (0, 0), 8)],
 )
 def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
     asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
@@ -150,7 +150,10 @@ def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
     if len(shape) == len(reps):
         with Plan(shape, reps, itemsize) as plan:
             assert plan_nbytes(plan) == 0
+            steps, zeros = counts([1] * len(shape)), counts([0] * len(shape))
             execute(plan, None, None, None, None, 0)
+            execute(plan, None, steps, None, steps, 0)
+            execute_region(plan, None, steps, None, steps, zeros, zeros, 0)
 
 
 def reverse(x):

@@ -6,6 +6,9 @@ C and C++ modules get the table by import_tilecore() of tilecore.h, which checks
 Numba and ctypes find the functions by this module's name: Cython lists each, with its signature, in
 `__pyx_capi__`, where `numba.extending.get_cython_function_address` looks. So the module's name and the
 signatures are part of the ABI.
+
+What is `nogil` here runs in threads that Python may not know: it takes no GIL and calls nothing that may.
+Sizes are checked where a plan is made; so what executes one cannot fail, and nothing is written before.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -157,6 +160,8 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
     cdef const Tiling *tiling = <const Tiling *>plan
     cdef Place source, target
     cdef int ndim = tiling.plan.ndim, input_ndim = tiling.plan.input_ndim
+    if tiling.plan.nbytes == 0:
+        return
     note_place(&source, src, src_strides, input_ndim, tiling.plan.shape + (ndim - input_ndim), tiling.plan.itemsize)
     note_place(&target, dst, dst_strides, ndim, tiling.plan.output, tiling.plan.itemsize)
     tiling_execute(tiling, &source, &target, caller_mode(threads))
@@ -174,7 +179,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         extent[k] = stop[k] - start[k]
         if extent[k] <= 0:
             return
-        nbytes *= extent[k]  # no more than the whole output's
+        nbytes *= extent[k]  # no more than the whole output's, unless that is empty
     note_place(&source, src, src_strides, tiling.plan.ndim, tiling.plan.shape, tiling.plan.itemsize)
     note_place(&target, dst, dst_strides, tiling.plan.ndim, extent, tiling.plan.itemsize)
     tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(threads))
