@@ -138,7 +138,13 @@ def test_a_rank_that_is_no_number_of_axes(ndim):
 
 @pytest.mark.parametrize(
     ("shape", "reps", "itemsize"),
-    [((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1), ((HALF, HALF), (0, 0), 8)],
+    [
+        ((0,), (2,), 4),
+        ((2, 3), (0, 1), 4),
+        ((3,), (2,), 0),
+        ((0,), (), 1),
+        ((HALF, HALF), (0, 0), 8),
+    ],
 )
 def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
     asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
