@@ -1,9 +1,11 @@
 """The C functions as Numba and ctypes find them: by the name of the module and of the function."""
 
 import ctypes
+import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilecore
 from tilecore import capi
 
 README = Path(__file__).parent.parent / "README.md"
@@ -26,21 +29,37 @@ def address(name):
     return of_pointer(("PyCapsule_GetPointer", api))(capsule, of_name(capsule))
 
 
-plan_new = ctypes.PYFUNCTYPE(POINTER, INT, POINTER, POINTER, SIZE)(address("tilecore_plan_new"))
-plan_free = ctypes.CFUNCTYPE(None, POINTER)(address("tilecore_plan_free"))
-execute = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, POINTER, POINTER, INT)(
-    address("tilecore_plan_execute_strided")
+def function(name, *types, result=None, kind=ctypes.CFUNCTYPE):
+    return kind(result, *types)(address(name))
+
+
+plan_new = function(
+    "tilecore_plan_new", INT, POINTER, POINTER, SIZE, result=POINTER, kind=ctypes.PYFUNCTYPE
 )
-execute_region = ctypes.CFUNCTYPE(
-    None, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER, INT
-)(address("tilecore_plan_execute_region_strided"))
+plan_make = function(
+    "tilecore_plan_make", INT, POINTER, POINTER, SIZE, ctypes.POINTER(INT), result=POINTER
+)
+plan_free = function("tilecore_plan_free", POINTER)
+plan_nbytes = function("tilecore_plan_nbytes", POINTER, result=SIZE)
+plan_output_shape = function("tilecore_plan_output_shape", POINTER, POINTER)
+execute = function("tilecore_plan_execute", *[POINTER] * 5, INT)
+execute_region = function("tilecore_plan_execute_region", *[POINTER] * 7, INT)
+output_shape = function(
+    "tilecore_output_shape", INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER, result=INT
+)
+tile_once = function(
+    "tilecore_tile", INT, POINTER, POINTER, INT, POINTER, SIZE, *[POINTER] * 3, INT, result=INT
+)
+status_text = function("tilecore_status_text", INT, result=ctypes.c_char_p)
 
 
 class Plan:
-    """Of an array's shape; it owns what tilecore_plan_new returned."""
+    """Of an array's shape; it owns what tilecore_plan_make returned."""
 
     def __init__(self, shape, reps, itemsize):
-        self.pointer = plan_new(len(shape), counts(shape), counts(reps), itemsize)
+        status = INT(-1)
+        self.pointer = plan_make(len(shape), counts(shape), counts(reps), itemsize, status)
+        assert status.value == capi.TILECORE_OK
 
     def __enter__(self):
         return self.pointer
@@ -53,9 +72,94 @@ def counts(values):
     return (SIZE * max(1, len(values)))(*values)
 
 
-def test_errors_are_raised():
-    with pytest.raises(ValueError, match="tilecore_plan_new: repeats must not be negative, got -1"):
-        plan_new(1, counts([2]), counts([-1]), 4)
+def test_the_headers_numbers_are_the_modules():
+    header = Path(tilecore.get_include(), "tilecore", "tilecore.h").read_text(encoding="utf-8")
+    found = re.findall(r"^ +(TILECORE_\w+) = (\d+)", header, re.MULTILINE)
+    found += re.findall(r"^#define (TILECORE_MAX_RANK) (\d+)", header, re.MULTILINE)
+    mine = {name: n for name, n in vars(capi).items() if name.startswith("TILECORE_")}
+    assert {name: int(n) for name, n in found} == mine
+    statuses = [n for name, n in mine.items() if name != "TILECORE_MAX_RANK"]
+    assert sorted(statuses) == list(range(8))
+    assert len({status_text(n) for n in statuses}) == 8
+    assert {status_text(n) for n in (-1, 8, 2**31 - 1, -(2**31))} == {b"unknown status"}
+
+
+LARGEST = 2**63 - 1 if ctypes.sizeof(SIZE) == 8 else 2**31 - 1
+HALF = LARGEST // 2 + 1
+REFUSED = {
+    "axes": ([1] * 65, [1] * 65, 1, "BAD_RANK", "the rank must be from 0 to 64"),
+    "repeats": ([1], [1] * 65, 1, "BAD_RANK", "the rank must be from 0 to 64"),
+    "extent": ([2, -1], [1, 1], 4, "BAD_SHAPE", "extents must not be negative"),
+    "itemsize": ([2], [1], -1, "BAD_ITEMSIZE", "the itemsize must not be negative"),
+    "repeat": (
+        [2, 2],
+        [1, -1],
+        4,
+        "BAD_REPEATS",
+        "repeats must not be negative, got -1 for axis 1",
+    ),
+    "axis": ([2], [HALF], 1, "OVERFLOW", "axis 0 overflows"),
+    "elements": ([2, 1], [1, HALF], 1, "OVERFLOW", "overflows at axis 1"),
+    "bytes": ([HALF], [1], 2, "OVERFLOW", f"more than {LARGEST} bytes"),
+    "empty": ([0, 2], [1, HALF], 1, "OVERFLOW", "axis 1 overflows"),
+    "order": ([-1], [-1], -1, "BAD_SHAPE", "extents must not be negative"),
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "reps", "itemsize", "status", "text"), REFUSED.values(), ids=REFUSED
+)
+def test_what_is_refused_has_a_status_and_writes_nothing(shape, reps, itemsize, status, text):
+    status = getattr(capi, "TILECORE_" + status)
+    sizes, nbytes, found = counts([-7] * 65), SIZE(-7), INT(-7)
+    asked = (len(shape), counts(shape), len(reps), counts(reps), itemsize)
+    assert output_shape(*asked, sizes, ctypes.byref(nbytes)) == status
+    assert set(sizes) == {-7} and nbytes.value == -7
+    asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
+    source, target = ctypes.create_string_buffer(b"a" * 64), ctypes.create_string_buffer(b"b" * 64)
+    assert tile_once(*asked, source, target, None, 1) == status
+    assert set(target.raw) == {ord("b"), 0}
+    if len(reps) == len(shape):
+        asked = (len(shape), counts(shape), counts(reps), itemsize)
+        assert plan_make(*asked, found) is None and found.value == status
+        with pytest.raises(ValueError, match="tilecore_plan_new: ") as error:
+            plan_new(*asked)
+        assert text in str(error.value)
+
+
+@pytest.mark.parametrize("ndim", [-1, -(2**31), 2**31 - 1])
+def test_a_rank_that_is_no_number_of_axes(ndim):
+    one = counts([1])
+    assert output_shape(ndim, one, 1, one, 1, None, None) == capi.TILECORE_BAD_RANK
+    assert output_shape(1, one, ndim, one, 1, None, None) == capi.TILECORE_BAD_RANK
+    with pytest.raises(ValueError, match=f"tilecore_plan_new: the rank must be .* rank {ndim}"):
+        plan_new(ndim, None, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "reps", "itemsize"),
+    [
+        ((0,), (2,), 4),
+        ((2, 3), (0, 1), 4),
+        ((3,), (2,), 0),
+        ((0,), (), 1),
+        ((HALF, HALF), (0, 0), 8),
+    ],
+)
+def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
+    asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
+    assert tile_once(*asked, None, None, None, 0) == capi.TILECORE_OK
+    nbytes = SIZE(-7)
+    asked = (len(shape), counts(shape), len(reps), counts(reps), itemsize)
+    assert output_shape(*asked, None, ctypes.byref(nbytes)) == capi.TILECORE_OK
+    assert nbytes.value == 0
+    if len(shape) == len(reps):
+        with Plan(shape, reps, itemsize) as plan:
+            assert plan_nbytes(plan) == 0
+            steps, zeros = counts([1] * len(shape)), counts([0] * len(shape))
+            execute(plan, None, None, None, None, 0)
+            execute(plan, None, steps, None, steps, 0)
+            execute_region(plan, None, steps, None, steps, zeros, zeros, 0)
 
 
 def reverse(x):
@@ -72,41 +176,75 @@ LAYOUTS = {
 }
 
 
+def strides(array, is_null):
+    return None if is_null and array.flags.c_contiguous else counts(array.strides)
+
+
+def drawn(shape, dtype):
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    x = np.arange(size, dtype="u4").astype("u1").tobytes()
+    return np.frombuffer(x, dtype).reshape(shape)
+
+
+def same_outside(y, before):
+    """Whether nothing was written beside `y`, an array of one of LAYOUTS that was all zeros."""
+    y[...] = np.zeros((), y.dtype)
+    return (y if y.base is None else y.base).tobytes() == before
+
+
+DTYPES = st.sampled_from(["u1", "i2", "f4", "f8", "c16", "S3", "V40"])
+LAYOUT = st.sampled_from(sorted(LAYOUTS))
+
+
+@given(
+    st.lists(st.integers(0, 4), max_size=3),
+    st.lists(st.integers(0, 3), max_size=3),
+    *(DTYPES, LAYOUT, LAYOUT, st.tuples(st.booleans(), st.booleans())),
+)
+def test_without_a_plan(oracle, shape, reps, dtype, of_source, of_target, null):
+    """Shape and repeats of any two ranks, between any two layouts."""
+    x = LAYOUTS[of_source](drawn(shape, dtype))
+    want = oracle(x, reps)
+    y = LAYOUTS[of_target](np.zeros_like(want, order="C"))
+    before = (y if y.base is None else y.base).tobytes()
+    asked = (len(reps), counts(reps), x.itemsize)
+    sizes, nbytes = counts([-7] * 5), SIZE(-7)
+    assert output_shape(x.ndim, counts(shape), *asked, sizes, ctypes.byref(nbytes)) == 0
+    assert tuple(sizes) == want.shape + (-7,) * (5 - want.ndim) and nbytes.value == want.nbytes
+    ends = (x.ctypes.data, y.ctypes.data, strides(y, null[1]))
+    assert tile_once(x.ndim, counts(shape), strides(x, null[0]), *asked, *ends, 1) == 0
+    np.testing.assert_array_equal(y, want)
+    assert same_outside(y, before)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=4),
-    st.sampled_from(["u1", "i2", "f4", "f8", "c16", "S3", "V40"]),
-    st.sampled_from(sorted(LAYOUTS)),
-    st.sampled_from(sorted(LAYOUTS)),
-    st.tuples(st.booleans(), st.booleans()),
+    *(DTYPES, LAYOUT, LAYOUT, st.tuples(st.booleans(), st.booleans())),
     st.data(),
 )
 def test_strides(oracle, axes, dtype, of_source, of_target, null, data):
     """All of it and a region, between any two layouts; nothing beside the target is written."""
     shape, reps = [n for n, _ in axes], [r for _, r in axes]
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    x = np.arange(size, dtype="u4").astype("u1").tobytes()
-    x = LAYOUTS[of_source](np.frombuffer(x, dtype).reshape(shape))
+    x = LAYOUTS[of_source](drawn(shape, dtype))
     want = oracle(x, reps)
     bounds = [sorted(data.draw(st.tuples(*[st.integers(0, n)] * 2))) for n in want.shape]
     start, stop = [low for low, _ in bounds], [high for _, high in bounds]
     part = want[tuple(slice(*two) for two in bounds)]
 
-    def strides(array, is_null):
-        return None if is_null and array.flags.c_contiguous else counts(array.strides)
-
     with Plan(shape, reps, x.itemsize) as plan:
+        sizes = counts([-7] * 4)
+        plan_output_shape(plan, sizes)
+        assert tuple(sizes)[: want.ndim] == want.shape and plan_nbytes(plan) == want.nbytes
         for wanted in (want, part):
             y = LAYOUTS[of_target](np.zeros_like(wanted, order="C"))
-            base = y if y.base is None else y.base
-            before = base.tobytes()
+            before = (y if y.base is None else y.base).tobytes()
             ends = (plan, x.ctypes.data, strides(x, null[0]), y.ctypes.data, strides(y, null[1]))
             if wanted is want:
                 execute(*ends, 1)
             else:
                 execute_region(*ends, counts(start), counts(stop), 1)
             np.testing.assert_array_equal(y, wanted)
-            y[...] = np.zeros((), dtype)
-            assert base.tobytes() == before
+            assert same_outside(y, before)
 
 
 def test_a_large_result_by_several_threads():
@@ -118,6 +256,100 @@ def test_a_large_result_by_several_threads():
         execute(plan, *ends, channel.ctypes.data, counts(channel.strides), 2)
     assert (channel == np.tile(gray, 2)).all()
     assert not colour[:, :, ::2].any()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+def test_the_default_number_of_threads(program):
+    """Known without Python: what is set for the process, else the machine's, and 1 in a child."""
+    code = f"""
+import threading
+from tilecore import capi
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_capi import counts, tile_once
+x, out = numpy.ones(2**20, "u1"), numpy.empty((64, 2**20), "u1")
+def more_threads(number=0):
+    before = len(os.listdir("/proc/self/task"))
+    sizes, reps = counts([2**20]), counts([64, 1])
+    assert tile_once(1, sizes, None, 2, reps, 1, x.ctypes.data, out.ctypes.data, None, number) == 0
+    return len(os.listdir("/proc/self/task")) - before
+def in_a_child(number=0):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(more_threads(number))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def end_workers():
+    in_a_child(1)
+"""
+    program(
+        code
+        + """
+assert more_threads() == tilecore.get_num_threads() - 1
+assert in_a_child() == 0
+""",
+        OPENBLAS_NUM_THREADS="1",
+    )
+    program(
+        code
+        + """
+assert (more_threads(), end_workers()) == (2, None)     # TILECORE_NUM_THREADS
+assert more_threads(2) == 1 and more_threads(-5) == 1
+end_workers()
+tilecore.set_num_threads(5)
+with tilecore.num_threads(2):           # of Python's calls
+    assert more_threads() == 4
+end_workers()
+assert more_threads(1) == 0
+assert in_a_child() == 4                # set: of children too
+tilecore.set_num_threads(None)
+assert in_a_child() == 2
+found = []
+thread = threading.Thread(target=lambda: found.append(more_threads()))
+thread.start(), thread.join()
+assert found == [2], found
+""",
+        OPENBLAS_NUM_THREADS="1",
+        TILECORE_NUM_THREADS="3",
+    )
+
+
+@pytest.mark.parametrize("standard", ["c11", "c++17"])
+def test_the_headers_example(standard, tmp_path):
+    """Compiled with every warning, the header included twice; and run."""
+    header = Path(tilecore.get_include(), "tilecore", "tilecore.h")
+    overview = header.read_text(encoding="utf-8").partition("*/")[0]
+    code = "".join(re.findall(r"^ \*     (.*\n)", overview, re.MULTILINE))
+    code += """
+#include <tilecore/tilecore.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+int prepare(void);
+int row(const float *row, float *rows);
+int each(const float *images, float *tiled, int n);
+int prepare(void) { return import_tilecore(); }
+int row(const float *row, float *rows) { return repeat_row(row, rows); }
+int each(const float *images, float *tiled, int n) { return tile_each(images, tiled, n); }
+#ifdef __cplusplus
+}
+#endif
+"""
+    language = "c" if standard == "c11" else "c++"
+    source, module = tmp_path / f"example.{language}", tmp_path / "example.so"
+    source.write_text(code, encoding="utf-8")
+    compiler = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    flags = ["-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    folders = [f"-I{header.parent.parent}", f"-I{sysconfig.get_path('include')}"]
+    subprocess.run(
+        [*compiler, *flags, *folders, "-shared", "-fPIC", source, "-o", module], check=True
+    )
+    assert ctypes.PyDLL(str(module)).prepare() == 0
+    example = ctypes.CDLL(str(module))
+    x = np.arange(3 * 20, dtype="f4")
+    rows, tiled = np.zeros((8, 3), "f4"), np.zeros((3, 8, 15), "f4")
+    assert example.row(POINTER(x.ctypes.data), POINTER(rows.ctypes.data)) == capi.TILECORE_OK
+    assert (rows == x[:3]).all()
+    assert example.each(POINTER(x.ctypes.data), POINTER(tiled.ctypes.data), 3) == capi.TILECORE_OK
+    assert (tiled == np.tile(x.reshape(3, 4, 5), (1, 2, 3))).all()
 
 
 def readmes(name):
@@ -137,15 +369,9 @@ def test_the_readmes_numba(tmp_path):
     (tmp_path / "in_numba.py").write_text(readmes("in_numba.py"), encoding="utf-8")
     use = """
 import numpy as np
-from in_numba import gray_to_rgb, plan_new
+from in_numba import gray_to_rgb
 images = np.arange(5 * 6 * 7, dtype="f4").reshape(5, 6, 7, 1)
 for x in (images, images[::2, ::-1], images.T.copy().T, images[:0]):
     assert (gray_to_rgb(x) == np.tile(x, (1, 1, 1, 3))).all()
-try:
-    plan_new(1, np.array([2]).ctypes.data, np.array([-1]).ctypes.data, 4)
-except ValueError as error:
-    assert str(error).startswith("tilecore_plan_new: ")
-else:
-    raise AssertionError
 """
     subprocess.run([sys.executable, "-c", use], cwd=tmp_path, check=True, timeout=300)

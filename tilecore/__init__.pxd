@@ -1,14 +1,25 @@
 """What `cimport tilecore` gives. No import call is needed; the functions are described in tilecore.h."""
 
 from tilecore.capi cimport (
+    TILECORE_BAD_ITEMSIZE,
+    TILECORE_BAD_RANK,
+    TILECORE_BAD_REPEATS,
+    TILECORE_BAD_SHAPE,
+    TILECORE_MAX_RANK,
+    TILECORE_NO_MEMORY,
+    TILECORE_NOT_IMPORTED,
+    TILECORE_OK,
+    TILECORE_OVERFLOW,
     tilecore_array_tile,
+    tilecore_output_shape,
     tilecore_plan,
     tilecore_plan_execute,
     tilecore_plan_execute_region,
-    tilecore_plan_execute_region_strided,
-    tilecore_plan_execute_strided,
     tilecore_plan_free,
+    tilecore_plan_make,
     tilecore_plan_nbytes,
     tilecore_plan_new,
     tilecore_plan_output_shape,
+    tilecore_status_text,
+    tilecore_tile,
 )

@@ -7,20 +7,34 @@ cdef extern from *:
     ctypedef struct tilecore_plan:
         pass  # opaque
 
+cpdef enum:  # as in tilecore.h
+    TILECORE_MAX_RANK = 64
+
+    TILECORE_OK = 0
+    TILECORE_BAD_RANK = 1
+    TILECORE_BAD_SHAPE = 2
+    TILECORE_BAD_ITEMSIZE = 3
+    TILECORE_BAD_REPEATS = 4
+    TILECORE_OVERFLOW = 5
+    TILECORE_NO_MEMORY = 6
+    TILECORE_NOT_IMPORTED = 7
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL
+cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
+                                       Py_ssize_t itemsize, int *status) noexcept nogil
 cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil
 cdef void tilecore_plan_output_shape(const tilecore_plan *plan, Py_ssize_t *shape) noexcept nogil
 cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil
-cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads) noexcept nogil
-cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
-                                       const Py_ssize_t *start, const Py_ssize_t *stop, int threads) noexcept nogil
+cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
+                                void *dst, const Py_ssize_t *dst_strides, int threads) noexcept nogil
+cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
+                                       void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                                       const Py_ssize_t *stop, int threads) noexcept nogil
+cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                               Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil
+cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_strides, int nreps,
+                       const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
+                       const Py_ssize_t *dst_strides, int threads) noexcept nogil
+cdef const char *tilecore_status_text(int status) noexcept nogil
 cdef object tilecore_array_tile(object array, object repeats)
-# Since 1.1:
-cdef void tilecore_plan_execute_strided(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
-                                        void *dst, const Py_ssize_t *dst_strides, int threads) noexcept nogil
-cdef void tilecore_plan_execute_region_strided(const tilecore_plan *plan, const void *src,
-                                               const Py_ssize_t *src_strides, void *dst,
-                                               const Py_ssize_t *dst_strides, const Py_ssize_t *start,
-                                               const Py_ssize_t *stop, int threads) noexcept nogil

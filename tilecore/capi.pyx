@@ -6,20 +6,23 @@ C and C++ modules get the table by import_tilecore() of tilecore.h, which checks
 Numba and ctypes find the functions by this module's name: Cython lists each, with its signature, in
 `__pyx_capi__`, where `numba.extending.get_cython_function_address` looks. So the module's name and the
 signatures are part of the ABI.
+
+What is `nogil` here runs in threads that Python may not know: it takes no GIL and calls nothing that may.
+Sizes are checked where a plan is made; so what executes one cannot fail, and nothing is written before.
 """
 
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_New
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan cimport MAX_RANK, Place, plan_check
+from tilecore._core.plan cimport MAX_RANK, PLAN_NEGATIVE, PLAN_OK, Place, plan_check
 from tilecore._core.tiling cimport (
-    Tiling, caller_mode, default_threads, tiling_clear, tiling_execute, tiling_execute_region, tiling_init,
-    tiling_prepare,
+    Tiling, caller_mode, tiling_clear, tiling_execute, tiling_execute_region, tiling_init, tiling_prepare,
 )
 
 from tilecore._core.arrays import tile
 from tilecore._core.refusals import Refusal, worded
+from tilecore._core.threads import tell_c
 
 
 cdef extern from "tilecore/tilecore.h":
@@ -30,125 +33,192 @@ cdef extern from "tilecore/tilecore.h":
     ctypedef struct tilecore_api:
         int abi_major, abi_minor
         tilecore_plan *(*plan_new)(int, const Py_ssize_t *, const Py_ssize_t *, Py_ssize_t) except NULL
+        tilecore_plan *(*plan_make)(int, const Py_ssize_t *, const Py_ssize_t *, Py_ssize_t, int *) noexcept nogil
         void (*plan_free)(tilecore_plan *) noexcept nogil
         void (*plan_output_shape)(const tilecore_plan *, Py_ssize_t *) noexcept nogil
         Py_ssize_t (*plan_nbytes)(const tilecore_plan *) noexcept nogil
-        void (*plan_execute)(const tilecore_plan *, const void *, void *, int) noexcept nogil
-        void (*plan_execute_region)(const tilecore_plan *, const void *, void *, const Py_ssize_t *,
-                                    const Py_ssize_t *, int) noexcept nogil
+        void (*plan_execute)(const tilecore_plan *, const void *, const Py_ssize_t *, void *, const Py_ssize_t *,
+                             int) noexcept nogil
+        void (*plan_execute_region)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
+                                    const Py_ssize_t *, const Py_ssize_t *, const Py_ssize_t *, int) noexcept nogil
+        int (*output_shape)(int, const Py_ssize_t *, int, const Py_ssize_t *, Py_ssize_t, Py_ssize_t *,
+                            Py_ssize_t *) noexcept nogil
+        int (*tile)(int, const Py_ssize_t *, const Py_ssize_t *, int, const Py_ssize_t *, Py_ssize_t, const void *,
+                    void *, const Py_ssize_t *, int) noexcept nogil
+        const char *(*status_text)(int) noexcept nogil
         object (*array_tile)(object, object)
-        void (*plan_execute_strided)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
-                                     const Py_ssize_t *, int) noexcept nogil
-        void (*plan_execute_region_strided)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
-                                            const Py_ssize_t *, const Py_ssize_t *, const Py_ssize_t *,
-                                            int) noexcept nogil
+
+
+cdef extern from *:
+    """
+    static const char *const tilecore_texts[] = {
+        "no error",
+        "the rank must be from 0 to 64",
+        "extents must not be negative",
+        "the itemsize must not be negative",
+        "repeats must not be negative",
+        "the result is too large: its size overflows",
+        "no memory for the plan",
+        "import_tilecore() was not called",
+        "unknown status",
+    };
+    """
+    const char *tilecore_texts[]
+
+
+# ---------------------------------------------------------------- checks
+
+cdef int init(Tiling *tiling, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+              Py_ssize_t itemsize) noexcept nogil:
+    """Rank, sign and overflow, in this order; a status."""
+    cdef int k, status
+    if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
+        return TILECORE_BAD_RANK
+    for k in range(ndim):
+        if shape[k] < 0:
+            return TILECORE_BAD_SHAPE
+    if itemsize < 0:
+        return TILECORE_BAD_ITEMSIZE
+    status = tiling_init(tiling, ndim, shape, nreps, repeats, itemsize)
+    if status == PLAN_OK:
+        return TILECORE_OK
+    return TILECORE_BAD_REPEATS if status == PLAN_NEGATIVE else TILECORE_OVERFLOW
+
+
+cdef void note_place(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
+                     Py_ssize_t itemsize) noexcept nogil:
+    """At `data`, by `strides`; NULL, or strides that come to the same, for the order of C."""
+    cdef int k
+    place.data = <char *>data
+    place.ndim = ndim
+    place.contiguous = True
+    if strides == NULL:
+        return
+    for k in range(ndim - 1, -1, -1):
+        place.strides[k] = strides[k]
+        if strides[k] != itemsize and shape[k] != 1:
+            place.contiguous = False
+        itemsize *= shape[k]
+
+
+cdef const char *tilecore_status_text(int status) noexcept nogil:
+    return tilecore_texts[status if TILECORE_OK <= status <= TILECORE_NOT_IMPORTED else TILECORE_NOT_IMPORTED + 1]
+
+
+# ---------------------------------------------------------------- plans
+
+cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
+                                       Py_ssize_t itemsize, int *status) noexcept nogil:
+    cdef Tiling *tiling = <Tiling *>malloc(sizeof(Tiling))
+    if tiling == NULL:
+        status[0] = TILECORE_NO_MEMORY
+        return NULL
+    status[0] = init(tiling, ndim, shape, ndim, repeats, itemsize)
+    if status[0] == TILECORE_OK and not tiling_prepare(tiling):
+        status[0] = TILECORE_NO_MEMORY
+    if status[0] != TILECORE_OK:
+        free(tiling)
+        return NULL
+    return <tilecore_plan *>tiling
 
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL:
-    cdef Tiling *tiling = NULL
-    cdef int k
+    cdef Tiling tiling
+    cdef int status, k
+    cdef tilecore_plan *plan = tilecore_plan_make(ndim, shape, repeats, itemsize, &status)
+    if plan != NULL:
+        return plan
     try:
-        if not 0 <= ndim <= MAX_RANK:
-            raise Refusal(ValueError, f"expected a rank from 0 to {MAX_RANK}, got {ndim}")
-        if itemsize < 0:
-            raise Refusal(ValueError, f"the itemsize must not be negative, got {itemsize}")
-        for k in range(ndim):
-            if shape[k] < 0:
-                raise Refusal(ValueError, f"extents must not be negative, got {shape[k]}", None, k)
-        tiling = <Tiling *>PyMem_RawMalloc(sizeof(Tiling))
-        if tiling == NULL:
-            raise Refusal(MemoryError, f"no memory for a plan of {sizeof(Tiling)} bytes")
-        plan_check(&tiling.plan, tiling_init(tiling, ndim, shape, ndim, repeats, itemsize))
-        tiling.threads = default_threads()
-        if not tiling_prepare(tiling):
-            raise Refusal(MemoryError, "no memory for the plan's block")
+        if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
+            plan_check(&tiling.plan, tiling_init(&tiling, ndim, shape, ndim, repeats, itemsize))  # with the axis
+        raise Refusal(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
+                      tilecore_status_text(status).decode())
     except Refusal as refusal:
-        PyMem_RawFree(tiling)
-        asked = [(shape[k], repeats[k]) for k in range(max(0, min(ndim, MAX_RANK)))]
-        given = {"input shape and repeats by axis": asked, "itemsize": itemsize}
+        asked = [(shape[k], repeats[k]) for k in range(ndim if status != TILECORE_BAD_RANK else 0)]
+        given = {"rank": ndim, "input shape and repeats by axis": asked, "itemsize": itemsize}
         raise worded(refusal, "tilecore_plan_new", None, **given)
-    except:
-        PyMem_RawFree(tiling)
-        raise
-    return <tilecore_plan *>tiling
 
 
 cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
     if plan != NULL:
         tiling_clear(<Tiling *>plan)
-        PyMem_RawFree(plan)
+        free(plan)
 
 
 cdef void tilecore_plan_output_shape(const tilecore_plan *plan, Py_ssize_t *shape) noexcept nogil:
     cdef const Tiling *tiling = <const Tiling *>plan
-    cdef int k
-    for k in range(tiling.plan.ndim):
-        shape[k] = tiling.plan.output[k]
+    memcpy(shape, tiling.plan.output, tiling.plan.ndim * sizeof(Py_ssize_t))
 
 
 cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
     return (<const Tiling *>plan).plan.nbytes
 
 
-cdef void place_of(Place *place, const Tiling *tiling, const void *data, const Py_ssize_t *strides) noexcept nogil:
-    """At `data`, by `strides`; NULL for the order of C."""
-    place.data = <char *>data
-    place.ndim = tiling.plan.ndim
-    place.contiguous = strides == NULL
-    if strides != NULL:
-        memcpy(place.strides, strides, place.ndim * sizeof(Py_ssize_t))
-
-
-cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads) noexcept nogil:
-    tilecore_plan_execute_strided(plan, src, NULL, dst, NULL, threads)
-
-
-cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
-                                       const Py_ssize_t *start, const Py_ssize_t *stop, int threads) noexcept nogil:
-    tilecore_plan_execute_region_strided(plan, src, NULL, dst, NULL, start, stop, threads)
-
-
-cdef void tilecore_plan_execute_strided(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
-                                        void *dst, const Py_ssize_t *dst_strides, int threads) noexcept nogil:
+cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides, void *dst,
+                                const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Tiling *tiling = <const Tiling *>plan
     cdef Place source, target
-    place_of(&source, tiling, src, src_strides)
-    place_of(&target, tiling, dst, dst_strides)
-    tiling_execute(tiling, &source, &target, caller_mode(tiling, threads))
+    cdef int ndim = tiling.plan.ndim, input_ndim = tiling.plan.input_ndim
+    if tiling.plan.nbytes == 0:
+        return
+    note_place(&source, src, src_strides, input_ndim, tiling.plan.shape + (ndim - input_ndim), tiling.plan.itemsize)
+    note_place(&target, dst, dst_strides, ndim, tiling.plan.output, tiling.plan.itemsize)
+    tiling_execute(tiling, &source, &target, caller_mode(threads))
 
 
-cdef void tilecore_plan_execute_region_strided(const tilecore_plan *plan, const void *src,
-                                               const Py_ssize_t *src_strides, void *dst,
-                                               const Py_ssize_t *dst_strides, const Py_ssize_t *start,
-                                               const Py_ssize_t *stop, int threads) noexcept nogil:
+cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
+                                       void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                                       const Py_ssize_t *stop, int threads) noexcept nogil:
     cdef const Tiling *tiling = <const Tiling *>plan
     cdef Place source, target
+    cdef Py_ssize_t extent[MAX_RANK]
     cdef Py_ssize_t nbytes = tiling.plan.itemsize
     cdef int k
-    place_of(&source, tiling, src, src_strides)
-    place_of(&target, tiling, dst, dst_strides)
     for k in range(tiling.plan.ndim):
-        if start[k] >= stop[k]:
+        extent[k] = stop[k] - start[k]
+        if extent[k] <= 0:
             return
-        nbytes *= stop[k] - start[k]  # no more than the whole output's
-    tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(tiling, threads))
+        nbytes *= extent[k]  # no more than the whole output's, unless that is empty
+    note_place(&source, src, src_strides, tiling.plan.ndim, tiling.plan.shape, tiling.plan.itemsize)
+    note_place(&target, dst, dst_strides, tiling.plan.ndim, extent, tiling.plan.itemsize)
+    tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(threads))
+
+
+# ---------------------------------------------------------------- in one call
+
+cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                               Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
+    cdef Tiling tiling
+    cdef int status = init(&tiling, ndim, shape, nreps, repeats, itemsize)
+    if status == TILECORE_OK:
+        if output_shape != NULL:
+            tilecore_plan_output_shape(<const tilecore_plan *>&tiling, output_shape)
+        if nbytes != NULL:
+            nbytes[0] = tiling.plan.nbytes
+    return status
+
+
+cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_strides, int nreps,
+                       const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
+                       const Py_ssize_t *dst_strides, int threads) noexcept nogil:
+    cdef Tiling tiling
+    cdef int status = init(&tiling, ndim, shape, nreps, repeats, itemsize)
+    if status == TILECORE_OK:
+        tilecore_plan_execute(<const tilecore_plan *>&tiling, src, src_strides, dst, dst_strides, threads)
+    return status
 
 
 cdef object tilecore_array_tile(object array, object repeats):
     return tile(array, repeats)
 
 
-cdef tilecore_api table  # static: it stays, whoever holds it
-table.abi_major = TILECORE_ABI_MAJOR
-table.abi_minor = TILECORE_ABI_MINOR
-table.plan_new = tilecore_plan_new
-table.plan_free = tilecore_plan_free
-table.plan_output_shape = tilecore_plan_output_shape
-table.plan_nbytes = tilecore_plan_nbytes
-table.plan_execute = tilecore_plan_execute
-table.plan_execute_region = tilecore_plan_execute_region
-table.array_tile = tilecore_array_tile
-table.plan_execute_strided = tilecore_plan_execute_strided
-table.plan_execute_region_strided = tilecore_plan_execute_region_strided
+# ---------------------------------------------------------------- set-up
+
+# Static: it stays, whoever holds it.
+cdef tilecore_api table = tilecore_api(
+    TILECORE_ABI_MAJOR, TILECORE_ABI_MINOR, tilecore_plan_new, tilecore_plan_make, tilecore_plan_free,
+    tilecore_plan_output_shape, tilecore_plan_nbytes, tilecore_plan_execute, tilecore_plan_execute_region,
+    tilecore_output_shape, tilecore_tile, tilecore_status_text, tilecore_array_tile)
 _C_API = PyCapsule_New(&table, TILECORE_CAPSULE, NULL)
+tell_c()

@@ -1,33 +1,49 @@
-/* tilecore for C11 and C++17 extension modules.
- *
- * Example: a module that tiles three floats into eight rows.
+/* tilecore for C11 and C++17 extension modules: NumPy's tile for arrays of any rank, strides and plain items.
  *
  *     #include <tilecore/tilecore.h>
  *
- *     // in the module's init function, once, with the GIL; on -1 a Python error is set
- *     if (import_tilecore() < 0) return NULL;
+ *     // In the module's init function, with the GIL: if (import_tilecore() < 0) return NULL;
  *
- *     const ptrdiff_t shape[] = {1, 3}, repeats[] = {8, 1};
- *     tilecore_plan *plan = tilecore_plan_new(2, shape, repeats, sizeof(float));
- *     if (plan == NULL) return NULL;                   // a Python error is set
- *     tilecore_plan_execute(plan, src, dst, 0);        // 24 floats; no GIL needed
- *     tilecore_plan_free(plan);
+ *     // Three floats to eight rows of them. No GIL needed. tilecore_status_text() puts the answer in words.
+ *     static int repeat_row(const float *row, float *rows)
+ *     {
+ *         const ptrdiff_t shape[] = {3}, repeats[] = {8, 1};
+ *         return tilecore_tile(1, shape, NULL, 2, repeats, sizeof(float), row, rows, NULL, 0);
+ *     }
  *
- * Build with the folder that tilecore.get_include() returns. Nothing is linked: the functions come
- * from the installed package when import_tilecore() runs.
+ *     // n images of 4 by 5, each 2 by 3 times: planned once. Executing cannot fail. No GIL needed.
+ *     static int tile_each(const float *images, float *tiled, int n)
+ *     {
+ *         const ptrdiff_t shape[] = {4, 5}, repeats[] = {2, 3};
+ *         int i, status;
+ *         tilecore_plan *plan = tilecore_plan_make(2, shape, repeats, sizeof(float), &status);
+ *         if (plan == NULL) return status;
+ *         for (i = 0; i < n; i++) tilecore_plan_execute(plan, images + 20 * i, NULL, tiled + 120 * i, NULL, 0);
+ *         tilecore_plan_free(plan);
+ *         return TILECORE_OK;
+ *     }
  *
- * Several source files in one module: as it stands, each file that calls a tilecore function calls
- * import_tilecore() itself. To do it once, define TILECORE_UNIQUE_SYMBOL to a name of your own in
- * all of them, before this header, and TILECORE_NO_IMPORT in all but the one that imports:
+ * Build with the folder that tilecore.get_include() returns. Nothing is linked: the functions come from the
+ * installed package when import_tilecore() runs. Cython modules need none of this: `cimport tilecore`.
  *
- *     #define TILECORE_UNIQUE_SYMBOL my_module_tilecore
- *     #define TILECORE_NO_IMPORT
- *     #include <tilecore/tilecore.h>
+ * All functions:
  *
- * ABI: import_tilecore() fails with an ImportError that names both versions unless the installed
- * tilecore has the major version that the module was built with, and no older minor version.
+ * - An array is a pointer to its element of index 0 on every axis, an extent for each axis, and strides: bytes
+ *   from one element to the next on each axis, of any sign. NULL strides mean C-contiguous. An item is
+ *   `itemsize` bytes without references to Python objects. Nothing needs alignment.
+ * - The output, in memory of the caller's, has room for the result. No two of its elements share a byte, and
+ *   none shares one with the source. This is not checked. Elements of the source may share bytes (stride 0).
+ *   Where the result is empty, source and output may be NULL. tilecore.set_max_bytes() does not apply.
+ * - `threads`: at most so many threads write. 0 or less: the default of the process, as
+ *   tilecore.set_num_threads() or TILECORE_NUM_THREADS set it (tilecore.num_threads() is for Python's calls
+ *   alone). Pass 1 in threads of your own. The calling thread alone writes outputs below 1.5 MiB.
+ * - What needs no GIL runs in any number of threads at once. It never takes the GIL and does not look for
+ *   signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
+ * - A child of os.fork() can call everything. Its default is 1 thread, unless a number was set.
  *
- * Cython modules need none of this: `cimport tilecore`.
+ * Several source files in one module: each that calls a function calls import_tilecore() itself. Or one does,
+ * where all define TILECORE_UNIQUE_SYMBOL, before this header, to a name of your own, and all but that one
+ * define TILECORE_NO_IMPORT.
  */
 #ifndef TILECORE_TILECORE_H
 #define TILECORE_TILECORE_H
@@ -35,18 +51,10 @@
 #include <Python.h>
 #include <stddef.h>
 
-/* Minor: functions were added at the table's end. Major: anything else changed.
- *
- * 1.1: tilecore_plan_execute_strided, tilecore_plan_execute_region_strided
- *
- * A module that does without the newer functions may define a smaller minor version before this header,
- * and then runs with older versions of tilecore too; the newer functions are not declared then. */
-#ifndef TILECORE_ABI_MAJOR
+/* Minor: functions were added at the table's end. Major: anything else changed. import_tilecore() fails unless
+ * the installed tilecore has this major version, and this minor version or a newer one. */
 #define TILECORE_ABI_MAJOR 1
-#endif
-#ifndef TILECORE_ABI_MINOR
-#define TILECORE_ABI_MINOR 1
-#endif
+#define TILECORE_ABI_MINOR 0
 
 #define TILECORE_CAPSULE "tilecore.capi._C_API"
 
@@ -54,24 +62,43 @@
 extern "C" {
 #endif
 
-/* A tiling, planned once. Immutable: any number of threads may use one at the same time. */
+#define TILECORE_MAX_RANK 64
+
+/* Statuses. Arguments are checked in this order, and where one is refused nothing has been written. */
+enum {
+    TILECORE_OK = 0,
+    TILECORE_BAD_RANK = 1,     /* a number of axes or of repeats below 0 or above TILECORE_MAX_RANK */
+    TILECORE_BAD_SHAPE = 2,    /* a negative extent */
+    TILECORE_BAD_ITEMSIZE = 3, /* a negative itemsize; 0 is allowed */
+    TILECORE_BAD_REPEATS = 4,  /* a negative repeat */
+    TILECORE_OVERFLOW = 5,     /* an extent, the elements or the bytes of the result do not fit a ptrdiff_t; extents
+                                * of 0 left out of the products, as NumPy does */
+    TILECORE_NO_MEMORY = 6,    /* for a plan */
+    TILECORE_NOT_IMPORTED = 7  /* import_tilecore() was not called */
+};
+
+/* What is to be tiled: shape, repeats, itemsize. Immutable: any number of threads may use it at the same time. */
 typedef struct tilecore_plan tilecore_plan;
 
 typedef struct tilecore_api {
     int abi_major, abi_minor;
     tilecore_plan *(*plan_new)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats, ptrdiff_t itemsize);
+    tilecore_plan *(*plan_make)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats, ptrdiff_t itemsize,
+                                int *status);
     void (*plan_free)(tilecore_plan *plan);
     void (*plan_output_shape)(const tilecore_plan *plan, ptrdiff_t *shape);
     ptrdiff_t (*plan_nbytes)(const tilecore_plan *plan);
-    void (*plan_execute)(const tilecore_plan *plan, const void *src, void *dst, int threads);
-    void (*plan_execute_region)(const tilecore_plan *plan, const void *src, void *dst, const ptrdiff_t *start,
-                                const ptrdiff_t *stop, int threads);
+    void (*plan_execute)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides, void *dst,
+                         const ptrdiff_t *dst_strides, int threads);
+    void (*plan_execute_region)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides, void *dst,
+                                const ptrdiff_t *dst_strides, const ptrdiff_t *start, const ptrdiff_t *stop,
+                                int threads);
+    int (*output_shape)(int ndim, const ptrdiff_t *shape, int nreps, const ptrdiff_t *repeats, ptrdiff_t itemsize,
+                        ptrdiff_t *output_shape, ptrdiff_t *nbytes);
+    int (*tile)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps, const ptrdiff_t *repeats,
+                ptrdiff_t itemsize, const void *src, void *dst, const ptrdiff_t *dst_strides, int threads);
+    const char *(*status_text)(int status);
     PyObject *(*array_tile)(PyObject *array, PyObject *repeats);
-    void (*plan_execute_strided)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides, void *dst,
-                                 const ptrdiff_t *dst_strides, int threads);
-    void (*plan_execute_region_strided)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides,
-                                        void *dst, const ptrdiff_t *dst_strides, const ptrdiff_t *start,
-                                        const ptrdiff_t *stop, int threads);
 } tilecore_api;
 
 #if defined(TILECORE_UNIQUE_SYMBOL)
@@ -91,7 +118,7 @@ static const tilecore_api *tilecore_api_table = NULL;
 #endif
 
 /* Finds the installed tilecore. With the GIL, before any other function here; may be called again.
- * Returns 0, or -1 with ImportError set. */
+ * Returns 0, or -1 with an ImportError set that names both versions. */
 static inline int import_tilecore(void)
 {
     PyObject *module = PyImport_ImportModule("tilecore.capi");
@@ -113,21 +140,56 @@ static inline int import_tilecore(void)
 /* 1, or 0 with RuntimeError set where import_tilecore() was forgotten. */
 static inline int tilecore_imported(const char *function)
 {
-    if (tilecore_api_table != NULL) return 1;
-    PyErr_Format(PyExc_RuntimeError,
-                 "%s: import_tilecore() must be called first, by each source file or by the one that has "
-                 "TILECORE_UNIQUE_SYMBOL without TILECORE_NO_IMPORT",
-                 function);
-    return 0;
+    if (tilecore_api_table == NULL)
+        PyErr_Format(PyExc_RuntimeError, "%s: import_tilecore() must be called first", function);
+    return tilecore_api_table != NULL;
 }
 
-/* A plan for a C-contiguous source of `ndim` axes (0 to 64) of `shape`, each repeated `repeats` times,
- * of items of `itemsize` bytes. Both arrays are copied. It takes the default number of threads from
- * the moment it is made.
- *
- * With the GIL. Returns a plan that the caller owns, to be given to tilecore_plan_free; or NULL with
- * a Python error set: ValueError for a negative or too large number, MemoryError, RuntimeError where
- * import_tilecore() was not called. */
+/* A sentence in English. Needs no GIL, cannot fail; lives as long as the process. */
+static inline const char *tilecore_status_text(int status)
+{
+    return tilecore_api_table != NULL ? tilecore_api_table->status_text(status) : "import_tilecore() was not called";
+}
+
+/* ---------------------------------------------------------------- in one call */
+
+/* The shape and the bytes of tile(array of `shape`, repeats), by NumPy's rule: the shorter of `shape`
+ * (`ndim` entries) and `repeats` (`nreps` entries) has 1s put in front. Writes as many entries to
+ * `output_shape` as the longer has, TILECORE_MAX_RANK at most, and the bytes to `nbytes`; either may be NULL.
+ * Needs no GIL. Returns a status; unless that is TILECORE_OK nothing is written. */
+static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nreps, const ptrdiff_t *repeats,
+                                        ptrdiff_t itemsize, ptrdiff_t *output_shape, ptrdiff_t *nbytes)
+{
+    if (tilecore_api_table == NULL) return TILECORE_NOT_IMPORTED;
+    return tilecore_api_table->output_shape(ndim, shape, nreps, repeats, itemsize, output_shape, nbytes);
+}
+
+/* Tiles `src`, of `ndim` axes, to `dst`, of as many as tilecore_output_shape says, without a plan; allocates
+ * nothing for small results. `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result.
+ * Needs no GIL. Returns a status; unless that is TILECORE_OK nothing is written. */
+static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps,
+                                const ptrdiff_t *repeats, ptrdiff_t itemsize, const void *src, void *dst,
+                                const ptrdiff_t *dst_strides, int threads)
+{
+    if (tilecore_api_table == NULL) return TILECORE_NOT_IMPORTED;
+    return tilecore_api_table->tile(ndim, shape, src_strides, nreps, repeats, itemsize, src, dst, dst_strides,
+                                    threads);
+}
+
+/* ---------------------------------------------------------------- plans */
+
+/* A plan, to be given to tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
+ * Needs no GIL. Returns NULL where `status` is not TILECORE_OK. */
+static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
+                                                ptrdiff_t itemsize, int *status)
+{
+    if (tilecore_api_table != NULL) return tilecore_api_table->plan_make(ndim, shape, repeats, itemsize, status);
+    *status = TILECORE_NOT_IMPORTED;
+    return NULL;
+}
+
+/* The same with the GIL. Returns NULL with a Python error set, which shows the arguments: ValueError,
+ * MemoryError, or RuntimeError where import_tilecore() was not called. */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
 {
@@ -135,70 +197,45 @@ static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape,
     return tilecore_api_table->plan_new(ndim, shape, repeats, itemsize);
 }
 
-/* Frees a plan; NULL is allowed. No thread may be using it. Needs no GIL, cannot fail. */
+/* Frees a plan; NULL is allowed. No thread may be using it. This and all below need no GIL and cannot fail. */
 static inline void tilecore_plan_free(tilecore_plan *plan)
 {
     if (plan != NULL) tilecore_api_table->plan_free(plan);
 }
 
-/* Writes the output's extents, as many as the plan's ndim, to `shape`. Needs no GIL, cannot fail. */
+/* Writes the output's extents, as many as the plan's ndim, to `shape`. */
 static inline void tilecore_plan_output_shape(const tilecore_plan *plan, ptrdiff_t *shape)
 {
     tilecore_api_table->plan_output_shape(plan, shape);
 }
 
-/* Bytes of the whole output. Needs no GIL, cannot fail. */
+/* Bytes of the whole output. */
 static inline ptrdiff_t tilecore_plan_nbytes(const tilecore_plan *plan)
 {
     return tilecore_api_table->plan_nbytes(plan);
 }
 
-/* Writes the whole output, tilecore_plan_nbytes(plan) bytes, to `dst` from the C-contiguous `src`.
- * They must not overlap and need no alignment; where the output has no bytes they may be NULL.
- * `threads`: at most so many; 0 or less: the plan's default; 1 where you have threads of your own.
- * Large outputs alone are shared out. Needs no GIL (release it for large outputs), cannot
- * fail, does not look for signals, and may run in any number of threads at once. */
-static inline void tilecore_plan_execute(const tilecore_plan *plan, const void *src, void *dst, int threads)
+/* Tiles `src`, of the plan's shape, to `dst`, of its output's shape. */
+static inline void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides,
+                                         void *dst, const ptrdiff_t *dst_strides, int threads)
 {
-    tilecore_api_table->plan_execute(plan, src, dst, threads);
+    tilecore_api_table->plan_execute(plan, src, src_strides, dst, dst_strides, threads);
 }
 
-/* As tilecore_plan_execute, for the region [start, stop) of the output alone: `dst` receives it
- * C-contiguous, in the shape stop - start. start and stop have the plan's ndim entries, and
- * 0 <= start <= stop <= output shape on every axis, which is not checked. The time depends on the
- * region alone. */
-static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, void *dst,
+/* Writes the region [start, stop) of the output alone, in time that depends on the region alone: `dst`, of shape
+ * stop - start, receives the element of index `start` first. 0 <= start <= stop <= output shape on every axis,
+ * which is not checked. */
+static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src,
+                                                const ptrdiff_t *src_strides, void *dst, const ptrdiff_t *dst_strides,
                                                 const ptrdiff_t *start, const ptrdiff_t *stop, int threads)
 {
-    tilecore_api_table->plan_execute_region(plan, src, dst, start, stop, threads);
+    tilecore_api_table->plan_execute_region(plan, src, src_strides, dst, dst_strides, start, stop, threads);
 }
 
-#if TILECORE_ABI_MINOR >= 1
-/* As tilecore_plan_execute, from a source and to an output of any strides: one channel of an image, a
- * slice of a batch, a transposed or reversed array. `src` and `dst` are where the element of index 0 on
- * every axis lies. Strides are in bytes, one for each of the plan's axes, of any sign; NULL says
- * C-contiguous. In the output no two elements may share a byte, which is not checked; in the source they
- * may (stride 0). */
-static inline void tilecore_plan_execute_strided(const tilecore_plan *plan, const void *src,
-                                                 const ptrdiff_t *src_strides, void *dst, const ptrdiff_t *dst_strides,
-                                                 int threads)
-{
-    tilecore_api_table->plan_execute_strided(plan, src, src_strides, dst, dst_strides, threads);
-}
+/* ---------------------------------------------------------------- Python's arrays */
 
-/* Likewise for the region [start, stop): `dst` is where its own first element goes, start[k] on axis k. */
-static inline void tilecore_plan_execute_region_strided(const tilecore_plan *plan, const void *src,
-                                                        const ptrdiff_t *src_strides, void *dst,
-                                                        const ptrdiff_t *dst_strides, const ptrdiff_t *start,
-                                                        const ptrdiff_t *stop, int threads)
-{
-    tilecore_api_table->plan_execute_region_strided(plan, src, src_strides, dst, dst_strides, start, stop, threads);
-}
-#endif
-
-/* tilecore.tile(array, repeats), for arrays of any strides and dtype. With the GIL. Returns a new
- * reference, or NULL with the Python error of tilecore.tile set, or RuntimeError where import_tilecore()
- * was not called. */
+/* tilecore.tile(array, repeats), for arrays of any kind. With the GIL. Returns a new reference, or NULL with the
+ * Python error of tilecore.tile set, or RuntimeError where import_tilecore() was not called. */
 static inline PyObject *tilecore_array_tile(PyObject *array, PyObject *repeats)
 {
     if (!tilecore_imported("tilecore_array_tile")) return NULL;

@@ -54,10 +54,13 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil
+cdef int default_threads() noexcept nogil
 cdef int check_signals() noexcept with gil
 cdef int raise_pending() except -1
 cdef void watch_begin(Watch *watch, bint on) noexcept nogil
 cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil
+cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
+                      char *dst, const char *src) noexcept nogil
 cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
 cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,

@@ -3,3 +3,6 @@ def instruction_sets() -> dict[str, str]:
 
 def build() -> dict[str, str]:
     """What this module was compiled with."""
+
+def note_default_threads(n: int) -> None:
+    """Let C callers who do not say a number of threads have this one."""

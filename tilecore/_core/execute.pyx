@@ -95,6 +95,15 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
     int tilecore_workers_ready()
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+
+
+cdef enum:
+    # So many runs of so many bytes are copied one by one, unless a run repeats in place, which kernels are quick at:
+    # 24 of 4 bytes to another stride in 73 ns, by kernels in 118; the kernel has to be prepared.
+    FEW_RUNS = 24
+    FEW_RUN_BYTES = 16
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
@@ -300,6 +309,20 @@ cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ss
     tilecore_parallel(write, job, first, last, nbytes, threads)
 
 
+# For callers from C, who cannot ask Python. Written with the GIL, read without: a counter.
+cdef Py_ssize_t noted_threads = 1
+
+
+def note_default_threads(int n):
+    """Let C callers who do not say a number of threads have this one."""
+    tilecore_put(&noted_threads, n)
+
+
+cdef int default_threads() noexcept nogil:
+    """As last noted."""
+    return <int>tilecore_look(&noted_threads)
+
+
 # ---------------------------------------------------------------- signals
 
 cdef int check_signals() noexcept with gil:
@@ -337,9 +360,61 @@ cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil:
 
 # ---------------------------------------------------------------- a nest
 
+cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
+                      char *dst, const char *src) noexcept nogil:
+    """Copy `n` items, each from its offset in the source to its offset in the output."""
+    cdef Py_ssize_t i
+    if itemsize == 1:
+        for i in range(n):
+            dst[dst_at[i]] = src[src_at[i]]
+    elif itemsize == 2:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 2)
+    elif itemsize == 4:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 4)
+    elif itemsize == 8:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 8)
+    elif itemsize == 16:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 16)
+    else:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], itemsize)
+
+
+cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil:
+    """Write a result of few runs one by one; False, with nothing written, for others."""
+    cdef Py_ssize_t src_at[FEW_RUNS]
+    cdef Py_ssize_t dst_at[FEW_RUNS]
+    cdef const Axis *axis
+    cdef Py_ssize_t n = 1, i, j
+    cdef int k
+    for k in range(1, nest.n):
+        if nest.axis[k].count > FEW_RUNS // n:
+            return False
+        n *= nest.axis[k].count
+    n = 1
+    src_at[0], dst_at[0] = nest.src, nest.dst
+    for k in range(1, nest.n):
+        axis = &nest.axis[k]
+        for j in range(1, axis.count):
+            for i in range(n):
+                src_at[j * n + i] = src_at[i] + j * axis.src
+                dst_at[j * n + i] = dst_at[i] + j * axis.dst
+        n *= axis.count
+    write_table(src_at, dst_at, n, nest.axis[0].count, dst, src)
+    return True
+
+
 cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil:
     """Write less than TILECORE_NOGIL_BYTES, in one go."""
     cdef Blocks blocks
+    cdef Py_ssize_t run = nest.axis[0].count
+    cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
+    if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
+        return
     divide(&blocks, nest, False, True)
     blocks.dst = dst + nest.dst
     blocks.src = src + nest.src

@@ -19,9 +19,8 @@ Nothing here can fail, as in execute.pyx: where there is no memory for a table, 
 """
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
-from tilecore._core.execute cimport Mode, Watch, execute_watched, look, watch_begin
+from tilecore._core.execute cimport Mode, Watch, execute_watched, look, watch_begin, write_table
 from tilecore._core.plan cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push, plan_order
 
 
@@ -190,26 +189,3 @@ cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogi
             break
     free(table)
     return status
-
-
-cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
-                      char *dst, const char *src) noexcept nogil:
-    cdef Py_ssize_t i
-    if itemsize == 1:
-        for i in range(n):
-            dst[dst_at[i]] = src[src_at[i]]
-    elif itemsize == 2:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 2)
-    elif itemsize == 4:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 4)
-    elif itemsize == 8:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 8)
-    elif itemsize == 16:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 16)
-    else:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], itemsize)

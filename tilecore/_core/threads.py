@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import SupportsIndex
 
 from tilecore._core.counts import brief, read_count
+from tilecore._core.execute import note_default_threads
 from tilecore._core.limits import available_cpus, in_multiprocessing_child
 
 MOST_BY_DEFAULT = 8  # memory bandwidth is used up before that
@@ -39,10 +40,14 @@ def get_num_threads() -> int:
     Results of 1.5 MiB and more are written by more than one thread: by two, and by one more for
     each 768 KiB above that. The threads stay, and take no processor's time between calls.
     """
+    return _context.get() or _default()
+
+
+def _default() -> int:
+    """Outside of every context."""
     global _cpus
-    chosen = _context.get() or _process
-    if chosen:
-        return chosen
+    if _process:
+        return _process
     if in_multiprocessing_child():
         return 1  # its siblings have the other processors
     if _cpus is None:
@@ -77,6 +82,12 @@ def set_num_threads(n: SupportsIndex | None) -> None:
     """
     global _process
     _process = _environment if n is None else checked("set_num_threads", n)
+    tell_c()
+
+
+def tell_c() -> None:
+    """The C functions cannot ask: they run without the GIL, in threads that Python may not know."""
+    note_default_threads(_default())
 
 
 @contextmanager
@@ -119,6 +130,8 @@ def checked(name: str, n: SupportsIndex) -> int:
 def _forget() -> None:
     global _cpus
     _cpus = None
+    # Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way.
+    note_default_threads(_process or 1)
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,7 +8,6 @@ from tilecore._core.plan cimport MAX_RANK, Place, Plan
 
 cdef struct Tiling:
     Plan plan
-    int threads         # the default for a caller who cannot ask for it (without the GIL), else 0
     bint endless        # regions alone: the plane that the input tiles, in all directions
     void *memory        # of `block`
     Blocks *block       # ready to write, where the result is one block of plain bytes in the order of C; or NULL
@@ -26,8 +25,7 @@ cdef int tiling_of(Tiling *tiling, cnp.ndarray array, int nreps, const Py_ssize_
 cdef bint tiling_prepare(Tiling *tiling) noexcept nogil
 cdef void tiling_clear(Tiling *tiling) noexcept nogil
 cdef Mode choose_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads, bint warm) except *
-cdef Mode caller_mode(const Tiling *tiling, int threads) noexcept nogil
-cdef int default_threads() except -1
+cdef Mode caller_mode(int threads) noexcept nogil
 cdef int tiling_execute(const Tiling *tiling, const Place *source, const Place *target, Mode mode) noexcept nogil
 cdef int tiling_execute_region(const Tiling *tiling, const Place *source, const Place *target,
                                const Py_ssize_t *start, const Py_ssize_t *stop, Py_ssize_t nbytes,

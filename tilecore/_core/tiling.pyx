@@ -4,7 +4,7 @@ times, whole or a region of it, from any place of such a shape to any other.
 
     tile            makes one on its stack, and executes it once
     TilePlan        keeps one, its block prepared
-    the C API       keeps one, its block prepared, and the number of threads, which needs the GIL to ask
+    the C API       keeps one, its block prepared: tilecore_plan; or makes one on its stack: tilecore_tile
 
 Here alone it is decided how many threads write, whether a call looks for signals, and whether stores may
 go round the cache. From here on nothing can fail: every offset has been shown to fit.
@@ -16,11 +16,11 @@ import threading
 from tilecore._core.threads import get_num_threads
 
 cimport numpy as cnp
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, divide, execute,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, default_threads, divide, execute,
     execute_small, write_one_block,
 )
 from tilecore._core.plan cimport PLAN_OK, Nest, Place, Plan, plan_check, plan_init, plan_nest, place_strides
@@ -50,7 +50,6 @@ cdef extern from *:
 cdef int tiling_init(Tiling *tiling, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                      Py_ssize_t itemsize) noexcept nogil:
     """A PlanStatus."""
-    tiling.threads = 0
     tiling.endless = False
     tiling.memory = NULL
     tiling.block = NULL
@@ -73,8 +72,9 @@ cdef bint tiling_prepare(Tiling *tiling) noexcept nogil:
     small_rows(&tiling.plan, &row)
     if row or not 0 < tiling.plan.nbytes < TILECORE_NOGIL_BYTES:
         return True
-    # The kernels' masks want an alignment that Python's objects do not have.
-    tiling.memory = PyMem_RawMalloc(sizeof(Blocks) + 64)
+    # The kernels' masks want an alignment that Python's objects do not have. Not PyMem_RawMalloc, for which
+    # tracemalloc takes the GIL: a plan of C's is made without it.
+    tiling.memory = malloc(sizeof(Blocks) + 64)
     if tiling.memory == NULL:
         return False
     tiling.block = <Blocks *>((<size_t>tiling.memory + 63) & ~<size_t>63)
@@ -86,30 +86,25 @@ cdef bint tiling_prepare(Tiling *tiling) noexcept nogil:
 
 
 cdef void tiling_clear(Tiling *tiling) noexcept nogil:
-    PyMem_RawFree(tiling.memory)
+    free(tiling.memory)
 
 
 # ---------------------------------------------------------------- how
 
 cdef Mode choose_mode(const Tiling *tiling, Py_ssize_t nbytes, int threads, bint warm) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
-    cdef Mode mode = caller_mode(tiling, threads)
-    mode.warm = warm
+    cdef Mode mode = Mode(threads, warm, False)
     if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
-        mode.threads = default_threads()
+        # At exit a module's globals may be None already, and then one thread does.
+        mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
     if nbytes >= TILECORE_WATCH_BYTES:
         mode.poll = PyThread_get_thread_ident() == main_thread
     return mode
 
 
-cdef Mode caller_mode(const Tiling *tiling, int threads) noexcept nogil:
+cdef Mode caller_mode(int threads) noexcept nogil:
     """How to write for a caller from C: his memory is taken for warm, and signals are his business."""
-    return Mode(threads if threads > 0 else tiling.threads, True, False)
-
-
-cdef int default_threads() except -1:
-    """At exit a module's globals may be None already, and then one thread does."""
-    return 1 if Py_IsFinalizing() else get_num_threads()
+    return Mode(threads if threads > 0 else default_threads(), True, False)
 
 
 # ---------------------------------------------------------------- execution

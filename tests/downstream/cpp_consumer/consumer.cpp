@@ -3,9 +3,13 @@
 #define TILECORE_UNIQUE_SYMBOL cpp_consumer_tilecore
 #include <tilecore/tilecore.h>
 
+#include <atomic>
 #include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
 
-double nanoseconds_over_copy(const tilecore_plan *plan, const char *src, ptrdiff_t nbytes);  // timing.cpp
+double nanoseconds_over_copy();  // timing.cpp
 
 namespace {
 
@@ -13,6 +17,73 @@ struct Free {
     void operator()(tilecore_plan *plan) const { tilecore_plan_free(plan); }
 };
 using Plan = std::unique_ptr<tilecore_plan, Free>;
+
+// One call for vectors of anything that is plain bytes. It needs no GIL.
+template <typename T>
+std::vector<T> tile(const std::vector<T> &source, const std::vector<ptrdiff_t> &shape,
+                    const std::vector<ptrdiff_t> &repeats)
+{
+    const int ndim = static_cast<int>(shape.size()), nreps = static_cast<int>(repeats.size());
+    ptrdiff_t nbytes = 0;
+    const int status =
+        tilecore_output_shape(ndim, shape.data(), nreps, repeats.data(), sizeof(T), nullptr, &nbytes);
+    if (status != TILECORE_OK) throw std::invalid_argument(tilecore_status_text(status));
+    std::vector<T> result(static_cast<size_t>(nbytes) / sizeof(T));
+    tilecore_tile(ndim, shape.data(), nullptr, nreps, repeats.data(), sizeof(T), source.data(), result.data(),
+                  nullptr, 1);
+    return result;
+}
+
+std::vector<char> tile_by_plan(const std::vector<char> &source, ptrdiff_t repeats)
+{
+    const auto length = static_cast<ptrdiff_t>(source.size());
+    int status;
+    const Plan plan(tilecore_plan_make(1, &length, &repeats, 1, &status));
+    if (!plan) throw std::invalid_argument(tilecore_status_text(status));
+    std::vector<char> result(static_cast<size_t>(tilecore_plan_nbytes(plan.get())));
+    tilecore_plan_execute(plan.get(), source.data(), nullptr, result.data(), nullptr, 1);
+    return result;
+}
+
+// tile_in_threads(parts: list of bytes, repeats: int) -> list of bytes, each by a thread that Python does not
+// know. The GIL is held meanwhile: no thread asks for it.
+PyObject *tile_in_threads(PyObject *, PyObject *args)
+{
+    PyObject *parts;
+    Py_ssize_t repeats;
+    if (!PyArg_ParseTuple(args, "O!n", &PyList_Type, &parts, &repeats)) return nullptr;
+    std::vector<std::vector<char>> sources, results(static_cast<size_t>(PyList_GET_SIZE(parts)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parts); i++) {
+        char *bytes;
+        Py_ssize_t length;
+        if (PyBytes_AsStringAndSize(PyList_GET_ITEM(parts, i), &bytes, &length) < 0) return nullptr;
+        sources.emplace_back(bytes, bytes + length);
+    }
+    std::vector<std::thread> threads;
+    std::atomic<bool> failed{false};
+    for (size_t i = 0; i < results.size(); i++)
+        threads.emplace_back([&, i]() noexcept {
+            try {
+                const auto length = static_cast<ptrdiff_t>(sources[i].size());
+                results[i] = i % 2 ? tile(sources[i], {length}, {repeats}) : tile_by_plan(sources[i], repeats);
+            } catch (const std::exception &) {
+                failed = true;
+            }
+        });
+    for (std::thread &thread : threads) thread.join();
+    if (failed) {
+        PyErr_SetString(PyExc_ValueError, "tile_in_threads: not to be tiled");
+        return nullptr;
+    }
+    PyObject *list = PyList_New(0);
+    for (const std::vector<char> &result : results) {
+        PyObject *bytes = PyBytes_FromStringAndSize(result.data(), static_cast<Py_ssize_t>(result.size()));
+        const bool kept = list != nullptr && bytes != nullptr && PyList_Append(list, bytes) == 0;
+        Py_XDECREF(bytes);
+        if (!kept) Py_CLEAR(list);
+    }
+    return list;
+}
 
 // tile_rows(source: bytes, rows: int, repeats: int) -> bytes. The source is `rows` rows of bytes, each of
 // which is repeated.
@@ -28,7 +99,7 @@ PyObject *tile_rows(PyObject *, PyObject *args)
     if (result == nullptr) return nullptr;
     char *target = PyBytes_AS_STRING(result);
     Py_BEGIN_ALLOW_THREADS
-    tilecore_plan_execute(plan.get(), source, target, 0);
+    tilecore_plan_execute(plan.get(), source, nullptr, target, nullptr, 0);
     Py_END_ALLOW_THREADS
     return result;
 }
@@ -49,7 +120,7 @@ PyObject *middle(PyObject *, PyObject *args)
     }
     PyObject *result = PyBytes_FromStringAndSize(nullptr, stop - start);
     if (result != nullptr)
-        tilecore_plan_execute_region(plan.get(), source, PyBytes_AS_STRING(result), &start, &stop, 1);
+        tilecore_plan_execute_region(plan.get(), source, nullptr, PyBytes_AS_STRING(result), nullptr, &start, &stop, 1);
     return result;
 }
 
@@ -79,8 +150,8 @@ PyObject *fill(PyObject *, PyObject *args)
     const Plan plan(tilecore_plan_new(2, source.shape, counts, source.itemsize));
     if (!plan) return nullptr;
     Py_BEGIN_ALLOW_THREADS
-    tilecore_plan_execute_region_strided(plan.get(), source.buf, source.strides, target.buf, target.strides, start,
-                                         target.shape, 0);
+    tilecore_plan_execute_region(plan.get(), source.buf, source.strides, target.buf, target.strides, start,
+                                 target.shape, 0);
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
@@ -89,19 +160,22 @@ PyObject *fill(PyObject *, PyObject *args)
 PyObject *spread(PyObject *, PyObject *args)
 {
     const char *source;
-    Py_ssize_t length, repeats;
+    Py_ssize_t length, repeats, nbytes;
     PyObject *to;
     Buffer target;
     if (!PyArg_ParseTuple(args, "y#nO", &source, &length, &repeats, &to)) return nullptr;
     if (!target.get(to, PyBUF_STRIDED)) return nullptr;
-    const Plan plan(tilecore_plan_new(1, &length, &repeats, 1));
-    if (!plan) return nullptr;
-    if (target.ndim != 1 || target.itemsize != 1 || target.shape[0] != tilecore_plan_nbytes(plan.get())) {
+    const int status = tilecore_output_shape(1, &length, 1, &repeats, 1, nullptr, &nbytes);
+    if (status != TILECORE_OK) {
+        PyErr_SetString(PyExc_ValueError, tilecore_status_text(status));
+        return nullptr;
+    }
+    if (target.ndim != 1 || target.itemsize != 1 || target.shape[0] != nbytes) {
         PyErr_SetString(PyExc_ValueError, "expected a target of one byte for each of the output's");
         return nullptr;
     }
     // NULL for strides: C-contiguous.
-    tilecore_plan_execute_strided(plan.get(), source, nullptr, target.buf, target.strides, 1);
+    tilecore_tile(1, &length, nullptr, 1, &repeats, 1, source, target.buf, target.strides, 1);
     Py_RETURN_NONE;
 }
 
@@ -113,15 +187,8 @@ PyObject *tile_any(PyObject *, PyObject *args)
     return tilecore_array_tile(array, repeats);
 }
 
-// overhead() -> nanoseconds that executing a small plan takes beyond copying its 96 bytes.
-PyObject *overhead(PyObject *, PyObject *)
-{
-    const ptrdiff_t shape[] = {2, 3}, counts[] = {2, 2};
-    const char source[24] = {};
-    const Plan plan(tilecore_plan_new(2, shape, counts, 4));
-    if (!plan) return nullptr;
-    return PyFloat_FromDouble(nanoseconds_over_copy(plan.get(), source, tilecore_plan_nbytes(plan.get())));
-}
+// overhead() -> nanoseconds that tiling to 96 bytes takes beyond copying them.
+PyObject *overhead(PyObject *, PyObject *) { return PyFloat_FromDouble(nanoseconds_over_copy()); }
 
 PyMethodDef methods[] = {
     {"tile_rows", tile_rows, METH_VARARGS, nullptr},
@@ -129,6 +196,7 @@ PyMethodDef methods[] = {
     {"fill", fill, METH_VARARGS, nullptr},
     {"spread", spread, METH_VARARGS, nullptr},
     {"tile_any", tile_any, METH_VARARGS, nullptr},
+    {"tile_in_threads", tile_in_threads, METH_VARARGS, nullptr},
     {"overhead", overhead, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,11 +1,8 @@
-import os
-
 from setuptools import Extension, setup
 
 import tilecore
 
 flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-flags += os.environ.get("CPP_CONSUMER_FLAGS", "").split()  # the test of another ABI version
 setup(
     ext_modules=[
         Extension(

@@ -3,9 +3,11 @@
 
 import math
 
+cimport cython
 cimport tilecore
 from cpython.buffer cimport PyBUF_STRIDED, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cython.parallel cimport prange
 
 
 cdef class Tiler:
@@ -39,7 +41,7 @@ cdef class Tiler:
         result = PyBytes_FromStringAndSize(NULL, tilecore.tilecore_plan_nbytes(self.plan))
         cdef char *dst = PyBytes_AS_STRING(result)
         with nogil:
-            tilecore.tilecore_plan_execute(self.plan, src, dst, threads)
+            tilecore.tilecore_plan_execute(self.plan, src, NULL, dst, NULL, threads)
         return result
 
     def region(self, const unsigned char[::1] source not None, tuple start, tuple stop):
@@ -57,7 +59,7 @@ cdef class Tiler:
         result = PyBytes_FromStringAndSize(NULL, nbytes)
         cdef char *dst = PyBytes_AS_STRING(result)
         with nogil:
-            tilecore.tilecore_plan_execute_region(self.plan, src, dst, first, last, 0)
+            tilecore.tilecore_plan_execute_region(self.plan, src, NULL, dst, NULL, first, last, 0)
         return result
 
     def tile_between(self, source, target, tuple start=None, tuple stop=None):
@@ -82,10 +84,10 @@ cdef class Tiler:
                         raise ValueError(f"expected {last[k] - first[k]} in the target on axis {k}")
                 with nogil:
                     if start is None:
-                        tilecore.tilecore_plan_execute_strided(self.plan, src.buf, src.strides, dst.buf, dst.strides, 0)
+                        tilecore.tilecore_plan_execute(self.plan, src.buf, src.strides, dst.buf, dst.strides, 0)
                     else:
-                        tilecore.tilecore_plan_execute_region_strided(self.plan, src.buf, src.strides, dst.buf,
-                                                                      dst.strides, first, last, 0)
+                        tilecore.tilecore_plan_execute_region(self.plan, src.buf, src.strides, dst.buf, dst.strides,
+                                                              first, last, 0)
             finally:
                 PyBuffer_Release(&dst)
         finally:
@@ -95,6 +97,25 @@ cdef class Tiler:
         if source.shape[0] != self.source_bytes:
             raise ValueError(f"expected {self.source_bytes} bytes, got {source.shape[0]}")
         return &source[0] if self.source_bytes else NULL
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def tile_each(const float[:, :, :] images not None, Py_ssize_t down, Py_ssize_t across, float[:, :, :] out not None):
+    """Each image to its place in `out`, several at a time; both of any strides. No plan, and no GIL."""
+    cdef Py_ssize_t[2] repeats = [down, across]
+    cdef Py_ssize_t[2] output
+    cdef Py_ssize_t i
+    cdef int status = tilecore.tilecore_output_shape(2, &images.shape[1], 2, repeats, sizeof(float), output, NULL)
+    if status != tilecore.TILECORE_OK:
+        raise ValueError(tilecore.tilecore_status_text(status).decode())
+    if (out.shape[0], out.shape[1], out.shape[2]) != (images.shape[0], output[0], output[1]):
+        raise ValueError(f"expected an output of {images.shape[0]} times {output[0]} by {output[1]}")
+    if out.size == 0:
+        return
+    for i in prange(images.shape[0], nogil=True):
+        tilecore.tilecore_tile(2, &images.shape[1], &images.strides[1], 2, repeats, sizeof(float),
+                               &images[i, 0, 0], &out[i, 0, 0], &out.strides[1], 1)
 
 
 def tile_any(array, repeats):
