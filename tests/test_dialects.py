@@ -38,6 +38,21 @@ def test_dir_of_integrations(name):
     assert dir(module) == sorted(module.__all__)
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "name",
+    [module.__name__ for module in DIALECTS]
+    + [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)],
+)
+def test_signatures_are_readable(name):
+    """Aliases stay: `ArrayLike` is not expanded."""
+    module = pytest.importorskip(name)
+    for public in map(vars(module).get, module.__all__):
+        if callable(public):
+            signature = str(inspect.signature(public))
+            assert len(signature) < 240 and "typing" not in signature and "<class" not in signature
+
+
 def test_the_row(dialect):
     """The rule of the newest version is what `tile` does; options are keyword arguments of it."""
     row = dialect.DIALECT

@@ -15,6 +15,7 @@ from tilecore._dialects.dims import (
     bounds,
     canonical,
     multiply,
+    multiply_symbols,
     tile_dims,
 )
 
@@ -74,6 +75,48 @@ def test_known_numbers_multiply_or_overflow(dim, repeat):
 )
 def test_multiply_what_is_not_known(dim, repeat, expected):
     assert multiply(dim, repeat) == expected
+
+
+@pytest.mark.parametrize(
+    "dims, expected",
+    [
+        (("N", 2), "2*N"), ((3, "2*N"), "6*N"), (("M", "N"), "M*N"), (("N", "M", "N"), "M*N**2"),
+        (("3*N**2", "N"), "3*N**3"), (("batch_size", "N", 4), "4*N*batch_size"), (("2*3*N", 2), "12*N"),
+        (("N + 1", 2), "2*(N + 1)"), (("2*(N + 1)", 3), "6*(N + 1)"), (("N - 1", "N - 1"), "(N - 1)**2"),
+        (("floor((N + 1)/2)", "N + 1", "a", 2), "2*a*(N + 1)*floor((N + 1)/2)"), (("x.dim.0", 2), "2*x.dim.0"),
+        (("seq len", 2), "2*(seq len)"), (("2N", 2), "2*(2N)"), (("N", "0*M"), 0), (("N", 0), 0),
+        (("3*N", 2**61), f"{3 * 2**61}*N"), (("3*N", 2**62), None), (("2*3", 4), 24),
+    ],
+)  # fmt: skip
+def test_products_of_symbols(dims, expected):
+    assert multiply_symbols(*dims) == expected
+    if len(dims) == 2:
+        assert multiply(*dims, products=True) == expected
+
+
+NAMES = st.sampled_from(["N", "M", "batch", "_x", "N10", "N2", "é"])
+
+
+@given(st.lists(NAMES | st.integers(1, 50), min_size=2, max_size=6))
+def test_products_are_those_of_sympy(factors):
+    sympy = pytest.importorskip("sympy")
+    product, text = sympy.Integer(1), 1
+    for factor in factors:
+        product *= sympy.Symbol(factor) if isinstance(factor, str) else factor
+        text = multiply(text, factor, products=True)
+    assert str(text) == str(product)
+
+
+@given(st.text("N2*( )+", max_size=12), st.text("M3*( )+", max_size=12))
+def test_any_text_is_a_symbol(one, two):
+    """The product keeps its value when it is read as Python, if its factors can be read."""
+    product, names = multiply_symbols(one, two), {"N": 7, "M": 11, "__builtins__": {}}
+    try:
+        expected = eval(f"({one})*({two})", names)
+        assert isinstance(expected, int)
+    except Exception:
+        return
+    assert eval(str(product), names) == expected
 
 
 def test_canonical_and_bounds():

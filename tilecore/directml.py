@@ -1,18 +1,20 @@
 """DirectML DML_TILE_OPERATOR_DESC, feature levels 1_0 and above
 (https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc).
 
-`output[i] = input[i mod input.shape]`, where every axis has its own repeat of 1 or more, and every
-size and the number of elements fit in 32 bits. The feature level says which ranks and data types.
+`output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more; every size and the
+number of elements fit in 32 bits. The feature level decides the ranks and data types.
 
-The limit on the number of elements stands in DML_BUFFER_TENSOR_DESC, the description of every
-tensor in memory: it "may not exceed (2^32 - 1) elements", under TotalTensorSizeInBytes.
+DML_BUFFER_TENSOR_DESC limits the number of elements: a tensor "may not exceed (2^32 - 1) elements",
+under TotalTensorSizeInBytes.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -20,17 +22,19 @@ from numpy.typing import ArrayLike, NDArray
 from tilecore._core.arrays import tiled
 from tilecore._core.counts import brief
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import (
-    Dim,
-    Shape,
-    as_repeats_dims,
-    as_shape,
-    check_length,
-    refused,
-    tile_dims,
-)
+from tilecore._dialects import dims
+from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import Out, Scalar, Types, as_repeats, as_tensor, check_type, types
+from tilecore._dialects.tensors import (
+    Array,
+    Out,
+    Scalar,
+    Types,
+    as_repeats,
+    as_tensor,
+    check_type,
+    types,
+)
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 
@@ -52,7 +56,7 @@ _FLOATS = _types("float32 float16")
 _TO_32 = _types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
 _TO_64 = _types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
 
-# Ranks, and data types in the specification's order, from each feature level on until the next.
+# Ranks, and data types in the specification's order, from each feature level on.
 _SINCE = {
     (1, 0): (_ONLY_4, _FLOATS),
     (2, 1): (_ONLY_4, _TO_32),
@@ -84,7 +88,7 @@ def tile(
     *,
     feature_level: str = "4_1",
     threads: int | None = None,
-) -> NDArray[Any]: ...
+) -> Array: ...
 @overload
 def tile(
     input: ArrayLike,
@@ -97,11 +101,11 @@ def tile(
 def tile(
     input: ArrayLike,
     repeats: ArrayLike,
-    out: NDArray[Any] | None = None,
+    out: Array | None = None,
     *,
     feature_level: str = "4_1",
     threads: int | None = None,
-) -> NDArray[Any]:
+) -> Array:
     """Tile the input as DirectML does.
 
     >>> import numpy as np
@@ -117,13 +121,13 @@ def tile(
     input : tensor of rank 1 to 8 (4 before level 3_1), with no empty axis
         One of `supported_types(feature_level)`, in either byte order.
     repeats : 1-D tensor of any integer type, or list or tuple of ints, shape (rank,)
-        How often each axis is repeated, from 1 to 2**32 - 1.
+        Repeats of each axis, from 1 to 2**32 - 1.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     feature_level : str
-        As in the names DML_FEATURE_LEVEL_4_1: "1_0" or above.
+        As in the name DML_FEATURE_LEVEL_4_1: "1_0" or above.
     threads : int, optional
-        How many threads may write.
+        The largest number of threads that write.
 
     Returns
     -------
@@ -154,21 +158,16 @@ def tile(
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
-    """The data types that a feature level supports, as the specification's tables write them.
+    """The data types of a feature level, in the words and the order of the specification's tables.
 
     >>> supported_types("2_0")
     ('FLOAT32', 'FLOAT16')
-
-    They are the names of `DML_TENSOR_DATA_TYPE` without that prefix, in the tables' order.
     """
     return tuple(_level_of(feature_level).types.names.values())
 
 
 def infer_shape(
-    sizes: Sequence[Dim] | None,
-    repeats: Sequence[Dim] | NDArray[Any] | None,
-    *,
-    feature_level: str = "4_1",
+    sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1"
 ) -> Shape:
     """The output sizes, as far as they are known before there is data.
 
@@ -180,16 +179,16 @@ def infer_shape(
     Parameters
     ----------
     sizes : tuple of dimensions, or None
-        A dimension is an int, None where it is unknown, or a str, a symbol. None is a shape of
-        unknown rank.
-    repeats : sequence of dimensions or 1-D integer array, shape (rank,), or None
-        What is known of the repeats.
+        A dimension is an int, a str (a symbol), or None where it is unknown. None for all sizes
+        means that the rank is unknown.
+    repeats : sequence of dimensions, 1-D integer array, or None
+        What is known of the repeats, one for each axis.
     feature_level : str
         As in `tile`.
 
     Returns
     -------
-    tuple of dimensions, or None where the rank is unknown
+    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------
@@ -200,25 +199,22 @@ def infer_shape(
     """
     level = _level_of(feature_level)
     try:
-        shape = as_shape(sizes, "sizes")
-        length, entries = as_repeats_dims(repeats, None, low=1)
-        if shape is None:
-            if entries is not None:  # which no sizes can mend
-                _check(level, (1,) * len(entries), _at_least_1(entries))
+        shape = dims.as_shape(sizes, "sizes")
+        known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
+        if known is None:
             return None
-        check_length(length, len(shape))
-        counts = (None,) * len(shape) if entries is None else entries
         # Nothing may be 0, so 1 is the least that an unknown can be.
-        _check(level, _at_least_1(shape), _at_least_1(counts))
-        return tile_dims(shape, counts)
+        _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
+        return dims.tile_dims(*known)
     except Refusal as refusal:
-        raise refused(refusal, level.name, sizes=sizes, repeats=repeats) from refusal.__cause__
+        given = {"sizes": sizes, "repeats": repeats}
+        raise dims.refused(refusal, level.name, {"input": "sizes"}, **given) from refusal.__cause__
 
 
 # --- what they share -----------------------------------------------------------------------------
 
 
-def _counts(level: _Level, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+def _counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
@@ -230,10 +226,8 @@ def _counts(level: _Level, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[in
 
 def _level_of(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
-        kind = type(feature_level).__name__
-        raise TypeError(
-            f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'"
-        ) from None
+        what = f"feature_level is a {type(feature_level).__name__}, expected a str such as '4_1'"
+        raise TypeError(f"DirectML Tile: {what}") from None
     match = re.fullmatch(r"([1-9][0-9]{0,3})_(0|[1-9][0-9]{0,3})", feature_level)
     if match is None:
         what = f"feature_level {brief(feature_level)}, expected 'N_M' from '1_0' on"
@@ -251,21 +245,11 @@ _LEVELS = {
 
 
 def _rule(feature_level: str = "4_1") -> Rule:
-    """
-    >>> import numpy as np
-    >>> rule = _rule(feature_level="5_0")
-    >>> rule.name, rule.counts(np.ones((2, 3), np.int8), [2, 2])
-    ('DirectML Tile, feature level 5_0', (2, 2))
-    """
     level = _level_of(feature_level)
     return Rule(level.name, partial(_counts, level))
 
 
 DIALECT = Dialect("DirectML", _rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")})
-
-
-def _at_least_1(dims: Sequence[Dim]) -> list[int]:
-    return [dim if isinstance(dim, int) else 1 for dim in dims]
 
 
 def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:

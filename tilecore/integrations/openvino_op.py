@@ -1,4 +1,4 @@
-"""OpenVINO Tile-1 as an operation of one's own, computed by tilecore.
+"""OpenVINO Tile-1 as a custom operation, computed by tilecore.
 
 >>> import numpy as np
 >>> import openvino as ov
@@ -10,13 +10,15 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It is right where the built-in operation is not: the CPU plugin's gives wrong values for some tilings
-of three and more repeated axes, and refuses empty repeats that are an input; with no plugin, in
-`openvino.Model.evaluate`, it crashes on some empty data.
+It corrects the built-in operation. The CPU plugin's gives wrong values for some tilings of three and
+more repeated axes, and refuses empty repeats that are an input; without a plugin, in
+`openvino.Model.evaluate`, the built-in one crashes on some empty data.
 
-It computes on the element types that it gets. The CPU plugin hands int64 and uint64 to every
-operation as int32, and float64 as float32; in `openvino.Model.evaluate` they stay what they are.
+The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
+`openvino.Model.evaluate` keeps the element types.
 """
+
+from __future__ import annotations
 
 # mypy: disable-error-code=import-untyped, allow-subclassing-any, allow-untyped-calls
 from collections.abc import Iterator, Sequence
@@ -41,7 +43,7 @@ from openvino.utils import replace_node
 import tilecore
 from tilecore._core.arrays import planned_shape
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import Dim, bounds
+from tilecore._dialects.dims import Dim, Range, bounds
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
@@ -67,8 +69,8 @@ class Tile(Op):
     data : node or output of any shape
         Of any element type of whole bytes, strings included.
     repeats : node or output, shape (n,)
-        Of any integer type. What OpenVINO knows of its values before there is data is used: all of
-        a Constant, the bounds of what is computed from shapes.
+        Of any integer type. Shape inference uses what OpenVINO knows of the values: all of a
+        Constant, the bounds of what is computed from shapes.
 
     Raises
     ------
@@ -76,18 +78,17 @@ class Tile(Op):
         Repeats of another element type; data of less than 8 bits an element.
     ValueError
         Repeats that are not 1-D, or too large for int64.
-    Within OpenVINO's own calls these become its RuntimeError, with their text.
+    OpenVINO's own calls turn these into its RuntimeError, with the same text.
 
-    The memory of the result is OpenVINO's: `tilecore.set_max_bytes` does not limit it, but for strings,
-    which are tiled as copies.
+    OpenVINO allocates the result: `tilecore.set_max_bytes` limits strings alone, which are copied.
 
-    A file of a model holds it as an operation of another name than the built-in one's. Whoever
-    reads it calls `core.add_extension(Tile)` first.
+    A model's file stores this operation under another name than the built-in one's. Call
+    `core.add_extension(Tile)` before you read it.
 
     Source: OpenVINO Tile-1.
     """
 
-    # Under the name "Tile" a plugin would take its own.
+    # Under the name "Tile" a plugin would run its own.
     class_type_info = DiscreteTypeInfo("TilecoreTile", "extension")
 
     def __init__(self, *inputs: Node | Output) -> None:
@@ -110,7 +111,7 @@ class Tile(Op):
         shape = _inferred_shape(self.get_input_partial_shape(0), self.input_value(1))
         self.set_output_type(0, kind, shape)
 
-    def clone_with_new_inputs(self, new_inputs: list[Output]) -> "Tile":
+    def clone_with_new_inputs(self, new_inputs: list[Output]) -> Tile:
         return Tile(*new_inputs)
 
     def visit_attributes(self, visitor: Any) -> bool:
@@ -121,7 +122,7 @@ class Tile(Op):
 
     def evaluate(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
         (target,), (data, repeats) = outputs, inputs
-        # Strings are no memory that NumPy can see: they are read and written as copies.
+        # NumPy cannot view strings in place: they are read and written as copies.
         strings = data.element_type == Type.string
         source = data.bytes_data if strings else data.data
         try:
@@ -165,10 +166,10 @@ def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
 
 
 def _known_of(repeats: Output) -> PartialShape | None:
-    """The bounds that OpenVINO finds for the entries of a tensor that is no Constant.
+    """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
 
-    Its own operation tells, over a single element: the output's sizes are the repeats. It raises
-    where an entry may be negative, and takes a large uint64 for one.
+    Its own Tile of a single element reveals them: the output's sizes are the repeats. It raises
+    where an entry may be negative, and takes a large uint64 for a negative number.
     """
     length = repeats.get_partial_shape()
     if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:
@@ -181,7 +182,7 @@ def _known_of(repeats: Output) -> PartialShape | None:
     return None if known.rank.is_dynamic else known
 
 
-def _dimension(dim: Dim) -> Dimension:
+def _dimension(dim: Dim | Range) -> Dimension:
     low, high = bounds(dim)
     return Dimension(low, -1 if high is None else high)
 
@@ -190,7 +191,7 @@ def _dimension(dim: Dim) -> Dimension:
 
 
 def replace_tile(model: Model) -> int:
-    """Put `Tile` in the place of every built-in Tile of a model; the number of them.
+    """Replace every built-in Tile of a model by `Tile`; return their number.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -204,8 +205,8 @@ def replace_tile(model: Model) -> int:
     Parameters
     ----------
     model : openvino.Model
-        Changed in place, and in the bodies of its If, Loop and TensorIterator too. Names, of nodes
-        and of tensors, stay what they are.
+        Changed in place, with the bodies of its If, Loop and TensorIterator. The names of nodes and
+        tensors stay.
 
     Returns
     -------
@@ -214,7 +215,7 @@ def replace_tile(model: Model) -> int:
     Raises
     ------
     TypeError
-        Data of less than 8 bits an element; nothing is changed then.
+        Data of less than 8 bits an element; the model is then unchanged.
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
