@@ -35,19 +35,20 @@ from tilecore._dialects.tensors import (
     too_many,
 )
 
-Dim: TypeAlias = int | str | None
-Range: TypeAlias = tuple[int, int | None]
-Shape: TypeAlias = tuple[Dim, ...] | None
-ShapeLike: TypeAlias = "Sequence[Dim] | TensorShapeProto | None"
-# Below, Any stands for Dim where a dialect has no ranges, and for Dim or Range where it has.
-Dims: TypeAlias = tuple[Any, ...]
-
 
 class TensorShapeProto(Protocol):
     """That of onnx, which need not be installed."""
 
     @property
     def dim(self) -> Any: ...
+
+
+Dim: TypeAlias = int | str | None
+Range: TypeAlias = tuple[int, int | None]
+Shape: TypeAlias = tuple[Dim, ...] | None
+ShapeLike: TypeAlias = Sequence[Dim] | TensorShapeProto | None
+# Below, Any stands for Dim where a dialect has no ranges, and for Dim or Range where it has.
+Dims: TypeAlias = tuple[Any, ...]
 
 
 def canonical(low: int, high: int | None) -> Dim | Range:
