@@ -397,9 +397,10 @@ def _tile(
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
-        known = tensor.dtype.type in version.types.classes
-        known = known and are_integers(repeats, INT64.numbers, tensor.ndim)
-        counts: Any = repeats if known else _counts(version, tensor, repeats)
+        if tensor.dtype.type not in version.types.classes:
+            check_type(tensor, version.types)
+        known = are_integers(repeats, INT64.numbers, tensor.ndim)
+        counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
         return tiled(tensor, counts, out, threads)
     except Refusal as refusal:
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
