@@ -1,4 +1,4 @@
-"""`dims` against enumeration: a small range is the set of its numbers."""
+"""`dims` against enumeration, where a small range is the set of its numbers."""
 
 import re
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ INT64_MAX = 2**63 - 1
 
 @contextmanager
 def refused(kind, text):
-    """As the user of a dialect reads it."""
+    """The error as the user of a dialect reads it."""
     with pytest.raises(Refusal) as raised:
         yield
     error = worded(raised.value, "X")
@@ -36,7 +36,7 @@ RANGES = [(low, high) for low in range(5) for high in (*range(low, 5), None)]
 
 @pytest.mark.parametrize("dim, repeat", list(product(RANGES, RANGES)))
 def test_multiply_is_the_tightest_range(dim, repeat):
-    # An open range is cut at a number that no product of the closed ones reaches.
+    # An open range is cut at a number above every product of closed ones.
     numbers = [range(low, (40 if high is None else high) + 1) for low, high in (dim, repeat)]
     products = {a * b for a, b in product(*numbers)}
     high = None if max(products) >= 40 else max(products)
@@ -109,7 +109,7 @@ def test_products_are_those_of_sympy(factors):
 
 @given(st.text("N2*( )+", max_size=12), st.text("M3*( )+", max_size=12))
 def test_any_text_is_a_symbol(one, two):
-    """The product keeps its value when it is read as Python, if its factors can be read."""
+    """Read as Python, the product has the value of its factors, where those can be read."""
     product, names = multiply_symbols(one, two), {"N": 7, "M": 11, "__builtins__": {}}
     try:
         expected = eval(f"({one})*({two})", names)

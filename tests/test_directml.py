@@ -1,4 +1,4 @@
-"""DirectML's Tile: the table of feature levels, and 32-bit sizes of at least 1."""
+"""DirectML's Tile: the table of feature levels, 32-bit sizes of at least 1."""
 
 import numpy as np
 import pytest

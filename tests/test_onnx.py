@@ -1,4 +1,4 @@
-"""ONNX Tile-1, Tile-6 and Tile-13: what is legal, what comes out, and what the errors say."""
+"""ONNX Tile-1, Tile-6 and Tile-13: legal requests, results, errors."""
 
 import numpy as np
 import pytest

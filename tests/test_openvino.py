@@ -1,4 +1,4 @@
-"""OpenVINO Tile-1: broadcast both ways, and negative repeats clamped."""
+"""OpenVINO Tile-1: broadcasting both ways, negative repeats clamped."""
 
 import numpy as np
 import pytest
