@@ -163,6 +163,6 @@ def test_errors_name_the_parameter():
     with pytest.raises(ValueError, match="4_1: sizes must have no empty axis"):
         directml.infer_shape((2, 0), [1, 1])
     with pytest.raises(
-        ValueError, match=r"4_1: repeats has rank 0, expected 1: write \[2\]; input"
+        ValueError, match=r"4_1: repeats has rank 0, expected 1, as in \[2\]; input"
     ):
         directml.tile(np.ones(3, np.float32), 2)

@@ -113,9 +113,9 @@ def test_no_axes_and_empty_repeats():
         (
             np.array(2),
             ValueError,
-            "repeats has rank 0, expected 1, with one entry for each of the 2",
+            r"repeats has rank 0, expected 1, as in \[2\];",
         ),
-        (2, ValueError, "repeats has rank 0, expected 1, with one entry for each of the 2 axes;"),
+        (2, ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
         ([1, -1], ValueError, r"repeats must not be negative, got -1 .*repeats \[1, -1\]"),
         ([1, 2**62], ValueError, ""),
         ([1, 2**63], ValueError, ""),

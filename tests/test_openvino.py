@@ -118,7 +118,7 @@ def test_repeats_that_are_not_legal(repeats, error):
 @pytest.mark.parametrize("repeats", [2, np.int64(2), np.array(2)])
 def test_a_single_repeat_is_shown_as_a_list(repeats):
     for call in (openvino.tile, lambda x, repeats: openvino.infer_shape(x.shape, repeats)):
-        with pytest.raises(ValueError, match=r"repeats has rank 0, expected 1: write \[2\]; data"):
+        with pytest.raises(ValueError, match=r"repeats has rank 0, expected 1, as in \[2\]; data"):
             call(np.ones((2, 3)), repeats)
 
 

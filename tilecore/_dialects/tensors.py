@@ -16,7 +16,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import repeats_of
-from tilecore._core.counts import as_index, brief
+from tilecore._core.counts import as_index
 from tilecore._core.inputs import as_array
 from tilecore._core.refusals import Refusal
 from tilecore._core.subclasses import is_masked
@@ -110,16 +110,14 @@ def as_repeats(
     """
     repeats = repeats_of(value, allowed.numbers)
     if repeats is None:
-        repeats = read_repeats(value, allowed, count)
+        repeats = read_repeats(value, allowed)
     if count is not None and len(repeats) != count:
         what = f"has length {len(repeats)}, expected the input's rank {count}"
         raise Refusal(ValueError, what, "repeats")
     return repeats
 
 
-def read_repeats(
-    value: object, allowed: Types = INTEGERS, count: int | None = None
-) -> tuple[int, ...]:
+def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
     """`as_repeats` for every kind of `value`, and for every error but another length."""
     if isinstance(value, (list, tuple)):
         items = enumerate(drawn(value, "repeats"))
@@ -132,12 +130,8 @@ def read_repeats(
         what = f"has dtype {array.dtype}, expected {', '.join(allowed.names)}"
         raise Refusal(TypeError, what, "repeats")
     if array.ndim != 1:
-        what = f"has rank {array.ndim}, expected 1"
-        if array.ndim == 0 and count in (None, 1):
-            what += f": write [{brief(int(array))}]"
-        elif array.ndim == 0:
-            what += f", with one entry for each of the {count} axes"
-        raise Refusal(ValueError, what, "repeats")
+        example = "" if array.ndim else f", as in [{int(array)}]"
+        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
     if array.size > MAX_RANK:
         raise too_many("repeats")
     return tuple(array.tolist())
