@@ -12,8 +12,8 @@ from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.dims import (
     as_repeats_dims,
     as_shape,
-    bounds,
-    canonical,
+    get_bounds,
+    make_range,
     multiply,
     multiply_symbols,
     tile_dims,
@@ -40,7 +40,7 @@ def test_multiply_is_the_tightest_range(dim, repeat):
     numbers = [range(low, (40 if high is None else high) + 1) for low, high in (dim, repeat)]
     products = {a * b for a, b in product(*numbers)}
     high = None if max(products) >= 40 else max(products)
-    assert multiply(canonical(*dim), canonical(*repeat)) == canonical(min(products), high)
+    assert multiply(make_range(*dim), make_range(*repeat)) == make_range(min(products), high)
 
 
 @given(*[st.integers(0, INT64_MAX) | st.sampled_from([0, 1, 2, 2**31, 2**32, 2**62])] * 2)
@@ -119,9 +119,9 @@ def test_any_text_is_a_symbol(one, two):
     assert eval(str(product), names) == expected
 
 
-def test_canonical_and_bounds():
-    assert [canonical(3, 3), canonical(0, None), canonical(0, 0)] == [3, None, 0]
-    assert [bounds(3), bounds(None), bounds("N"), bounds((2, None))] == [
+def test_make_range_and_get_bounds():
+    assert [make_range(3, 3), make_range(0, None), make_range(0, 0)] == [3, None, 0]
+    assert [get_bounds(3), get_bounds(None), get_bounds("N"), get_bounds((2, None))] == [
         (3, 3),
         (0, None),
         (0, None),

@@ -33,7 +33,7 @@ from tilecore._dialects.tensors import (
     as_repeats,
     as_tensor,
     check_type,
-    types,
+    make_types,
 )
 
 __all__ = ["infer_shape", "supported_types", "tile"]
@@ -48,13 +48,13 @@ _UINT_MAX = 2**32 - 1
 _ONLY_4, _1_TO_8 = range(4, 5), range(1, 9)
 
 
-def _types(names: str) -> Types:
-    return types({name: name.upper() for name in names.split()})
+def _make_types(names: str) -> Types:
+    return make_types({name: name.upper() for name in names.split()})
 
 
-_FLOATS = _types("float32 float16")
-_TO_32 = _types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
-_TO_64 = _types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
+_FLOATS = _make_types("float32 float16")
+_TO_32 = _make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
+_TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
 
 # Ranks, and data types in the specification's order, from each feature level on.
 _SINCE = {
@@ -148,11 +148,11 @@ def tile(
     try:
         level = _LEVELS[feature_level]
     except (KeyError, TypeError):  # a level newer than the table, or none at all
-        level = _level_of(feature_level)
+        level = _find_level(feature_level)
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
-        return tiled(tensor, _counts(level, tensor, repeats), out, threads)
+        return tiled(tensor, _read_counts(level, tensor, repeats), out, threads)
     except Refusal as refusal:
         raise worded(refusal, level.name, tensor, repeats=repeats) from refusal.__cause__
 
@@ -163,7 +163,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
     >>> supported_types("2_0")
     ('FLOAT32', 'FLOAT16')
     """
-    return tuple(_level_of(feature_level).types.names.values())
+    return tuple(_find_level(feature_level).types.names.values())
 
 
 def infer_shape(
@@ -197,7 +197,7 @@ def infer_shape(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    level = _level_of(feature_level)
+    level = _find_level(feature_level)
     try:
         shape = dims.as_shape(sizes, "sizes")
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
@@ -208,13 +208,15 @@ def infer_shape(
         return dims.tile_dims(*known)
     except Refusal as refusal:
         given = {"sizes": sizes, "repeats": repeats}
-        raise dims.refused(refusal, level.name, {"input": "sizes"}, **given) from refusal.__cause__
+        raise dims.word_refusal(
+            refusal, level.name, {"input": "sizes"}, **given
+        ) from refusal.__cause__
 
 
 # --- what they share -----------------------------------------------------------------------------
 
 
-def _counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
@@ -224,7 +226,7 @@ def _counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]
     return counts
 
 
-def _level_of(feature_level: str) -> _Level:
+def _find_level(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
         what = f"feature_level is a {type(feature_level).__name__}, expected a str such as '4_1'"
         raise TypeError(f"DirectML Tile: {what}") from None
@@ -239,17 +241,19 @@ def _level_of(feature_level: str) -> _Level:
 
 # The levels that exist so far, made once; any other is read when it is asked for.
 _LEVELS = {
-    text: _level_of(text)
+    text: _find_level(text)
     for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
 }
 
 
-def _rule(feature_level: str = "4_1") -> Rule:
-    level = _level_of(feature_level)
-    return Rule(level.name, partial(_counts, level))
+def _make_rule(feature_level: str = "4_1") -> Rule:
+    level = _find_level(feature_level)
+    return Rule(level.name, partial(_read_counts, level))
 
 
-DIALECT = Dialect("DirectML", _rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")})
+DIALECT = Dialect(
+    "DirectML", _make_rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")}
+)
 
 
 def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:

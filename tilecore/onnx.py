@@ -28,7 +28,7 @@ from tilecore._dialects.tensors import (
     as_repeats,
     as_tensor,
     check_type,
-    types,
+    make_types,
 )
 
 __all__ = [
@@ -58,9 +58,9 @@ _FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": 
 _OTHERS = {"str": "tensor(string)", "bool": "tensor(bool)"} | {
     name: f"tensor({name})" for name in ("complex64", "complex128")
 }
-_TILE_1 = _Version("ONNX Tile-1", types(_FLOATS))
-_TILE_6 = _Version("ONNX Tile-6", types(_INTEGERS | _FLOATS | _OTHERS))
-_TILE_13 = _Version("ONNX Tile-13", types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
+_TILE_1 = _Version("ONNX Tile-1", make_types(_FLOATS))
+_TILE_6 = _Version("ONNX Tile-6", make_types(_INTEGERS | _FLOATS | _OTHERS))
+_TILE_13 = _Version("ONNX Tile-13", make_types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
 
 
 @overload
@@ -214,10 +214,10 @@ def tile_1(
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in _TILE_1.types.classes:
             check_type(tensor, _TILE_1.types)
-        count = tiles if type(tiles) is int else _whole_number("tiles", tiles)
-        position = axis if type(axis) is int else _whole_number("axis", axis)
+        count = tiles if type(tiles) is int else _read_whole_number("tiles", tiles)
+        position = axis if type(axis) is int else _read_whole_number("axis", axis)
         repeats = [1] * tensor.ndim
-        repeats[_checked_axis(position, tensor.ndim)] = count
+        repeats[_check_axis(position, tensor.ndim)] = count
         return tiled(tensor, tuple(repeats), out, threads)
     except Refusal as refusal:
         given = {"tiles": tiles, "axis": axis}
@@ -238,7 +238,7 @@ def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     TypeError, ValueError
         An opset that is not an int, or below 1. Opsets after the newest known one mean its Tile.
     """
-    return _for_opset(opset)[1]
+    return _find_version(opset)[1]
 
 
 def supported_types(opset: SupportsIndex = 13) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ def supported_types(opset: SupportsIndex = 13) -> tuple[str, ...]:
     >>> supported_types(opset=5)
     ('tensor(float16)', 'tensor(float)', 'tensor(double)')
     """
-    return tuple(_for_opset(opset)[0].types.names.values())
+    return tuple(_find_version(opset)[0].types.names.values())
 
 
 def infer_shape(
@@ -294,14 +294,14 @@ def infer_shape(
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
-    version = _with_repeats(opset)
+    version = _require_repeats(opset)
     try:
         shape = dims.as_shape(input_shape, "input_shape")
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, repeats_shape, INT64))
         return None if known is None else dims.tile_dims(*known, products)
     except Refusal as refusal:
         given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise dims.refused(refusal, version.name, **given) from refusal.__cause__
+        raise dims.word_refusal(refusal, version.name, **given) from refusal.__cause__
 
 
 def infer_shape_1(
@@ -338,8 +338,8 @@ def infer_shape_1(
     """
     try:
         shape = dims.as_shape(input_shape, "input_shape")
-        count = None if tiles is None else _whole_number("tiles", tiles)
-        position = None if axis is None else _whole_number("axis", axis)
+        count = None if tiles is None else _read_whole_number("tiles", tiles)
+        position = None if axis is None else _read_whole_number("axis", axis)
         if count is not None and not 0 <= count < 2**63:
             what = f"must be 0 or more, and fit int64, got {brief(count)}"
             raise Refusal(ValueError, what, "tiles")
@@ -351,11 +351,11 @@ def infer_shape_1(
         # With the axis unknown, every axis has tiles or 1: known only where both are the same.
         repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
         if position is not None:
-            repeats[_checked_axis(position, rank)] = count
+            repeats[_check_axis(position, rank)] = count
         return dims.tile_dims(shape, tuple(repeats), products)
     except Refusal as refusal:
         given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
-        raise dims.refused(refusal, _TILE_1.name, **given) from refusal.__cause__
+        raise dims.word_refusal(refusal, _TILE_1.name, **given) from refusal.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
@@ -368,27 +368,27 @@ _SINCE: dict[int, tuple[_Version, Callable[..., Array]]] = {
 _NAMES_1 = {"repeats": "tiles"}
 
 
-def _for_opset(opset: SupportsIndex) -> tuple[_Version, Callable[..., Array]]:
+def _find_version(opset: SupportsIndex) -> tuple[_Version, Callable[..., Array]]:
     number = read_count("ONNX Tile: opset", opset)
     if number < 1:
         raise ValueError(f"ONNX Tile: opset {brief(number)}, expected 1 or more")
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
-def _with_repeats(opset: SupportsIndex) -> _Version:
-    version = _for_opset(opset)[0]
+def _require_repeats(opset: SupportsIndex) -> _Version:
+    version = _find_version(opset)[0]
     if version is _TILE_1:
         what = f"opset {opset} means Tile-1, which takes tiles and axis: expected opset 6 or more"
         raise ValueError(f"ONNX Tile: {what}, or tile_1 and infer_shape_1")
     return version
 
 
-def _rule(opset: SupportsIndex = 13) -> Rule:
-    version = _with_repeats(opset)
-    return Rule(version.name, partial(_counts, version))
+def _make_rule(opset: SupportsIndex = 13) -> Rule:
+    version = _require_repeats(opset)
+    return Rule(version.name, partial(_read_counts, version))
 
 
-DIALECT = Dialect("ONNX", _rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
+DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
 
 
 def _tile(
@@ -406,13 +406,13 @@ def _tile(
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 
 
-def _counts(version: _Version, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(version: _Version, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     if tensor.dtype.type not in version.types.classes:
         check_type(tensor, version.types)
     return as_repeats(repeats, INT64, tensor.ndim)
 
 
-def _whole_number(argument: str, value: Any) -> int:
+def _read_whole_number(argument: str, value: Any) -> int:
     """`tiles` or `axis`: an integer, or a float that is one, in a tensor of one element."""
     if isinstance(value, list):
         value = tuple(value)  # another thread may change a list meanwhile
@@ -432,7 +432,7 @@ def _whole_number(argument: str, value: Any) -> int:
     return int(number)
 
 
-def _checked_axis(axis: int, rank: int) -> int:
+def _check_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         expected = f"expected {-rank} to {rank - 1}" if rank else "and a 0-D input has no axis"
         raise Refusal(ValueError, f"is {brief(axis)}, {expected}", "axis")

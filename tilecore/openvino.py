@@ -88,7 +88,7 @@ def tile_1(
     tensor = None
     try:
         tensor = data if type(data) is ndarray else as_tensor(data)
-        return tiled(tensor, _counts(tensor, repeats), out, threads)
+        return tiled(tensor, _read_counts(tensor, repeats), out, threads)
     except Refusal as refusal:
         raise worded(refusal, _NAME, tensor, _NAMES, repeats=repeats) from refusal.__cause__
 
@@ -96,7 +96,7 @@ def tile_1(
 tile = tile_1
 
 
-def _counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
@@ -106,7 +106,7 @@ def _counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     return counts
 
 
-DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _counts, _NAMES))
+DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _read_counts, _NAMES))
 
 
 def infer_shape(
@@ -155,15 +155,15 @@ def infer_shape(
         # As upstream: unknown entries leave the whole shape open, padding included.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
-            counts = (1,) * (rank - length) + tuple(_clamped(entry) for entry in entries)
+            counts = (1,) * (rank - length) + tuple(_clamp(entry) for entry in entries)
         return dims.tile_dims((1,) * (rank - len(shape)) + shape, counts)
     except Refusal as refusal:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise dims.refused(refusal, _NAME, **given) from refusal.__cause__
+        raise dims.word_refusal(refusal, _NAME, **given) from refusal.__cause__
 
 
-def _clamped(repeat: Dim | Range) -> Dim | Range:
+def _clamp(repeat: Dim | Range) -> Dim | Range:
     if repeat is None or isinstance(repeat, str):
         return repeat
-    low, high = dims.bounds(repeat)
-    return dims.canonical(max(low, 0), None if high is None else max(high, 0))
+    low, high = dims.get_bounds(repeat)
+    return dims.make_range(max(low, 0), None if high is None else max(high, 0))

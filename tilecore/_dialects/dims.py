@@ -30,9 +30,9 @@ from tilecore._dialects.tensors import (
     MAX_RANK,
     Types,
     as_integer,
-    drawn,
+    draw_items,
+    make_length_refusal,
     read_repeats,
-    too_many,
 )
 
 
@@ -51,10 +51,10 @@ ShapeLike: TypeAlias = Sequence[Dim] | TensorShapeProto | None
 Dims: TypeAlias = tuple[Any, ...]
 
 
-def canonical(low: int, high: int | None) -> Dim | Range:
+def make_range(low: int, high: int | None) -> Dim | Range:
     """The plainest way to write the range.
 
-    >>> canonical(3, 3), canonical(0, None), canonical(2, None)
+    >>> make_range(3, 3), make_range(0, None), make_range(2, None)
     (3, None, (2, None))
     """
     if low == high:
@@ -62,7 +62,7 @@ def canonical(low: int, high: int | None) -> Dim | Range:
     return None if (low, high) == (0, None) else (low, high)
 
 
-def bounds(dim: Dim | Range) -> Range:
+def get_bounds(dim: Dim | Range) -> Range:
     if isinstance(dim, tuple):
         return dim
     return (dim, dim) if isinstance(dim, int) else (0, None)
@@ -89,14 +89,14 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
         return dim * repeat
     if products and isinstance(dim, (int, str)) and isinstance(repeat, (int, str)):
         return multiply_symbols(dim, repeat)
-    (low, high), (least, most) = bounds(dim), bounds(repeat)
+    (low, high), (least, most) = get_bounds(dim), get_bounds(repeat)
     if high == 0 or most == 0:
         return 0
     low *= least
     high = None if high is None or most is None else high * most
     if low > INT64_MAX:
         return None
-    return canonical(low, None if high is None or high > INT64_MAX else high)
+    return make_range(low, None if high is None or high > INT64_MAX else high)
 
 
 _NAME = r"[^\W\d][\w.]*"
@@ -182,16 +182,16 @@ def as_dim(
         return value
     if intervals and hasattr(type(value), "get_min_length"):  # openvino.Dimension
         least, most = value.get_min_length(), value.get_max_length()
-        return canonical(least, None if most < 0 else most)
+        return make_range(least, None if most < 0 else most)
     if intervals and isinstance(value, tuple):
         if len(value) != 2:
             raise refusal(ValueError, "(low, high) where they are tuples")
         ends = [as_dim(end, argument, position, low=low) for end in value]
         if not isinstance(ends[0], int) or isinstance(ends[1], str):
             raise refusal(TypeError, "(int, int) or (int, None) where they are tuples")
-        if ends[1] is not None and bounds(ends[1]) < bounds(ends[0]):
+        if ends[1] is not None and get_bounds(ends[1]) < get_bounds(ends[0]):
             raise refusal(ValueError, "(low, high) with low <= high where they are tuples")
-        return canonical(ends[0], bounds(ends[1])[1])
+        return make_range(ends[0], get_bounds(ends[1])[1])
     number = as_integer(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
         raise refusal(ValueError, "within int64")
@@ -232,7 +232,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
 
 
 def as_dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) -> Dims:
-    found = drawn(items, argument)
+    found = draw_items(items, argument)
     return tuple(as_dim(item, argument, k, intervals, low) for k, item in enumerate(found))
 
 
@@ -254,9 +254,9 @@ def as_repeats_dims(
         if len(lengths) != 1:
             raise Refusal(ValueError, f"must have 1 entry, has {len(lengths)}", "repeats_shape")
         length = lengths[0]
-    least, most = bounds(length)
+    least, most = get_bounds(length)
     if least > MAX_RANK:
-        raise too_many("repeats")
+        raise make_length_refusal("repeats")
     repeats = as_plain_shape(repeats, intervals)
     if repeats is None:
         return length, None
@@ -270,7 +270,7 @@ def as_repeats_dims(
     return len(entries), entries
 
 
-def refused(
+def word_refusal(
     refusal: Refusal, name: str, names: Mapping[str, str] = NO_NAMES, /, **given: Any
 ) -> Exception:
     """The error of an `infer_shape`, with those of its arguments that were given."""

@@ -48,9 +48,9 @@ class Types(NamedTuple):
     numbers: int
 
 
-def types(names: Mapping[str, str] | Iterable[str]) -> Types:
+def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
     """
-    >>> list(types({"float32": "tensor(float)"}).classes), list(types(["int64"]).names)
+    >>> list(make_types({"float32": "tensor(float)"}).classes), list(make_types(["int64"]).names)
     ([<class 'numpy.float32'>], ['int64'])
     """
     names = names if isinstance(names, Mapping) else {name: name for name in names}
@@ -59,15 +59,15 @@ def types(names: Mapping[str, str] | Iterable[str]) -> Types:
     return Types(names, classes, sum(1 << number for number in numbers))
 
 
-INT64 = types(["int64"])
+INT64 = make_types(["int64"])
 # Those of less than 8 bits are from ml_dtypes, which need not be installed.
-INTEGERS = types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
+INTEGERS = make_types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
 
 
-def element_type(tensor: NDArray[Any]) -> str:
+def name_element_type(tensor: NDArray[Any]) -> str:
     """NumPy's name for the items of `tensor`, byte order and string length aside.
 
-    >>> element_type(np.zeros((2, 3), ">f4")), element_type(np.array(["a", "bc"], object))
+    >>> name_element_type(np.zeros((2, 3), ">f4")), name_element_type(np.array(["a", "bc"], object))
     ('float32', 'str')
     """
     if tensor.dtype.type is np.object_:
@@ -78,7 +78,7 @@ def element_type(tensor: NDArray[Any]) -> str:
 
 def check_type(tensor: NDArray[Any], allowed: Types) -> None:
     """Refuse a tensor of another type; `tensor.dtype.type in allowed.classes` is the quick test."""
-    if (found := element_type(tensor)) not in allowed.names:
+    if (found := name_element_type(tensor)) not in allowed.names:
         what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
         if found == "object" and "str" in allowed.names:
             what += " (an object array counts as strings where every item is a str)"
@@ -120,7 +120,7 @@ def as_repeats(
 def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
     """`as_repeats` for every kind of `value`, and for every error but another length."""
     if isinstance(value, (list, tuple)):
-        items = enumerate(drawn(value, "repeats"))
+        items = enumerate(draw_items(value, "repeats"))
         return tuple(as_integer(item, "repeats", k) for k, item in items)
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
@@ -133,19 +133,19 @@ def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
         example = "" if array.ndim else f", as in [{int(array)}]"
         raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
     if array.size > MAX_RANK:
-        raise too_many("repeats")
+        raise make_length_refusal("repeats")
     return tuple(array.tolist())
 
 
-def drawn(items: Iterable[Any], argument: str) -> list[Any]:
+def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
     """The items of what may be endless, if an array can have as many axes."""
     found = list(islice(items, MAX_RANK + 1))
     if len(found) > MAX_RANK:
-        raise too_many(argument)
+        raise make_length_refusal(argument)
     return found
 
 
-def too_many(argument: str) -> Refusal:
+def make_length_refusal(argument: str) -> Refusal:
     return Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
 
 

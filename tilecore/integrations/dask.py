@@ -96,14 +96,14 @@ def tile(
     array = None
     given = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
     try:
-        array = checked(x)
+        array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except Refusal as refusal:
         raise worded(refusal, "dask.tile", array, **given) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
         raise reworded(error, "dask.tile", array, **given) from error.__cause__
     ndim = len(plan.output_shape)
-    asked = per_axis(chunks, ndim)
+    asked = spread_chunks(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
     if 0 in plan.output_shape:
         # With "auto" Dask would divide by zero.
@@ -116,19 +116,19 @@ def tile(
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
     nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask does not know it
     small = nbytes <= parse_bytes(config.get("array.chunk-size"))
-    wanted = wanted_chunks(asked, plan, None if small else blocks)
+    wanted = choose_chunks(asked, plan, None if small else blocks)
     pieces = tuple(
-        (sum(b),) if small or sum(b) <= max(w) else joined_or_cut(b, max(w))
+        (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w))
         for b, w in zip(blocks, wanted, strict=True)
     )
-    result = tiled(array, pieces, wanted, plan)
+    result = tile_pieces(array, pieces, wanted, plan)
     exact = tuple(
         made if a else w for made, a, w in zip(result.chunks, automatic, wanted, strict=True)
     )
     return result if result.chunks == exact else result.rechunk(exact)
 
 
-def checked(x: Any) -> Any:
+def check_input(x: Any) -> Any:
     """`x` as a Dask array of known chunks, or as a NumPy array."""
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
@@ -145,7 +145,7 @@ def checked(x: Any) -> Any:
     return x
 
 
-def per_axis(chunks: Any, ndim: int) -> list[Any]:
+def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
     """`chunks` for each axis, from any of Dask's forms."""
     if isinstance(chunks, dict):
         return [chunks.get(axis) for axis in range(ndim)]
@@ -160,7 +160,7 @@ def per_axis(chunks: Any, ndim: int) -> list[Any]:
     return sizes if ndim else []
 
 
-def wanted_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
+def choose_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
     """The chunks `asked` for, in numbers; "auto" follows the `blocks` of the input, if given."""
     like = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
@@ -180,10 +180,10 @@ def wanted_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | No
     return wanted
 
 
-def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
+def join_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
     """The blocks along an axis, neighbours joined and long ones cut, none longer than `limit`.
 
-    >>> joined_or_cut((2, 2, 2, 2, 9, 2), 5)
+    >>> join_or_cut((2, 2, 2, 2, 9, 2), 5)
     (4, 4, 5, 4, 2)
     """
     pieces = [0]
@@ -197,7 +197,7 @@ def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
     return tuple(piece for piece in pieces if piece)
 
 
-def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -> da.Array:
+def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -> da.Array:
     """The tiling of `array`, in `pieces` on axes that have several, else in `wanted` chunks."""
     if isinstance(array, da.Array):
         source = array.rechunk(pieces, method="tasks")  # neighbours alone: nothing to shuffle

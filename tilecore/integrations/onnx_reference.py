@@ -73,7 +73,7 @@ class Tile(OpRun):
         try:
             return super().run(*inputs, **options)  # type: ignore[no-any-return]
         except TypeError as error:
-            raise _ours(error) from None
+            raise _find_ours(error) from None
 
     def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
         try:
@@ -83,7 +83,7 @@ class Tile(OpRun):
             raise
 
 
-def _ours(error: TypeError) -> TypeError:
+def _find_ours(error: TypeError) -> TypeError:
     """The error that `Tile` raised, out of the chain of causes of the evaluator's own."""
     inner: BaseException | None = error
     while inner is not None and not hasattr(inner, "of_tile"):
@@ -132,4 +132,4 @@ class TileEvaluator(ReferenceEvaluator):
         try:
             return super().run(*arguments, **options)
         except TypeError as error:
-            raise _ours(error) from error.__cause__
+            raise _find_ours(error) from error.__cause__

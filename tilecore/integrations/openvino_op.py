@@ -43,7 +43,7 @@ from openvino.utils import replace_node
 import tilecore
 from tilecore._core.arrays import planned_shape
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import Dim, Range, bounds
+from tilecore._dialects.dims import Dim, Range, get_bounds
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
@@ -100,15 +100,17 @@ class Tile(Op):
 
     def validate_and_infer_types(self) -> None:
         if self.get_input_size() != 2:
-            raise _refused(ValueError, f"{self.get_input_size()} inputs, expected data and repeats")
+            raise _word_refusal(
+                ValueError, f"{self.get_input_size()} inputs, expected data and repeats"
+            )
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
         if kind.is_static() and kind.bitwidth % 8:
             what = f"data of element type {kind.to_string()}, expected one of whole bytes"
-            raise _refused(TypeError, what)
+            raise _word_refusal(TypeError, what)
         if repeats_kind.is_static() and not _is_integer(repeats_kind):
             what = f"repeats of element type {repeats_kind.to_string()}, expected an integer type"
-            raise _refused(TypeError, what)
-        shape = _inferred_shape(self.get_input_partial_shape(0), self.input_value(1))
+            raise _word_refusal(TypeError, what)
+        shape = _infer_shape(self.get_input_partial_shape(0), self.input_value(1))
         self.set_output_type(0, kind, shape)
 
     def clone_with_new_inputs(self, new_inputs: list[Output]) -> Tile:
@@ -144,20 +146,20 @@ def _is_integer(kind: Type) -> bool:
     return bool(kind.is_integral_number() and kind.bitwidth % 8 == 0)
 
 
-def _refused(kind: type[Exception], what: str) -> Exception:
+def _word_refusal(kind: type[Exception], what: str) -> Exception:
     return kind(f"{RULE.name}: {what}")
 
 
 # --- shapes --------------------------------------------------------------------------------------
 
 
-def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
+def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     length, node = repeats.get_partial_shape(), repeats.get_node()
-    entries = node.data if isinstance(node, Constant) else _known_of(repeats)
+    entries = node.data if isinstance(node, Constant) else _find_known(repeats)
     dims = infer_shape(shape, entries, repeats_shape=length)
     if dims is None:
         return PartialShape.dynamic()
-    result = [_dimension(dim) for dim in dims]
+    result = [_as_dimension(dim) for dim in dims]
     if entries is not None:
         for axis in range(-min(len(entries), len(shape)), 0):
             if entries[axis] == 1:
@@ -165,7 +167,7 @@ def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     return PartialShape(result)
 
 
-def _known_of(repeats: Output) -> PartialShape | None:
+def _find_known(repeats: Output) -> PartialShape | None:
     """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
 
     Its own Tile of a single element reveals them: the output's sizes are the repeats. It raises
@@ -182,8 +184,8 @@ def _known_of(repeats: Output) -> PartialShape | None:
     return None if known.rank.is_dynamic else known
 
 
-def _dimension(dim: Dim | Range) -> Dimension:
-    low, high = bounds(dim)
+def _as_dimension(dim: Dim | Range) -> Dimension:
+    low, high = get_bounds(dim)
     return Dimension(low, -1 if high is None else high)
 
 
@@ -219,7 +221,7 @@ def replace_tile(model: Model) -> int:
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
-    replaced = [(node, Tile(*node.input_values())) for node in _built_in(model)]
+    replaced = [(node, Tile(*node.input_values())) for node in _find_built_in(model)]
     for old, new in replaced:
         new.set_friendly_name(old.get_friendly_name())
         replace_node(old, new)
@@ -227,15 +229,15 @@ def replace_tile(model: Model) -> int:
     return len(replaced)
 
 
-def _built_in(model: Model) -> Iterator[Node]:
+def _find_built_in(model: Model) -> Iterator[Node]:
     for node in model.get_ordered_ops():
         if node.get_type_name() == "Tile":
             yield node
-        for body in _bodies(node):
-            yield from _built_in(body)
+        for body in _get_bodies(node):
+            yield from _find_built_in(body)
 
 
-def _bodies(node: Node) -> list[Model]:
+def _get_bodies(node: Node) -> list[Model]:
     kind = node.get_type_name()
     if kind == "If":
         return [node.get_then_body(), node.get_else_body()]
