@@ -1,4 +1,4 @@
-"""Lazy tilings: their values, their chunks, and which task reads what."""
+"""Lazy tilings: values, chunks, and what each task reads."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ from tilecore.integrations.dask import tile  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def synchronous():
-    """One task after the other, unless a test says otherwise."""
+    """One task after the other, unless a test chooses otherwise."""
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -31,7 +31,7 @@ def chunk_size(nbytes):
 
 
 def tasks(array):
-    """How many tasks compute it."""
+    """The number of tasks."""
     (optimized,) = dask.optimize(array)
     return len(dict(optimized.__dask_graph__()))
 
@@ -41,7 +41,7 @@ def bytes_of_chunks(array):
 
 
 def recorded(shape, chunks):
-    """A Dask array of ones, and the list of its blocks that were computed so far."""
+    """A Dask array of ones, and the list of its blocks computed so far."""
     seen = []
 
     def block(one, block_id=None):
@@ -58,7 +58,7 @@ CHUNKS = ["auto", "100B", 3, -1]
 
 
 def test_values(oracle):
-    """Random requests: small and large for the chunk size, in one block and in several."""
+    """Random requests: smaller and larger than a chunk, in one block and in several."""
     rng = np.random.default_rng(0)
     for i in range(80):
         shape = rng.integers(i % 9 > 0, 8, rng.integers(0, 4))
@@ -193,11 +193,11 @@ def test_chunks_of_one_axis():
 def test_chunks_keep_to_the_chunk_size(limit, blocks, reps):
     with chunk_size(limit):
         result = tile(da.ones((100, 100), chunks=blocks), reps)
-        # Dask's own tolerance, on top of the size that was asked for.
+        # Dask's own tolerance, on top of the requested size.
         assert max(bytes_of_chunks(result)) <= 1.25 * limit
 
 
-# ---------------------------------------------------------------- which task reads what
+# ---------------------------------------------------------------- what each task reads
 
 
 @pytest.mark.parametrize("blocks", [-1, 5], ids=str)
@@ -207,7 +207,7 @@ def test_the_input_is_computed_once(blocks, limit, reps):
     with chunk_size(limit):
         source, seen = recorded((10, 10), blocks)
         result = tile(source, reps)
-        # Dask merges what follows into the same task, but nothing that many tasks read.
+        # Dask merges later steps into the same task, but nothing that many tasks read.
         assert (result + 1).sum().compute() == 2 * result.size
         assert sorted(seen) == sorted(np.ndindex(source.numblocks))
 
@@ -219,7 +219,7 @@ def test_a_point_in_many_dimensions_is_computed_once():
 
 
 def test_a_chunk_reads_the_blocks_that_it_shows():
-    """Of a large input: those it overlaps, modulo the period."""
+    """A chunk of a large tiling reads the blocks that it overlaps, modulo the period."""
     with chunk_size(10 * 10 * 8):
         source, seen = recorded((40, 30), (10, 10))
         result = tile(source, (3, 2))
@@ -236,14 +236,16 @@ def test_an_axis_in_one_piece_is_tiled_by_the_tasks():
         result = tile(source, (2, 100))
         rows, columns = result.numblocks
         assert rows * columns > 100
-        assert tasks(result) <= rows * columns + 3 * rows  # and what cuts and repeats the blocks
+        assert (
+            tasks(result) <= rows * columns + 3 * rows
+        )  # and those that cut and repeat the blocks
         seen.clear()
         result.blocks[rows // 2].compute()  # the first rows of the second repeat
         assert seen == [(0, 0)]
 
 
 def test_joined_blocks():
-    """Small blocks are joined, so that there are no more tasks than chunks need."""
+    """Small blocks are joined, to save tasks."""
     with chunk_size(2**13):
         result = tile(da.ones(2**16, chunks=16), 3)
         assert set(result.chunks[0]) == {2**10}
@@ -370,7 +372,7 @@ print(da.Array.__module__)
 
 @pytest.mark.parametrize("planning", [False, True])
 def test_query_planning(planning, run, tmp_path):
-    """In a process of its own: Dask reads the setting once, when it is imported."""
+    """In a separate process: Dask reads the setting once, at its import."""
     if planning and not find_spec("dask.array._array_expr"):
         pytest.skip("this version of Dask has it in another package")
     environment = {**os.environ, "DASK_ARRAY__QUERY_PLANNING": str(planning)}
@@ -379,7 +381,7 @@ def test_query_planning(planning, run, tmp_path):
 
 
 def test_much_larger_than_memory():
-    """1.3 TB, of which only what is asked for is made."""
+    """Of 1.3 TB only the requested part is made."""
     pattern = np.arange(64 * 64, dtype="f4").reshape(64, 64)
     wall = tile(pattern, (9000, 9000))
     assert wall.nbytes > 10**12
@@ -415,7 +417,7 @@ print(Sink.nbytes, peak() - before)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no module resource")
 def test_memory_is_bounded(run, tmp_path):
-    """1 GiB made, checked and let go in chunks of 8 MiB, by two threads."""
+    """Two threads make, check and free 1 GiB in chunks of 8 MiB."""
     nbytes, grown = map(int, run(sys.executable, "-c", STORE, cwd=tmp_path).split())
     assert nbytes == 2**30
     assert grown < 2**27
@@ -438,7 +440,7 @@ def test_zarr(blocks, tmp_path, oracle):
 
 
 def test_a_cluster_of_processes(tmp_path, oracle):
-    """Two processes compute the chunks, and store them in one Zarr."""
+    """Two processes compute the chunks and store them in one Zarr."""
     distributed = pytest.importorskip("distributed")
     zarr = pytest.importorskip("zarr")
     x = np.arange(40 * 30.0).reshape(40, 30)

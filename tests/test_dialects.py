@@ -1,4 +1,4 @@
-"""What every dialect owes, whichever there are: its row, its names, its errors."""
+"""What every dialect must have: its row, its names, its errors."""
 
 import inspect
 import pkgutil
@@ -31,15 +31,30 @@ def test_dir_shows_public_names_alone(dialect):
     assert dir(dialect) == sorted(dialect.__all__)
 
 
-@pytest.mark.process  # a library may start some when it is imported, as OpenVINO does
+@pytest.mark.process  # importing OpenVINO starts some
 @pytest.mark.parametrize("name", [m.name for m in pkgutil.iter_modules(integrations.__path__)])
 def test_dir_of_integrations(name):
     module = pytest.importorskip(f"tilecore.integrations.{name}")
     assert dir(module) == sorted(module.__all__)
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "name",
+    [module.__name__ for module in DIALECTS]
+    + [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)],
+)
+def test_signatures_are_readable(name):
+    """Aliases stay: `ArrayLike` is not expanded."""
+    module = pytest.importorskip(name)
+    for public in map(vars(module).get, module.__all__):
+        if callable(public):
+            signature = str(inspect.signature(public))
+            assert len(signature) < 240 and "typing" not in signature and "<class" not in signature
+
+
 def test_the_row(dialect):
-    """The rule of the newest version is what `tile` does; options are keyword arguments of it."""
+    """`tile` follows the rule of the newest version; options are the rule's keyword arguments."""
     row = dialect.DIALECT
     rule = row.rule()
     assert rule.name.startswith(row.name)
@@ -63,7 +78,7 @@ def test_the_rule_refuses_what_tile_refuses(dialect, repeats):
 
 
 class Own(ValueError):
-    """What an object of the caller's raises by itself."""
+    """Raised by an object of the caller's."""
 
 
 class Hostile:
@@ -87,7 +102,7 @@ def test_errors_of_objects_come_out_as_they_are(dialect):
             call()
 
 
-def test_the_cause_of_an_unreadable_input_is_told(dialect):
+def test_an_unreadable_input_has_a_cause(dialect):
     class Fails:
         def __array__(self, dtype=None, copy=None):
             raise RuntimeError("no")
@@ -111,7 +126,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
     ids=repr,
 )  # fmt: skip
 def test_the_short_way_to_repeats(value):
-    """It gives the same as the long one, or nothing."""
+    """It gives the same as the long way, or None."""
     short, long = repeats_of(value, INTEGERS.numbers), read_repeats(value)
     assert short in (long, None)
     assert short is None or all(type(item) is int for item in short)

@@ -1,4 +1,4 @@
-"""`dims` against enumeration: a small range is the set of its numbers."""
+"""`dims` against enumeration, where a small range is the set of its numbers."""
 
 import re
 from contextlib import contextmanager
@@ -12,9 +12,10 @@ from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.dims import (
     as_repeats_dims,
     as_shape,
-    bounds,
-    canonical,
+    get_bounds,
+    make_range,
     multiply,
+    multiply_symbols,
     tile_dims,
 )
 
@@ -23,7 +24,7 @@ INT64_MAX = 2**63 - 1
 
 @contextmanager
 def refused(kind, text):
-    """As the user of a dialect reads it."""
+    """The error as the user of a dialect reads it."""
     with pytest.raises(Refusal) as raised:
         yield
     error = worded(raised.value, "X")
@@ -35,11 +36,11 @@ RANGES = [(low, high) for low in range(5) for high in (*range(low, 5), None)]
 
 @pytest.mark.parametrize("dim, repeat", list(product(RANGES, RANGES)))
 def test_multiply_is_the_tightest_range(dim, repeat):
-    # An open range is cut at a number that no product of the closed ones reaches.
+    # An open range is cut at a number above every product of closed ones.
     numbers = [range(low, (40 if high is None else high) + 1) for low, high in (dim, repeat)]
     products = {a * b for a, b in product(*numbers)}
     high = None if max(products) >= 40 else max(products)
-    assert multiply(canonical(*dim), canonical(*repeat)) == canonical(min(products), high)
+    assert multiply(make_range(*dim), make_range(*repeat)) == make_range(min(products), high)
 
 
 @given(*[st.integers(0, INT64_MAX) | st.sampled_from([0, 1, 2, 2**31, 2**32, 2**62])] * 2)
@@ -76,9 +77,55 @@ def test_multiply_what_is_not_known(dim, repeat, expected):
     assert multiply(dim, repeat) == expected
 
 
-def test_canonical_and_bounds():
-    assert [canonical(3, 3), canonical(0, None), canonical(0, 0)] == [3, None, 0]
-    assert [bounds(3), bounds(None), bounds("N"), bounds((2, None))] == [
+@pytest.mark.parametrize(
+    "dims, expected",
+    [
+        (("N", 2), "2*N"), ((3, "2*N"), "6*N"), (("M", "N"), "M*N"), (("N", "M", "N"), "M*N**2"),
+        (("3*N**2", "N"), "3*N**3"), (("batch_size", "N", 4), "4*N*batch_size"), (("2*3*N", 2), "12*N"),
+        (("N + 1", 2), "2*(N + 1)"), (("2*(N + 1)", 3), "6*(N + 1)"), (("N - 1", "N - 1"), "(N - 1)**2"),
+        (("floor((N + 1)/2)", "N + 1", "a", 2), "2*a*(N + 1)*floor((N + 1)/2)"), (("x.dim.0", 2), "2*x.dim.0"),
+        (("seq len", 2), "2*(seq len)"), (("2N", 2), "2*(2N)"), (("N", "0*M"), 0), (("N", 0), 0),
+        (("3*N", 2**61), f"{3 * 2**61}*N"), (("3*N", 2**62), None), (("2*3", 4), 24),
+    ],
+)  # fmt: skip
+def test_products_of_symbols(dims, expected):
+    assert multiply_symbols(*dims) == expected
+    if len(dims) == 2:
+        assert multiply(*dims, products=True) == expected
+
+
+NAMES = st.sampled_from(["N", "M", "batch", "_x", "N10", "N2", "é"])
+
+
+@given(st.lists(NAMES | st.integers(1, 50), min_size=2, max_size=6))
+def test_products_are_those_of_sympy(factors):
+    sympy = pytest.importorskip("sympy")
+    product, text = sympy.Integer(1), 1
+    for factor in factors:
+        product *= sympy.Symbol(factor) if isinstance(factor, str) else factor
+        text = multiply(text, factor, products=True)
+    assert str(text) == str(product)
+
+
+TEXTS = st.text("NM23*( )+", max_size=12).filter(lambda text: "**" not in text)  # 2**2**9999
+
+
+@given(TEXTS, TEXTS)
+@example("N*(N+2)", "M + 3")
+def test_any_text_is_a_symbol(one, two):
+    """Read as Python, the product has the value of its factors, where those can be read."""
+    product, names = multiply_symbols(one, two), {"N": 7, "M": 11, "__builtins__": {}}
+    try:
+        expected = eval(f"({one})*({two})", names)
+        assert isinstance(expected, int)
+    except Exception:
+        return
+    assert eval(str(product), names) == expected
+
+
+def test_make_range_and_get_bounds():
+    assert [make_range(3, 3), make_range(0, None), make_range(0, 0)] == [3, None, 0]
+    assert [get_bounds(3), get_bounds(None), get_bounds("N"), get_bounds((2, None))] == [
         (3, 3),
         (0, None),
         (0, None),

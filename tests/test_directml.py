@@ -1,4 +1,4 @@
-"""DirectML's Tile: the table of feature levels, and 32-bit sizes of at least 1."""
+"""DirectML's Tile: the table of feature levels, 32-bit sizes of at least 1."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,8 @@ def test_errors_of_the_core_carry_the_dialect():
         (("N", 3, None), [1, 2, 2], ("N", 6, None)),
         ((1, 2), ["R", None], ("R", None)),
         ((2, 3), None, (None, None)),
-        (None, [1, 2], None),
+        (None, [1, 2], (None, None)),
+        (None, None, None),
     ],
 )
 def test_infer_shape(sizes, repeats, expected):
@@ -156,3 +157,12 @@ def test_infer_shape(sizes, repeats, expected):
 def test_infer_shape_refuses_what_no_size_can_mend(sizes, repeats):
     with pytest.raises(ValueError, match="^DirectML Tile, feature level 4_1: "):
         directml.infer_shape(sizes, repeats)
+
+
+def test_errors_name_the_parameter():
+    with pytest.raises(ValueError, match="4_1: sizes must have no empty axis"):
+        directml.infer_shape((2, 0), [1, 1])
+    with pytest.raises(
+        ValueError, match=r"4_1: repeats has rank 0, expected 1, as in \[2\]; input"
+    ):
+        directml.tile(np.ones(3, np.float32), 2)

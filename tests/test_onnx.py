@@ -1,4 +1,4 @@
-"""ONNX Tile-1, Tile-6 and Tile-13: what is legal, what comes out, and what the errors say."""
+"""ONNX Tile-1, Tile-6 and Tile-13: legal requests, results, errors."""
 
 import numpy as np
 import pytest
@@ -110,8 +110,12 @@ def test_no_axes_and_empty_repeats():
         (np.ones(10**6, np.int64), ValueError, "repeats has more than 64 entries"),
         ([[1, 1]], ValueError, "repeats must be one-dimensional, but item 0 is a list"),
         (np.ones((1, 2), np.int64), ValueError, "repeats has rank 2, expected 1"),
-        (np.array(2), ValueError, "repeats has rank 0, expected 1"),
-        (2, ValueError, "repeats has rank 0, expected 1"),
+        (
+            np.array(2),
+            ValueError,
+            r"repeats has rank 0, expected 1, as in \[2\];",
+        ),
+        (2, ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
         ([1, -1], ValueError, r"repeats must not be negative, got -1 .*repeats \[1, -1\]"),
         ([1, 2**62], ValueError, ""),
         ([1, 2**63], ValueError, ""),
@@ -256,11 +260,6 @@ def test_for_opset():
             onnx.supported_types(opset)
 
 
-def test_an_opset_given_to_tile_itself():
-    with pytest.raises(TypeError, match=r"^ONNX Tile-13: .*for_opset\(11\)\(input, repeats\)"):
-        onnx.tile(np.ones((2, 3)), [1, 1], opset=11)
-
-
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, expected",
     [
@@ -271,8 +270,10 @@ def test_an_opset_given_to_tile_itself():
         ((2, 3), None, None, (None, None)),
         ((2, 3), None, [2], (None, None)),
         ((2, 0), None, ["K"], (None, 0)),
-        (None, [1, 2], None, None),
-        (None, None, [5], None),
+        (None, [0, 2], None, (0, None)),
+        (None, None, (3,), (None, None, None)),
+        (None, None, ["K"], None),
+        (None, None, None, None),
         ((), [], None, ()),
     ],
 )
@@ -289,6 +290,8 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
         ((2, 3), None, [3], ValueError),
         ((2, 3), None, [], ValueError),
         (None, None, [2, 1], ValueError),
+        (None, None, [65], ValueError),
+        (None, None, [10**15], ValueError),
         (None, [1, -1], None, ValueError),
         ((2, "N"), [2**62, 1], None, ValueError),
         (("N", "N"), [2**63, 1], None, ValueError),
@@ -306,8 +309,65 @@ def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
         onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape)
 
 
+def shape_proto(*dims):
+    from onnx import TensorShapeProto as Proto
+
+    makers = {
+        int: lambda dim: Proto.Dimension(dim_value=dim),
+        type(None): lambda _: Proto.Dimension(),
+    }
+    return Proto(dim=[makers.get(type(d), lambda d: Proto.Dimension(dim_param=d))(d) for d in dims])
+
+
+def test_shapes_of_onnx_itself():
+    pytest.importorskip("onnx")
+    dims, empty_name = ("N", 3, 0, None), shape_proto("")
+    assert onnx.infer_shape(shape_proto(*dims), [1, 2, 3, 4]) == ("N", 6, 0, None)
+    assert onnx.infer_shape((1, 2, 3, 4), shape_proto(*dims)) == ("N", 6, 0, None)
+    assert onnx.infer_shape((2, 3), repeats_shape=shape_proto(2)) == (None, None)
+    assert onnx.infer_shape(empty_name, [1]) == (None,)
+    assert onnx.infer_shape(shape_proto(), []) == ()
+    assert onnx.infer_shape_1(shape_proto(*dims), 2, 1) == ("N", 6, 0, None)
+    with pytest.raises(ValueError, match=r"^ONNX Tile-13: repeats has length 1"):
+        onnx.infer_shape(shape_proto(2, 3), [1])
+    with pytest.raises(ValueError, match=r"^ONNX Tile-13: input_shape must be 0 or more"):
+        onnx.infer_shape(shape_proto(2, -1), [1, 1])
+
+
+def test_products_of_symbols():
+    shape, repeats = ("N", "2*M", 3, None, "K", "N"), [2, 3, "R", 2, 0, 1]
+    assert onnx.infer_shape(shape, repeats) == (None, None, None, None, 0, "N")
+    expected = ("2*N", "6*M", "3*R", None, 0, "N")
+    assert onnx.infer_shape(shape, repeats, products=True) == expected
+    assert onnx.infer_shape_1(("N", 3), 2, 0) == (None, 3)
+    assert onnx.infer_shape_1(("N", 3), 2, 0, products=True) == ("2*N", 3)
+    assert onnx.infer_shape_1(("N", 3), 2, products=True) == (None, None)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_products_as_onnxruntime_writes_them():
+    pytest.importorskip("sympy")
+    infer = pytest.importorskip("onnxruntime.tools.symbolic_shape_infer").SymbolicShapeInference
+    from onnx.parser import parse_model
+
+    model = parse_model("""<ir_version: 8, opset_import: ["": 13]>
+        example (float[batch, N, 3, N, 5] x, float[M, 2, K] k) => (float[A, B, C, D, E] z) {
+        two = Constant <value = int64[2] {2, 3}> ()
+        sizes = Shape(k)
+        first = Concat <axis = 0> (sizes, two)
+        y = Tile(x, first)
+        second = Constant <value = int64[5] {2, 3, 1, 1, 1}> ()
+        z = Tile(y, second) }""")
+    found = {info.name: info for info in infer.infer_shapes(model).graph.value_info}
+    y = onnx.infer_shape(("batch", "N", 3, "N", 5), ["M", 2, "K", 2, 3], products=True)
+    assert y == ("M*batch", "2*N", "3*K", "2*N", 15)
+    assert [d.dim_param or d.dim_value for d in found["y"].type.tensor_type.shape.dim] == list(y)
+    output = infer.infer_shapes(model).graph.output[0].type.tensor_type.shape
+    assert onnx.infer_shape(y, [2, 3, 1, 1, 1], products=True) == onnx.infer_shape(output, [1] * 5)
+
+
 def test_the_schema_of_tile_1_infers_no_shape():
-    """But the element type: so it is of no help to `infer_shape_1`, which tells what follows."""
+    """It infers the element type alone; `infer_shape_1` infers what follows from the inputs."""
     pytest.importorskip("onnx")
     from onnx import TensorProto, shape_inference
     from onnx.parser import parse_model

@@ -15,7 +15,7 @@ integration = pytest.importorskip("tilecore.integrations.onnx_reference")
 OPS, TileEvaluator = integration.OPS, integration.TileEvaluator
 
 NEWEST = onnx.defs.onnx_opset_version()
-TYPES = {  # the specification's name of an element type, and NumPy's
+TYPES = {  # an element type's name in the specification, and NumPy's
     onnx.TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))).lower(): dtype
     for dtype in [*"?bhilBHILefdFD"]
 }
@@ -41,7 +41,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.mark.parametrize("opset", range(1, 6))
-@pytest.mark.parametrize("dtype", ["float32", "int64"])  # of tiles and axis: models have both
+@pytest.mark.parametrize("dtype", ["float32", "int64"])  # of tiles and axis: models hold both
 def test_tile_1(oracle, opset, dtype):
     one = np.array([1], dtype)
     signature = "(float[A, B] x, float[1] tiles, float[1] axis) => (float[A, D] y)"
@@ -59,14 +59,14 @@ def test_later_versions(oracle, opset):
         np.testing.assert_array_equal(result, oracle(X, repeats), strict=True)
     name = "Tile-6" if opset < 13 else "Tile-13"
     with pytest.raises(ValueError, match=f"{name}: repeats has length 1, expected"):
-        run(new, X, np.array([2]))  # numpy.tile would put a 1 in front
+        run(new, X, np.array([2]))  # numpy.tile would prepend a 1
     with pytest.raises(TypeError, match=f"^ONNX {name}: repeats has dtype int32, expected int64"):
         run(new, X, np.array([2, 2], np.int32))
 
 
 @pytest.mark.parametrize("opset", [1, 6, 13])
 def test_number_of_inputs(opset):
-    # The wrong one of the two signatures: a third input must not become `out`.
+    # With the other signature, a third input would become `out`.
     node = "y = Tile(x, n)" if opset == 1 else "y = Tile(x, n, n)"
     with pytest.raises(ValueError, match=f"Tile of opset {opset}: . inputs, .*; expected input, "):
         ReferenceEvaluator(model(opset, node, TILE[1]), new_ops=OPS)
@@ -149,7 +149,7 @@ def test_branches(oracle, opset, evaluator):
 
 @pytest.mark.parametrize("repeats", [np.array([2, 2], np.int32), np.array([2.0, 2.0])])
 def test_our_errors_of_type_come_from_anywhere(repeats):
-    """The evaluator raises its own, once for each graph that it is in."""
+    """The evaluator raises its own error, once for each enclosing graph."""
     branches = model(NEWEST, BRANCHES, TILE[1].replace("(float", "(bool yes, float", 1))
     inputs = np.array(True), X, repeats
     text = f"^ONNX Tile-13: repeats has dtype {repeats.dtype}, expected int64; input shape "
@@ -204,7 +204,7 @@ def test_loop(oracle):
 
 @pytest.mark.parametrize("opset", [6, 13, NEWEST])
 def test_node_cases(monkeypatch, opset):
-    """Those of onnx itself, which hands them to `expect`."""
+    """onnx's own, as it passes them to `expect`."""
     cases = pytest.importorskip("onnx.backend.test.case.node.tile")
     given = []
     monkeypatch.setattr(cases, "expect", lambda node, **case: given.append((node, case)))
@@ -229,7 +229,7 @@ def test_node_cases(monkeypatch, opset):
 
 
 def models_with_tile():
-    """The models that onnx comes with, and that hold a Tile."""
+    """The models in the onnx package that hold a Tile."""
     for path in sorted(Path(onnx.__file__).parent.glob("backend/test/data/*/*/model.onnx")):
         if b"Tile" in path.read_bytes():
             yield pytest.param(path, id=path.parent.name)

@@ -1,4 +1,4 @@
-"""OpenVINO Tile-1: broadcast both ways, and negative repeats clamped."""
+"""OpenVINO Tile-1: broadcasting both ways, negative repeats clamped."""
 
 import numpy as np
 import pytest
@@ -42,6 +42,7 @@ def test_integers_of_less_than_8_bits(name, oracle):
     np.testing.assert_array_equal(result, oracle(data, (1, 1, 1)), strict=True)
 
 
+@pytest.mark.process  # importing OpenVINO starts some
 def test_shapes_of_openvino_itself():
     ov = pytest.importorskip("openvino")
     dims = ov.Dimension(1, 5), ov.Dimension(2, -1), ov.Dimension(), ov.Dimension(7)
@@ -114,6 +115,13 @@ def test_repeats_that_are_not_legal(repeats, error):
             openvino.infer_shape((2, 3), repeats)
 
 
+@pytest.mark.parametrize("repeats", [2, np.int64(2), np.array(2)])
+def test_a_single_repeat_is_shown_as_a_list(repeats):
+    for call in (openvino.tile, lambda x, repeats: openvino.infer_shape(x.shape, repeats)):
+        with pytest.raises(ValueError, match=r"repeats has rank 0, expected 1, as in \[2\]; data"):
+            call(np.ones((2, 3)), repeats)
+
+
 def test_masked_arrays_have_no_place_here():
     with pytest.raises(TypeError, match="^OpenVINO Tile-1: data is a masked array"):
         openvino.tile(np.ma.array([1, 2]), [2])
@@ -148,6 +156,9 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
     "shape, repeats, repeats_shape, error",
     [
         (None, None, [], ValueError),
+        ((2, 3), None, [65], ValueError),
+        ((2, 3), None, [10**15], ValueError),
+        ((2, 3), None, [(10**15, None)], ValueError),
         (None, None, [1, 2], ValueError),
         ((2, 3), [1, 2], [3], ValueError),
         ((2, 3), [2**62, 1], None, ValueError),

@@ -1,4 +1,4 @@
-"""Tile as an operation of OpenVINO: in models, beside the built-in one, in files, on hard inputs."""
+"""Tile as an OpenVINO operation: in models, against the built-in one, in files, on hard inputs."""
 
 import gc
 
@@ -15,11 +15,11 @@ CORE = ov.Core()
 
 
 def constant(values, dtype=np.int64):
-    return ov.op.Constant(np.array(values, dtype))  # opset1.constant makes none that is empty
+    return ov.op.Constant(np.array(values, dtype))  # opset1.constant cannot make an empty one
 
 
 def model(shape, repeats, dtype=np.float32, *, length_type=np.int64):
-    """Of one input where repeats are values, of two where they are a number of values."""
+    """One input where repeats are values, two where they are a number of values."""
     data = opset1.parameter(shape, dtype)
     if isinstance(repeats, int):
         values = opset1.parameter([repeats], np.dtype(length_type))
@@ -36,7 +36,7 @@ def run(model, *inputs):
 
 
 def evaluated(model, *inputs):
-    """By OpenVINO itself with no plugin, which would convert element types."""
+    """By OpenVINO without a plugin, which would convert element types."""
     kind = model.output(0).get_element_type()
     output = ov.Tensor(kind, ov.Shape([0]))
     assert model.evaluate([output], [ov.Tensor(x.copy()) for x in inputs])
@@ -81,7 +81,7 @@ def test_repeats_computed_from_shapes(kind):
     data = opset1.parameter(partial((1, 5), 2), np.float32)
     repeats = opset3.shape_of(data, kind)
     assert Tile(data, repeats).output(0).get_partial_shape() == partial((1, 25), 4)
-    # The built-in operation refuses repeats that may turn out negative.
+    # The built-in operation refuses repeats that may be negative.
     less = opset1.subtract(repeats, constant([3, 3], kind.replace("i", "int")))
     assert Tile(data, less).output(0).get_partial_shape() == partial(-1, -1)
     x = np.ones((3, 2), np.float32)
@@ -167,7 +167,7 @@ def both(data, repeats):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_random_models_of_constant_repeats(oracle, dynamic):
-    """In one model, for to compile one takes longer than to run it."""
+    """In one model: compiling takes longer than running."""
     inputs, results, expected = [], [], []
     for x, repeats in requests(dynamic, 60):
         data = opset1.parameter([-1] * x.ndim if dynamic else x.shape, x.dtype)
@@ -203,7 +203,7 @@ def test_where_the_built_in_operation_is_wrong(oracle):
 @pytest.mark.parametrize(
     ("shape", "repeats"),
     [
-        ((0, 3), (2, 2)),  # with no plugin, the built-in operation crashes on this
+        ((0, 3), (2, 2)),  # without a plugin, the built-in operation crashes on this
         ((), ()),  # and on this
         ((3, 0), (2,)),
         ((2, 3), ()),
@@ -253,7 +253,7 @@ def test_strings():
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
 def test_64_bits_as_bytes(oracle, dtype):
-    """What the plugin converts is lost before an operation sees it; it leaves bytes alone."""
+    """The plugin converts some types before an operation sees them, but no bytes."""
     x = np.frombuffer(np.random.default_rng(2).bytes(16), dtype).reshape(1, 2)
     tiled = run(model([-1, -1, 8], [2, 3, 1], np.uint8), x.view(np.uint8).reshape(1, 2, 8))
     np.testing.assert_array_equal(tiled.view(dtype)[..., 0], oracle(x, (2, 3)), strict=True)
@@ -300,11 +300,11 @@ def test_a_model_whose_shapes_change():
     assert proto.output(0).get_partial_shape() == partial(10, (2, 8))
 
 
-# --- in the place of the built-in one ------------------------------------------------------------
+# --- replacing the built-in one ------------------------------------------------------------------
 
 
 def kinds(model):
-    """How many built-in Tiles, and how many of ours; bodies left out."""
+    """The numbers of built-in Tiles and of ours, without bodies."""
     names = [node.get_type_name() for node in model.get_ordered_ops()]
     return names.count("Tile"), names.count("TilecoreTile")
 
@@ -325,7 +325,7 @@ def test_replaced_in_a_model_from_a_file(tmp_path, oracle):
     assert kinds(read) == (2, 0)
     shapes = [output.get_partial_shape() for output in read.outputs]
     assert replace_tile(read) == 2
-    gc.collect()  # the model alone holds the new nodes
+    gc.collect()  # only the model holds the new nodes
     assert kinds(read) == (0, 2)
     assert [output.get_partial_shape() for output in read.outputs] == shapes
     sources = [read.output(name).get_node().input_value(0) for name in ("tiled", "result")]

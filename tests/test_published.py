@@ -65,7 +65,7 @@ def run(case, x):
 
 
 def as_numpy_reps(case, rank):
-    """What `numpy.tile` must be given for the same answer: clamped, and Tile-1's axis spelt out."""
+    """Repeats that give the same with `numpy.tile`: clamped, and with Tile-1's axis written out."""
     if "tiles" in case:
         reps = [1] * rank
         reps[case["axis"]] = case["tiles"]
@@ -89,7 +89,7 @@ def test_tile(case):
 
 
 def dims(shape):
-    """JSON has no tuples: an interval is a list there."""
+    """JSON has no tuples: an interval is a list."""
     if shape is None:
         return None
     return tuple(tuple(dim) if isinstance(dim, list) else dim for dim in shape)

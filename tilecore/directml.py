@@ -1,18 +1,20 @@
 """DirectML DML_TILE_OPERATOR_DESC, feature levels 1_0 and above
 (https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc).
 
-`output[i] = input[i mod input.shape]`, where every axis has its own repeat of 1 or more, and every
-size and the number of elements fit in 32 bits. The feature level says which ranks and data types.
+`output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more; every size and the
+number of elements fit in 32 bits. The feature level decides the ranks and data types.
 
-The limit on the number of elements stands in DML_BUFFER_TENSOR_DESC, the description of every
-tensor in memory: it "may not exceed (2^32 - 1) elements", under TotalTensorSizeInBytes.
+DML_BUFFER_TENSOR_DESC limits the number of elements: a tensor "may not exceed (2^32 - 1) elements",
+under TotalTensorSizeInBytes.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -20,17 +22,19 @@ from numpy.typing import ArrayLike, NDArray
 from tilecore._core.arrays import tiled
 from tilecore._core.counts import brief
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import (
-    Dim,
-    Shape,
-    as_repeats_dims,
-    as_shape,
-    check_length,
-    refused,
-    tile_dims,
-)
+from tilecore._dialects import dims
+from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import Out, Scalar, Types, as_repeats, as_tensor, check_type, types
+from tilecore._dialects.tensors import (
+    Array,
+    Out,
+    Scalar,
+    Types,
+    as_repeats,
+    as_tensor,
+    check_type,
+    make_types,
+)
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 
@@ -44,15 +48,15 @@ _UINT_MAX = 2**32 - 1
 _ONLY_4, _1_TO_8 = range(4, 5), range(1, 9)
 
 
-def _types(names: str) -> Types:
-    return types({name: name.upper() for name in names.split()})
+def _make_types(names: str) -> Types:
+    return make_types({name: name.upper() for name in names.split()})
 
 
-_FLOATS = _types("float32 float16")
-_TO_32 = _types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
-_TO_64 = _types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
+_FLOATS = _make_types("float32 float16")
+_TO_32 = _make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
+_TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
 
-# Ranks, and data types in the specification's order, from each feature level on until the next.
+# Ranks, and data types in the specification's order, from each feature level on.
 _SINCE = {
     (1, 0): (_ONLY_4, _FLOATS),
     (2, 1): (_ONLY_4, _TO_32),
@@ -84,7 +88,7 @@ def tile(
     *,
     feature_level: str = "4_1",
     threads: int | None = None,
-) -> NDArray[Any]: ...
+) -> Array: ...
 @overload
 def tile(
     input: ArrayLike,
@@ -97,11 +101,11 @@ def tile(
 def tile(
     input: ArrayLike,
     repeats: ArrayLike,
-    out: NDArray[Any] | None = None,
+    out: Array | None = None,
     *,
     feature_level: str = "4_1",
     threads: int | None = None,
-) -> NDArray[Any]:
+) -> Array:
     """Tile the input as DirectML does.
 
     >>> import numpy as np
@@ -117,13 +121,13 @@ def tile(
     input : tensor of rank 1 to 8 (4 before level 3_1), with no empty axis
         One of `supported_types(feature_level)`, in either byte order.
     repeats : 1-D tensor of any integer type, or list or tuple of ints, shape (rank,)
-        How often each axis is repeated, from 1 to 2**32 - 1.
+        Repeats of each axis, from 1 to 2**32 - 1.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     feature_level : str
-        As in the names DML_FEATURE_LEVEL_4_1: "1_0" or above.
+        As in the name DML_FEATURE_LEVEL_4_1: "1_0" or above.
     threads : int, optional
-        How many threads may write.
+        The largest number of threads that write.
 
     Returns
     -------
@@ -144,31 +148,26 @@ def tile(
     try:
         level = _LEVELS[feature_level]
     except (KeyError, TypeError):  # a level newer than the table, or none at all
-        level = _level_of(feature_level)
+        level = _find_level(feature_level)
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
-        return tiled(tensor, _counts(level, tensor, repeats), out, threads)
+        return tiled(tensor, _read_counts(level, tensor, repeats), out, threads)
     except Refusal as refusal:
         raise worded(refusal, level.name, tensor, repeats=repeats) from refusal.__cause__
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
-    """The data types that a feature level supports, as the specification's tables write them.
+    """The data types of a feature level, in the words and the order of the specification's tables.
 
     >>> supported_types("2_0")
     ('FLOAT32', 'FLOAT16')
-
-    They are the names of `DML_TENSOR_DATA_TYPE` without that prefix, in the tables' order.
     """
-    return tuple(_level_of(feature_level).types.names.values())
+    return tuple(_find_level(feature_level).types.names.values())
 
 
 def infer_shape(
-    sizes: Sequence[Dim] | None,
-    repeats: Sequence[Dim] | NDArray[Any] | None,
-    *,
-    feature_level: str = "4_1",
+    sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1"
 ) -> Shape:
     """The output sizes, as far as they are known before there is data.
 
@@ -180,16 +179,16 @@ def infer_shape(
     Parameters
     ----------
     sizes : tuple of dimensions, or None
-        A dimension is an int, None where it is unknown, or a str, a symbol. None is a shape of
-        unknown rank.
-    repeats : sequence of dimensions or 1-D integer array, shape (rank,), or None
-        What is known of the repeats.
+        A dimension is an int, a str (a symbol), or None where it is unknown. None for all sizes
+        means that the rank is unknown.
+    repeats : sequence of dimensions, 1-D integer array, or None
+        What is known of the repeats, one for each axis.
     feature_level : str
         As in `tile`.
 
     Returns
     -------
-    tuple of dimensions, or None where the rank is unknown
+    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------
@@ -198,27 +197,26 @@ def infer_shape(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    level = _level_of(feature_level)
+    level = _find_level(feature_level)
     try:
-        shape = as_shape(sizes, "sizes")
-        length, entries = as_repeats_dims(repeats, None, low=1)
-        if shape is None:
-            if entries is not None:  # which no sizes can mend
-                _check(level, (1,) * len(entries), _at_least_1(entries))
+        shape = dims.as_shape(sizes, "sizes")
+        known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
+        if known is None:
             return None
-        check_length(length, len(shape))
-        counts = (None,) * len(shape) if entries is None else entries
         # Nothing may be 0, so 1 is the least that an unknown can be.
-        _check(level, _at_least_1(shape), _at_least_1(counts))
-        return tile_dims(shape, counts)
+        _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
+        return dims.tile_dims(*known)
     except Refusal as refusal:
-        raise refused(refusal, level.name, sizes=sizes, repeats=repeats) from refusal.__cause__
+        given = {"sizes": sizes, "repeats": repeats}
+        raise dims.word_refusal(
+            refusal, level.name, {"input": "sizes"}, **given
+        ) from refusal.__cause__
 
 
 # --- what they share -----------------------------------------------------------------------------
 
 
-def _counts(level: _Level, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
@@ -228,12 +226,10 @@ def _counts(level: _Level, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[in
     return counts
 
 
-def _level_of(feature_level: str) -> _Level:
+def _find_level(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
-        kind = type(feature_level).__name__
-        raise TypeError(
-            f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'"
-        ) from None
+        what = f"feature_level is a {type(feature_level).__name__}, expected a str such as '4_1'"
+        raise TypeError(f"DirectML Tile: {what}") from None
     match = re.fullmatch(r"([1-9][0-9]{0,3})_(0|[1-9][0-9]{0,3})", feature_level)
     if match is None:
         what = f"feature_level {brief(feature_level)}, expected 'N_M' from '1_0' on"
@@ -245,27 +241,19 @@ def _level_of(feature_level: str) -> _Level:
 
 # The levels that exist so far, made once; any other is read when it is asked for.
 _LEVELS = {
-    text: _level_of(text)
+    text: _find_level(text)
     for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
 }
 
 
-def _rule(feature_level: str = "4_1") -> Rule:
-    """
-    >>> import numpy as np
-    >>> rule = _rule(feature_level="5_0")
-    >>> rule.name, rule.counts(np.ones((2, 3), np.int8), [2, 2])
-    ('DirectML Tile, feature level 5_0', (2, 2))
-    """
-    level = _level_of(feature_level)
-    return Rule(level.name, partial(_counts, level))
+def _make_rule(feature_level: str = "4_1") -> Rule:
+    level = _find_level(feature_level)
+    return Rule(level.name, partial(_read_counts, level))
 
 
-DIALECT = Dialect("DirectML", _rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")})
-
-
-def _at_least_1(dims: Sequence[Dim]) -> list[int]:
-    return [dim if isinstance(dim, int) else 1 for dim in dims]
+DIALECT = Dialect(
+    "DirectML", _make_rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")}
+)
 
 
 def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:

@@ -1,13 +1,14 @@
 """ONNX Tile, versions 1, 6 and 13 (https://onnx.ai/onnx/operators/onnx__Tile.html).
 
-`output[i] = input[i mod input.shape]`, where every axis has its own repeat: `repeats` is a 1-D
-int64 tensor with one entry for each axis of the input, and nothing is broadcast. Tile-1 repeats
-the one axis that it is told.
+`output[i] = input[i mod input.shape]`. `repeats` is a 1-D int64 tensor with one entry for each axis
+of the input; nothing is broadcast. Tile-1 repeats one axis.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -15,25 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from tilecore._core.arrays import are_integers, tiled
 from tilecore._core.counts import brief, read_count
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import (
-    Dim,
-    Shape,
-    as_repeats_dims,
-    as_shape,
-    check_length,
-    refused,
-    tile_dims,
-)
+from tilecore._dialects import dims
+from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import (
     INT64,
+    Array,
     Out,
     Scalar,
     Types,
     as_repeats,
     as_tensor,
     check_type,
-    types,
+    make_types,
 )
 
 __all__ = [
@@ -63,46 +58,26 @@ _FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": 
 _OTHERS = {"str": "tensor(string)", "bool": "tensor(bool)"} | {
     name: f"tensor({name})" for name in ("complex64", "complex128")
 }
-_TILE_1 = _Version("ONNX Tile-1", types(_FLOATS))
-_TILE_6 = _Version("ONNX Tile-6", types(_INTEGERS | _FLOATS | _OTHERS))
-_TILE_13 = _Version("ONNX Tile-13", types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
+_TILE_1 = _Version("ONNX Tile-1", make_types(_FLOATS))
+_TILE_6 = _Version("ONNX Tile-6", make_types(_INTEGERS | _FLOATS | _OTHERS))
+_TILE_13 = _Version("ONNX Tile-13", make_types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
 
 
 @overload
 def tile_13(
-    input: NDArray[Scalar],
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
-    opset: None = None,
+    input: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
 def tile_13(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
-    opset: None = None,
-) -> NDArray[Any]: ...
+    input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None
+) -> Array: ...
 @overload
 def tile_13(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: Out,
-    *,
-    threads: int | None = None,
-    opset: None = None,
+    input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None
 ) -> Out: ...
 def tile_13(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: NDArray[Any] | None = None,
-    *,
-    threads: int | None = None,
-    opset: None = None,
-) -> NDArray[Any]:
+    input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None
+) -> Array:
     """Tile the input as ONNX Tile-13 does.
 
     >>> import numpy as np
@@ -117,16 +92,14 @@ def tile_13(
     Parameters
     ----------
     input : tensor of any shape
-        One of `supported_types(13)`, in either byte order. An object array of nothing but `str`, a
-        `U` array and a StringDType array are tensor(string).
+        One of `supported_types(13)`, in either byte order. Object arrays of `str` alone, `U` arrays
+        and StringDType arrays are tensor(string).
     repeats : 1-D int64 tensor, or list or tuple of ints, shape (rank,)
-        How often each axis is repeated; 0 gives an empty axis.
+        Repeats of each axis; 0 gives an empty axis.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     threads : int, optional
-        How many threads may write.
-    opset : None
-        Not for here: `for_opset` gives the function that a model of an opset means.
+        The largest number of threads that write.
 
     Returns
     -------
@@ -135,7 +108,7 @@ def tile_13(
     Raises
     ------
     TypeError
-        An element type that is none of this version's, or repeats that are not int64; an opset.
+        An element type that this version lacks; repeats that are not int64.
     ValueError
         Repeats that are not 1-D, not one for each axis, negative, or too large for int64.
     MemoryError
@@ -143,45 +116,24 @@ def tile_13(
 
     Source: ONNX Tile-13, in opsets 13 to 28.
     """
-    if opset is not None:
-        raise TypeError(
-            "ONNX Tile-13: an opset is for for_opset, as in onnx.for_opset(11)(input, repeats); "
-            f"got opset {brief(opset)}"
-        )
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
 @overload
 def tile_6(
-    input: NDArray[Scalar],
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
+    input: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
 def tile_6(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
-) -> NDArray[Any]: ...
+    input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None
+) -> Array: ...
 @overload
 def tile_6(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: Out,
-    *,
-    threads: int | None = None,
+    input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None
 ) -> Out: ...
 def tile_6(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: NDArray[Any] | None = None,
-    *,
-    threads: int | None = None,
-) -> NDArray[Any]:
+    input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None
+) -> Array:
     """Tile the input as ONNX Tile-6 does: `tile_13` without bfloat16.
 
     >>> import numpy as np
@@ -212,24 +164,19 @@ def tile_1(
     out: None = None,
     *,
     threads: int | None = None,
-) -> NDArray[Any]: ...
+) -> Array: ...
 @overload
 def tile_1(
-    input: ArrayLike,
-    tiles: ArrayLike,
-    axis: ArrayLike,
-    out: Out,
-    *,
-    threads: int | None = None,
+    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Out, *, threads: int | None = None
 ) -> Out: ...
 def tile_1(
     input: ArrayLike,
     tiles: ArrayLike,
     axis: ArrayLike,
-    out: NDArray[Any] | None = None,
+    out: Array | None = None,
     *,
     threads: int | None = None,
-) -> NDArray[Any]:
+) -> Array:
     """Repeat one axis of the input, as ONNX Tile-1 does.
 
     >>> import numpy as np
@@ -241,8 +188,8 @@ def tile_1(
     input : tensor of rank 1 or more
         One of `supported_types(1)`.
     tiles, axis : tensors of one element
-        How often to repeat, and which axis; a negative axis counts from the end. Models hold them
-        as int64 and as floats, since the document says both: any integer type is taken, and any
+        The number of repeats, and the axis; a negative axis counts from the end. Models hold them
+        as int64 and as floats, since the document names both: any integer type is taken, and any
         float that is a whole number.
     out, threads
         As in `tile_13`.
@@ -254,7 +201,7 @@ def tile_1(
     Raises
     ------
     TypeError
-        An element type that is not supported; tiles or an axis that is no whole number.
+        An element type that is not supported; tiles or an axis that is not a whole number.
     ValueError
         Tiles or an axis of more than one element, an axis out of range, negative tiles, overflow.
     MemoryError
@@ -267,10 +214,10 @@ def tile_1(
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in _TILE_1.types.classes:
             check_type(tensor, _TILE_1.types)
-        count = tiles if type(tiles) is int else _whole_number("tiles", tiles)
-        position = axis if type(axis) is int else _whole_number("axis", axis)
+        count = tiles if type(tiles) is int else _read_whole_number("tiles", tiles)
+        position = axis if type(axis) is int else _read_whole_number("axis", axis)
         repeats = [1] * tensor.ndim
-        repeats[_checked_axis(position, tensor.ndim)] = count
+        repeats[_check_axis(position, tensor.ndim)] = count
         return tiled(tensor, tuple(repeats), out, threads)
     except Refusal as refusal:
         given = {"tiles": tiles, "axis": axis}
@@ -280,7 +227,7 @@ def tile_1(
 tile = tile_13
 
 
-def for_opset(opset: SupportsIndex) -> Callable[..., NDArray[Any]]:
+def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     """The Tile that a model of this opset means.
 
     >>> for_opset(11) is tile_6, for_opset(28) is tile
@@ -289,26 +236,27 @@ def for_opset(opset: SupportsIndex) -> Callable[..., NDArray[Any]]:
     Raises
     ------
     TypeError, ValueError
-        An opset that is no int, or below 1. Opsets newer than any known one mean the newest Tile.
+        An opset that is not an int, or below 1. Opsets after the newest known one mean its Tile.
     """
-    return _for_opset(opset)[1]
+    return _find_version(opset)[1]
 
 
 def supported_types(opset: SupportsIndex = 13) -> tuple[str, ...]:
-    """The element types that Tile takes in this opset, in the words and the order of its schema.
+    """The element types of Tile in this opset, in the words and the order of its schema.
 
     >>> supported_types(opset=5)
     ('tensor(float16)', 'tensor(float)', 'tensor(double)')
     """
-    return tuple(_for_opset(opset)[0].types.names.values())
+    return tuple(_find_version(opset)[0].types.names.values())
 
 
 def infer_shape(
-    input_shape: Sequence[Dim] | None,
-    repeats: Sequence[Dim] | NDArray[Any] | None = None,
+    input_shape: ShapeLike,
+    repeats: ShapeLike | Array = None,
     *,
-    repeats_shape: Sequence[Dim] | None = None,
+    repeats_shape: ShapeLike = None,
     opset: SupportsIndex = 13,
+    products: bool = False,
 ) -> Shape:
     """The output shape of Tile-6 and Tile-13, as far as it is known before there is data.
 
@@ -316,48 +264,52 @@ def infer_shape(
     (4, 10, 18)
     >>> infer_shape(("N", 3, 0), [1, None, None])
     ('N', None, 0)
+    >>> infer_shape(("N", "2*M"), [2, 3], products=True)
+    ('2*N', '6*M')
 
     Parameters
     ----------
-    input_shape : tuple of dimensions, or None
-        A dimension is an int, None where it is unknown, or a str, a symbol. None is a shape of
-        unknown rank.
-    repeats : sequence of dimensions or int64 array, shape (rank,), or None
-        What is known of the repeats.
-    repeats_shape : tuple of one dimension, or None
-        What is known of the shape of the repeats tensor, where its entries are not.
+    input_shape : tuple of dimensions, onnx.TensorShapeProto, or None
+        A dimension is an int, a str (a symbol), or None where it is unknown. None for the whole
+        shape means that the rank is unknown.
+    repeats : sequence of dimensions, onnx.TensorShapeProto, int64 array, or None
+        What is known of the repeats, one for each axis.
+    repeats_shape : tuple of one dimension, onnx.TensorShapeProto, or None
+        What is known of the shape of the repeats tensor. Its length is the rank.
     opset : int
-        6 or more; `infer_shape_1` is for those before.
+        6 or more; for older ones see `infer_shape_1`.
+    products : bool
+        Write out products of symbols, as onnxruntime's symbolic shape inference does: a new symbol
+        such as "2*N" instead of None.
 
     Returns
     -------
-    tuple of dimensions, or None where the input's rank is unknown
+    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------
     TypeError, ValueError
-        As `tile_13` would raise on every input of this shape; but as in ONNX, each axis is looked
-        at by itself, and not how many elements or bytes there would be in all.
+        As `tile_13` would raise on every input of this shape. As in ONNX, each axis is checked by
+        itself, and not the number of elements or bytes.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
-    version = _with_repeats(opset)
+    version = _require_repeats(opset)
     try:
-        shape = as_shape(input_shape, "input_shape")
-        length, entries = as_repeats_dims(repeats, repeats_shape, INT64)
-        if shape is None:
-            return None
-        check_length(length, len(shape))
-        return tile_dims(shape, entries or (None,) * len(shape))
+        shape = dims.as_shape(input_shape, "input_shape")
+        known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, repeats_shape, INT64))
+        return None if known is None else dims.tile_dims(*known, products)
     except Refusal as refusal:
         given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise refused(refusal, version.name, **given) from refusal.__cause__
+        raise dims.word_refusal(refusal, version.name, **given) from refusal.__cause__
 
 
 def infer_shape_1(
-    input_shape: Sequence[Dim] | None,
+    input_shape: ShapeLike,
     tiles: ArrayLike | None = None,
     axis: ArrayLike | None = None,
+    *,
+    products: bool = False,
 ) -> Shape:
     """The output shape of Tile-1, as far as it is known before there is data.
 
@@ -368,26 +320,26 @@ def infer_shape_1(
 
     Parameters
     ----------
-    input_shape : tuple of dimensions, or None
+    input_shape, products
         As in `infer_shape`.
     tiles, axis : tensors of one element, or None
         As in `tile_1`; None where unknown.
 
     Returns
     -------
-    tuple of dimensions, or None where the input's rank is unknown
+    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------
     TypeError, ValueError
         As `tile_1` would raise on every input of this shape.
 
-    Source: ONNX Tile-1. The inference of its schema gives the element type, and no shape.
+    Source: ONNX Tile-1. Its schema infers the element type, and no shape.
     """
     try:
-        shape = as_shape(input_shape, "input_shape")
-        count = None if tiles is None else _whole_number("tiles", tiles)
-        position = None if axis is None else _whole_number("axis", axis)
+        shape = dims.as_shape(input_shape, "input_shape")
+        count = None if tiles is None else _read_whole_number("tiles", tiles)
+        position = None if axis is None else _read_whole_number("axis", axis)
         if count is not None and not 0 <= count < 2**63:
             what = f"must be 0 or more, and fit int64, got {brief(count)}"
             raise Refusal(ValueError, what, "tiles")
@@ -399,62 +351,49 @@ def infer_shape_1(
         # With the axis unknown, every axis has tiles or 1: known only where both are the same.
         repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
         if position is not None:
-            repeats[_checked_axis(position, rank)] = count
-        return tile_dims(shape, tuple(repeats))
+            repeats[_check_axis(position, rank)] = count
+        return dims.tile_dims(shape, tuple(repeats), products)
     except Refusal as refusal:
         given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
-        raise refused(refusal, _TILE_1.name, **given) from refusal.__cause__
+        raise dims.word_refusal(refusal, _TILE_1.name, **given) from refusal.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
 
-_Tile: TypeAlias = Callable[..., NDArray[Any]]
-
-_SINCE: dict[int, tuple[_Version, _Tile]] = {
+_SINCE: dict[int, tuple[_Version, Callable[..., Array]]] = {
     1: (_TILE_1, tile_1),
     6: (_TILE_6, tile_6),
     13: (_TILE_13, tile_13),
 }
-
 _NAMES_1 = {"repeats": "tiles"}
 
 
-def _for_opset(opset: SupportsIndex) -> tuple[_Version, _Tile]:
+def _find_version(opset: SupportsIndex) -> tuple[_Version, Callable[..., Array]]:
     number = read_count("ONNX Tile: opset", opset)
     if number < 1:
         raise ValueError(f"ONNX Tile: opset {brief(number)}, expected 1 or more")
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
-def _with_repeats(opset: SupportsIndex) -> _Version:
-    version = _for_opset(opset)[0]
+def _require_repeats(opset: SupportsIndex) -> _Version:
+    version = _find_version(opset)[0]
     if version is _TILE_1:
         what = f"opset {opset} means Tile-1, which takes tiles and axis: expected opset 6 or more"
         raise ValueError(f"ONNX Tile: {what}, or tile_1 and infer_shape_1")
     return version
 
 
-def _rule(opset: SupportsIndex = 13) -> Rule:
-    """
-    >>> import numpy as np
-    >>> rule = _rule(opset=12)
-    >>> rule.name, rule.counts(np.ones((2, 3)), [2, 2])
-    ('ONNX Tile-6', (2, 2))
-    """
-    version = _with_repeats(opset)
-    return Rule(version.name, partial(_counts, version))
+def _make_rule(opset: SupportsIndex = 13) -> Rule:
+    version = _require_repeats(opset)
+    return Rule(version.name, partial(_read_counts, version))
 
 
-DIALECT = Dialect("ONNX", _rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
+DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
 
 
 def _tile(
-    version: _Version,
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: NDArray[Any] | None,
-    threads: int | None,
-) -> NDArray[Any]:
+    version: _Version, input: ArrayLike, repeats: ArrayLike, out: Array | None, threads: int | None
+) -> Array:
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
@@ -467,19 +406,19 @@ def _tile(
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 
 
-def _counts(version: _Version, tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(version: _Version, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     if tensor.dtype.type not in version.types.classes:
         check_type(tensor, version.types)
     return as_repeats(repeats, INT64, tensor.ndim)
 
 
-def _whole_number(argument: str, value: Any) -> int:
-    """`tiles` or `axis`, an integer or a float that is one, in a tensor of one element."""
+def _read_whole_number(argument: str, value: Any) -> int:
+    """`tiles` or `axis`: an integer, or a float that is one, in a tensor of one element."""
     if isinstance(value, list):
         value = tuple(value)  # another thread may change a list meanwhile
     if isinstance(value, tuple) and len(value) == 1:
         value = value[0]
-    if type(value) is int:  # of any size: what no int64 holds is out of range, not of another type
+    if type(value) is int:  # of any size: above int64 it is out of range, not of another type
         return value
     tensor = as_tensor(value, argument)
     if tensor.dtype.kind not in "iuf":
@@ -493,7 +432,7 @@ def _whole_number(argument: str, value: Any) -> int:
     return int(number)
 
 
-def _checked_axis(axis: int, rank: int) -> int:
+def _check_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         expected = f"expected {-rank} to {rank - 1}" if rank else "and a 0-D input has no axis"
         raise Refusal(ValueError, f"is {brief(axis)}, {expected}", "axis")

@@ -1,9 +1,11 @@
 """OpenVINO Tile-1, the one version in every opset (docs.openvino.ai, operation specifications,
 movement, Tile-1).
 
-`output[i] = data[i mod data.shape]`, where the shorter of the data's shape and `repeats` gets 1s in
-front, and a negative repeat counts as 0.
+`output[i] = data[i mod data.shape]`. The shorter of the data's shape and `repeats` gets 1s in
+front; a negative repeat counts as 0.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,22 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import tiled
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import (
-    Dim,
-    Shape,
-    as_repeats_dims,
-    as_shape,
-    bounds,
-    canonical,
-    refused,
-    tile_dims,
-)
+from tilecore._dialects import dims
+from tilecore._dialects.dims import Dim, Range
 from tilecore._dialects.row import Dialect, Rule
-from tilecore._dialects.tensors import INT64_MIN, Out, Scalar, as_repeats, as_tensor
+from tilecore._dialects.tensors import INT64_MIN, Array, Out, Scalar, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 
-_Shape: TypeAlias = Sequence[Dim] | Any | None  # openvino.PartialShape has no types here
+# OpenVINO's own shapes have no types here; they are read as they are.
+ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
 
 def __dir__() -> list[str]:
@@ -42,35 +37,17 @@ _NAMES = {"input": "data"}
 
 @overload
 def tile_1(
-    data: NDArray[Scalar],
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
+    data: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
 def tile_1(
-    data: ArrayLike,
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
-) -> NDArray[Any]: ...
+    data: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None
+) -> Array: ...
 @overload
+def tile_1(data: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
 def tile_1(
-    data: ArrayLike,
-    repeats: ArrayLike,
-    out: Out,
-    *,
-    threads: int | None = None,
-) -> Out: ...
-def tile_1(
-    data: ArrayLike,
-    repeats: ArrayLike,
-    out: NDArray[Any] | None = None,
-    *,
-    threads: int | None = None,
-) -> NDArray[Any]:
+    data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None
+) -> Array:
     """Tile the data as OpenVINO Tile-1 does.
 
     >>> import numpy as np
@@ -86,12 +63,12 @@ def tile_1(
     ----------
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
-        Those of 4 and 2 bits (of ml_dtypes) too.
-        How often each axis is repeated, the last entry for the last axis.
+        Repeats of each axis; the last entry is for the last axis. The 2-bit and 4-bit integers of
+        ml_dtypes are taken too.
     out : array of the result's shape and the data's dtype, optional
         Where to write.
     threads : int, optional
-        How many threads may write.
+        The largest number of threads that write.
 
     Returns
     -------
@@ -100,18 +77,18 @@ def tile_1(
     Raises
     ------
     TypeError
-        Repeats that are not integers; bool counts as none.
+        Repeats that are not integers; a bool is not one.
     ValueError
         Repeats that are not 1-D, or too large for int64: a uint64 is never read as negative.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
-    Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
+    Source: OpenVINO Tile-1. Its tests, not its text, count negative repeats as 0.
     """
     tensor = None
     try:
         tensor = data if type(data) is ndarray else as_tensor(data)
-        return tiled(tensor, _counts(tensor, repeats), out, threads)
+        return tiled(tensor, _read_counts(tensor, repeats), out, threads)
     except Refusal as refusal:
         raise worded(refusal, _NAME, tensor, _NAMES, repeats=repeats) from refusal.__cause__
 
@@ -119,7 +96,7 @@ def tile_1(
 tile = tile_1
 
 
-def _counts(tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
@@ -129,15 +106,12 @@ def _counts(tensor: NDArray[Any], repeats: ArrayLike) -> tuple[int, ...]:
     return counts
 
 
-DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _counts, _NAMES))
+DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _read_counts, _NAMES))
 
 
 def infer_shape(
-    data_shape: _Shape,
-    repeats: _Shape | NDArray[Any] = None,
-    *,
-    repeats_shape: _Shape = None,
-) -> Shape:
+    data_shape: ShapeLike, repeats: ShapeLike = None, *, repeats_shape: ShapeLike = None
+) -> tuple[Dim | Range, ...] | None:
     """The output shape of Tile-1, as far as it is known before there is data.
 
     >>> infer_shape((4, 2, 3), [2, 2])
@@ -145,16 +119,17 @@ def infer_shape(
     >>> infer_shape(((1, 5), (2, None), "N"), [3, 2, 1])
     ((3, 15), (4, None), 'N')
 
+    OpenVINO's own PartialShape, Shape and Dimension are taken everywhere.
+
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, None where it is unknown, a str, a symbol, or (low, high), with None
-        for an open end. None is a shape of unknown rank. OpenVINO's own PartialShape, Shape and
-        Dimension are taken as they are, here and below.
-    repeats : sequence of dimensions or 1-D integer array, or None
+        A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None
+        where it is unknown. None for the whole shape means that the rank is unknown.
+    repeats : sequence of dimensions, 1-D integer array, or None
         What is known of the repeats.
     repeats_shape : tuple of one dimension, or None
-        What is known of the shape of the repeats tensor, where its entries are not.
+        What is known of the shape of the repeats tensor.
 
     Returns
     -------
@@ -163,30 +138,32 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` would raise on all data of this shape; but each axis is looked at by itself, and
-        not how many elements or bytes there would be in all. A range whose every size overflows
-        gives None instead, as in OpenVINO.
+        As `tile_1` would raise on all data of this shape; but each axis is checked by itself, and
+        not the number of elements or bytes. As in OpenVINO, a range gives None where every size of
+        it overflows.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """
     try:
-        shape = as_shape(data_shape, "data_shape", intervals=True)
-        length, entries = as_repeats_dims(repeats, repeats_shape, intervals=True, low=INT64_MIN)
+        shape = dims.as_shape(data_shape, "data_shape", intervals=True)
+        length, entries = dims.as_repeats_dims(
+            repeats, repeats_shape, intervals=True, low=INT64_MIN
+        )
         if shape is None or not isinstance(length, int):
             return None
         rank = max(len(shape), length)
-        # Entries of which nothing is known leave the whole shape open, padding included, as upstream.
-        counts: tuple[Dim, ...] = (None,) * rank
+        # As upstream: unknown entries leave the whole shape open, padding included.
+        counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
-            counts = (1,) * (rank - length) + tuple(_clamped(entry) for entry in entries)
-        return tile_dims((1,) * (rank - len(shape)) + shape, counts)
+            counts = (1,) * (rank - length) + tuple(_clamp(entry) for entry in entries)
+        return dims.tile_dims((1,) * (rank - len(shape)) + shape, counts)
     except Refusal as refusal:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise refused(refusal, _NAME, **given) from refusal.__cause__
+        raise dims.word_refusal(refusal, _NAME, **given) from refusal.__cause__
 
 
-def _clamped(repeat: Dim) -> Dim:
+def _clamp(repeat: Dim | Range) -> Dim | Range:
     if repeat is None or isinstance(repeat, str):
         return repeat
-    low, high = bounds(repeat)
-    return canonical(max(low, 0), None if high is None else max(high, 0))
+    low, high = dims.get_bounds(repeat)
+    return dims.make_range(max(low, 0), None if high is None else max(high, 0))

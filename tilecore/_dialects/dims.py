@@ -5,39 +5,56 @@ A dimension is what is known of a size before there is data:
     6          exactly 6
     None       anything
     "N"        anything, but the same wherever "N" stands
-    (2, 5)     2 to 5; (2, None) is 2 or more
+    (2, 5)     2 to 5; (2, None) is 2 or more: OpenVINO's alone
 
-and a shape is a tuple of them, or None where not even the rank is known. Tiling multiplies a
-dimension by a repeat, which may be as little known as the dimension. Everything follows from the
-product of two ranges, [a, b] * [c, d] = [a*c, b*d], and from one fact that ranges cannot tell: what
-is multiplied by exactly 1 stays what it is, so a symbol survives.
+and a shape is a tuple of them, or None where even the rank is unknown. Tiling multiplies a dimension
+by a repeat, and either may be unknown. Two rules give every answer: ranges multiply,
+[a, b] * [c, d] = [a*c, b*d]; and what is multiplied by exactly 1 stays as it is, so a symbol survives.
 
-An answer is canonical: (k, k) is k, and (0, None), which says nothing, is None.
+An answer is canonical: (k, k) is k, and (0, None), which tells nothing, is None.
 """
 
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from tilecore._core.counts import brief
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.refusals import NO_NAMES, Refusal, worded
 from tilecore._dialects.tensors import (
     INT64_MAX,
     INT64_MIN,
     INTEGERS,
+    MAX_RANK,
     Types,
     as_integer,
-    drawn,
+    draw_items,
+    make_length_refusal,
     read_repeats,
 )
 
-Dim: TypeAlias = int | str | tuple[int, int | None] | None
+
+class TensorShapeProto(Protocol):
+    """That of onnx, which need not be installed."""
+
+    @property
+    def dim(self) -> Any: ...
+
+
+Dim: TypeAlias = int | str | None
+Range: TypeAlias = tuple[int, int | None]
 Shape: TypeAlias = tuple[Dim, ...] | None
+ShapeLike: TypeAlias = Sequence[Dim] | TensorShapeProto | None
+# Below, Any stands for Dim where a dialect has no ranges, and for Dim or Range where it has.
+Dims: TypeAlias = tuple[Any, ...]
 
 
-def canonical(low: int, high: int | None) -> Dim:
+def make_range(low: int, high: int | None) -> Dim | Range:
     """The plainest way to write the range.
 
-    >>> canonical(3, 3), canonical(0, None), canonical(2, None)
+    >>> make_range(3, 3), make_range(0, None), make_range(2, None)
     (3, None, (2, None))
     """
     if low == high:
@@ -45,53 +62,114 @@ def canonical(low: int, high: int | None) -> Dim:
     return None if (low, high) == (0, None) else (low, high)
 
 
-def bounds(dim: Dim) -> tuple[int, int | None]:
+def get_bounds(dim: Dim | Range) -> Range:
     if isinstance(dim, tuple):
         return dim
     return (dim, dim) if isinstance(dim, int) else (0, None)
 
 
-def multiply(dim: Dim, repeat: Dim) -> Dim:
+def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> Dim | Range:
     """The dimension `dim`, tiled `repeat` times.
 
     >>> multiply("N", 1), multiply(None, 0), multiply((1, 5), 3), multiply("N", 2)
     ('N', 0, (3, 15), None)
+    >>> multiply("N", 2, products=True)
+    '2*N'
 
-    Two known numbers whose product is past int64 raise `OverflowError`. A range past it is open,
-    for the sizes that do fit may be the ones that come.
+    Two known numbers with a product past int64 raise `OverflowError`. A range past it is open, for
+    the sizes that do fit may be the ones that come.
     """
     if repeat == 1:
         return dim
     if dim == 1:
         return repeat
-    (low, high), (least, most) = bounds(dim), bounds(repeat)
+    if isinstance(dim, int) and isinstance(repeat, int):
+        if dim * repeat > INT64_MAX:
+            raise OverflowError
+        return dim * repeat
+    if products and isinstance(dim, (int, str)) and isinstance(repeat, (int, str)):
+        return multiply_symbols(dim, repeat)
+    (low, high), (least, most) = get_bounds(dim), get_bounds(repeat)
     if high == 0 or most == 0:
         return 0
     low *= least
     high = None if high is None or most is None else high * most
     if low > INT64_MAX:
-        if isinstance(dim, int) and isinstance(repeat, int):
-            raise OverflowError
         return None
-    return canonical(low, None if high is None or high > INT64_MAX else high)
+    return make_range(low, None if high is None or high > INT64_MAX else high)
 
 
-def tile_dims(dims: tuple[Dim, ...], counts: tuple[Dim, ...]) -> tuple[Dim, ...]:
+_NAME = r"[^\W\d][\w.]*"
+_GROUP = r"\((?:[^()]|\([^()]*\))*\)"
+_FACTOR = rf"([0-9]{{1,18}})(?![\w.])|({_NAME}(?:{_GROUP})?|{_GROUP})(?:\*\*([0-9]{{1,9}}))?"
+_FACTORS = re.compile(_FACTOR)
+_PRODUCT = re.compile(rf"(?:{_FACTOR})(?:\*(?:{_FACTOR}))*")
+
+
+def multiply_symbols(*dims: int | str) -> Dim:
+    """The product as onnxruntime's symbolic_shape_infer.py writes it, which prints it by SymPy.
+
+    >>> multiply_symbols("2*N", 3), multiply_symbols("N", "M", "N"), multiply_symbols("N + 1", 2)
+    ('6*N', 'M*N**2', '2*(N + 1)')
+
+    Sums are not multiplied out. A number past int64 gives None.
+    """
+    number, powers = 1, Counter[str]()
+    for dim in dims:
+        if isinstance(dim, int):
+            number *= dim
+        elif _PRODUCT.fullmatch(dim):
+            for digits, factor, power in _FACTORS.findall(dim):
+                if digits:
+                    number *= int(digits)
+                else:
+                    powers[factor] += int(power or 1)
+        else:
+            powers[f"({dim})"] += 1
+    if number > INT64_MAX:
+        return None
+    if number == 0 or not powers:
+        return number
+    # As SymPy sorts: names, then sums, then functions.
+    factors = sorted(powers, key=lambda factor: ("(" in factor, factor[0] != "(", factor))
+    terms = [factor if powers[factor] == 1 else f"{factor}**{powers[factor]}" for factor in factors]
+    return "*".join(terms if number == 1 else [str(number), *terms])
+
+
+def tile_dims(dims: Dims, counts: Dims, products: bool = False) -> Dims:
     """Each dimension times its repeat; both are equally long."""
     result = []
     for axis, (dim, repeat) in enumerate(zip(dims, counts, strict=True)):
         try:
-            result.append(multiply(dim, repeat))
+            result.append(multiply(dim, repeat, products))
         except OverflowError:
             raise Refusal(ValueError, f"axis {axis} overflows int64: {dim} * {repeat}") from None
     return tuple(result)
 
 
+def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple[Dims, Dims] | None:
+    """Shape and repeats, for dialects that demand one repeat for each axis; None for unknown rank.
+
+    >>> match_repeats(None, 2, None), match_repeats(("N",), None, None)
+    (((None, None), (None, None)), (('N',), (None,)))
+    """
+    if shape is None:
+        if not isinstance(length, int):
+            return None
+        shape = (None,) * length  # the repeats tell the rank
+    elif isinstance(length, int) and length != len(shape):
+        what = f"has length {length}, expected the input's rank {len(shape)}"
+        raise Refusal(ValueError, what, "repeats")
+    return shape, (None,) * len(shape) if counts is None else counts
+
+
 # --- reading -------------------------------------------------------------------------------------
 
 
-def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim:
-    """`value` as a dimension, or as a repeat, of which `low` is the smallest that is legal."""
+def as_dim(
+    value: Any, argument: str, position: int, intervals: bool = False, low: int = 0
+) -> Dim | Range:
+    """`value` as a dimension, or as a repeat; `low` is the smallest that is legal."""
 
     def refusal(kind: type[Exception], expected: str) -> Refusal:
         return Refusal(kind, f"must be {expected}, but item {position} is {brief(value)}", argument)
@@ -104,16 +182,16 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
         return value
     if intervals and hasattr(type(value), "get_min_length"):  # openvino.Dimension
         least, most = value.get_min_length(), value.get_max_length()
-        return canonical(least, None if most < 0 else most)
+        return make_range(least, None if most < 0 else most)
     if intervals and isinstance(value, tuple):
         if len(value) != 2:
             raise refusal(ValueError, "(low, high) where they are tuples")
         ends = [as_dim(end, argument, position, low=low) for end in value]
         if not isinstance(ends[0], int) or isinstance(ends[1], str):
             raise refusal(TypeError, "(int, int) or (int, None) where they are tuples")
-        if ends[1] is not None and bounds(ends[1]) < bounds(ends[0]):
+        if ends[1] is not None and get_bounds(ends[1]) < get_bounds(ends[0]):
             raise refusal(ValueError, "(low, high) with low <= high where they are tuples")
-        return canonical(ends[0], bounds(ends[1])[1])
+        return make_range(ends[0], get_bounds(ends[1])[1])
     number = as_integer(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
         raise refusal(ValueError, "within int64")
@@ -122,21 +200,25 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
     return number
 
 
-def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Shape:
+def as_plain_shape(value: Any, intervals: bool) -> Any:
+    """A shape object of ONNX or OpenVINO as a list of dimensions, or None; all else as it is."""
+    if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
+        # By index: OpenVINO ends an iteration by a C++ exception, as slow as all the rest.
+        return None if value.rank.is_dynamic else [value[k] for k in range(len(value))]
+    if type(value).__name__ == "TensorShapeProto":  # a dimension has a value, a name, or neither
+        return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in value.dim]
+    return value
+
+
+def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | None:
     """A shape as the caller typed it, checked; None is an unknown rank.
 
     >>> as_shape([2, (1, None), "N"], "data_shape", intervals=True)
     (2, (1, None), 'N')
-
-    With `intervals`, OpenVINO's own PartialShape, Shape and Dimension are what they say.
     """
+    value = as_plain_shape(value, intervals)
     if value is None:
         return None
-    if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
-        if value.rank.is_dynamic:
-            return None
-        # By index: OpenVINO ends an iteration by a C++ exception, which takes as long as all the rest.
-        value = [value[axis] for axis in range(len(value))]
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
@@ -146,11 +228,11 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Shape:
             raise
         what = "must be a tuple of dimensions, or None if unknown, got a "
         raise Refusal(TypeError, what + type(value).__name__, argument) from None
-    return _dims(items, argument, intervals)
+    return as_dims(items, argument, intervals)
 
 
-def _dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) -> tuple[Dim, ...]:
-    found = drawn(items, argument)
+def as_dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) -> Dims:
+    found = draw_items(items, argument)
     return tuple(as_dim(item, argument, k, intervals, low) for k, item in enumerate(found))
 
 
@@ -161,43 +243,36 @@ def as_repeats_dims(
     *,
     intervals: bool = False,
     low: int = 0,
-) -> tuple[Dim, Shape]:
-    """What is known of a repeats tensor: its length, and its entries where there are any.
+) -> tuple[Any, Dims | None]:
+    """What is known of a repeats tensor: its length, and its entries or None.
 
-    The two ways to tell, the entries and the shape of the tensor that holds them, must agree.
+    Entries and `repeats_shape` must agree where both are given.
     """
-    length: Dim = None
+    length = None
     lengths = as_shape(repeats_shape, "repeats_shape", intervals=intervals)
     if lengths is not None:
         if len(lengths) != 1:
             raise Refusal(ValueError, f"must have 1 entry, has {len(lengths)}", "repeats_shape")
         length = lengths[0]
+    least, most = get_bounds(length)
+    if least > MAX_RANK:
+        raise make_length_refusal("repeats")
+    repeats = as_plain_shape(repeats, intervals)
     if repeats is None:
         return length, None
-    if intervals and hasattr(type(repeats), "get_dimension"):
-        entries = as_shape(repeats, "repeats", intervals=True)
-        if entries is None:
-            return length, None
-    elif isinstance(repeats, (list, tuple)):
-        entries = _dims(repeats, "repeats", intervals, low)
+    if isinstance(repeats, (list, tuple)):
+        entries = as_dims(repeats, "repeats", intervals, low)
     else:
-        entries = _dims(read_repeats(repeats, allowed), "repeats", False, low)
-    least, most = bounds(length)
+        entries = as_dims(read_repeats(repeats, allowed), "repeats", False, low)
     if len(entries) < least or (most is not None and len(entries) > most):
-        raise Refusal(
-            ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats"
-        )
+        what = f"has length {len(entries)}, which contradicts repeats_shape"
+        raise Refusal(ValueError, what, "repeats")
     return len(entries), entries
 
 
-def check_length(length: Dim, rank: int) -> None:
-    """For the dialects that demand one repeat for each axis."""
-    if isinstance(length, int) and length != rank:
-        raise Refusal(
-            ValueError, f"has length {length}, expected the input's rank {rank}", "repeats"
-        )
-
-
-def refused(refusal: Refusal, name: str, **given: Any) -> Exception:
-    """The error of an `infer_shape`, with what was given of its arguments."""
-    return worded(refusal, name, **{what: v for what, v in given.items() if v is not None})
+def word_refusal(
+    refusal: Refusal, name: str, names: Mapping[str, str] = NO_NAMES, /, **given: Any
+) -> Exception:
+    """The error of an `infer_shape`, with those of its arguments that were given."""
+    given = {argument: value for argument, value in given.items() if value is not None}
+    return worded(refusal, name, None, names, **given)

@@ -1,10 +1,12 @@
-"""What every dialect tells of itself: the row that the package, the command line and the tests read.
+"""The row that every dialect ends with, for the package, the command line and the tests.
 
 DIALECT = Dialect("OpenVINO", rule)        at the end of tilecore/openvino.py
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -12,9 +14,9 @@ from tilecore._core.refusals import NO_NAMES
 
 
 class Option(NamedTuple):
-    """What chooses a version: a keyword argument of `Dialect.rule`, and `--feature-level N_M`."""
+    """Chooses a version: a keyword argument of `Dialect.rule`, and `--feature-level N_M`."""
 
-    read: Callable[[str], Any]  # the value of the text on the command line
+    read: Callable[[str], Any]  # from the text on the command line to the value
     metavar: str
     help: str
 
@@ -27,16 +29,13 @@ class Rule(NamedTuple):
 
     name: str  # in front of its errors
     counts: Callable[[NDArray[Any], Any], tuple[int, ...]]
-    """The repeats that it allows for an input, as ints; what it refuses is a `Refusal`."""
+    """From an input and its repeats to legal repeats, as ints; raises `Refusal`."""
     names: Mapping[str, str] = NO_NAMES  # its own for the core's arguments, as `worded` takes them
-
-
-RuleOf: TypeAlias = Callable[..., Rule]
 
 
 class Dialect(NamedTuple):
     """One specification of Tile."""
 
     name: str
-    rule: RuleOf  # takes the options, by keyword; without them, the newest version
+    rule: Callable[..., Rule]  # takes the options, by keyword; without them, the newest version
     options: Mapping[str, Option] = NO_OPTIONS

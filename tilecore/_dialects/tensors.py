@@ -1,14 +1,15 @@
 """What the dialects share: plain tensors in, 1-D integer repeats in.
 
-A specification speaks of tensors, element types and repeats tensors; a Python caller brings arrays,
-lists and NumPy integers. Here the one becomes the other. What is legal stays in each dialect, and
-all arithmetic on sizes stays in the core. What cannot be read is a `Refusal`, which the dialect's
-public function words.
+Callers bring arrays, lists and NumPy integers; a specification speaks of tensors, element types and
+repeats tensors. Each dialect decides what is legal, and the core does all arithmetic on sizes. What
+cannot be read is a `Refusal`, worded by the dialect's public function.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy import ndarray
@@ -23,14 +24,14 @@ from tilecore._core.subclasses import is_masked
 # For the types of the dialects' functions: a result has the dtype of its input, or is `out`.
 Scalar = TypeVar("Scalar", bound=np.generic)
 Out = TypeVar("Out", bound=NDArray[Any])
+Array: TypeAlias = NDArray[Any]
 
-MAX_RANK = 64
-"""NumPy's largest rank. A longer repeats is refused unread, however long it is."""
+MAX_RANK = 64  # NumPy's largest; longer repeats are refused unread, however long they are
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-# A C integer type is a class of its own even where two have one width (long and long long), and
-# byte order is no part of the class. StringDType's class is `str`.
+# Each C integer type is a class of its own, even where two have one width (long and long long). Byte
+# order is not part of the class. StringDType's class is `str`.
 _CODES = "?bBhHiIlLqQefdFD"
 _NAMES: dict[type, str] = {np.dtype(code).type: np.dtype(code).name for code in _CODES} | {
     np.str_: "str",
@@ -42,45 +43,42 @@ class Types(NamedTuple):
     """Element types that a tensor may have."""
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
-    # Of those that NumPy itself has, for quick tests: the classes of scalars; a bit for each type's number.
+    # For quick tests of NumPy's own types: the classes of scalars; a bit for each type's number.
     classes: frozenset[type]
     numbers: int
 
 
-def types(names: Mapping[str, str] | Iterable[str]) -> Types:
+def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
     """
-    >>> list(types({"float32": "tensor(float)"}).classes), list(types(["int64"]).names)
+    >>> list(make_types({"float32": "tensor(float)"}).classes), list(make_types(["int64"]).names)
     ([<class 'numpy.float32'>], ['int64'])
     """
     names = names if isinstance(names, Mapping) else {name: name for name in names}
     classes = frozenset(cls for cls, name in _NAMES.items() if name in names)
-    return Types(
-        names,
-        classes,
-        sum(1 << np.dtype(code).num for code in _CODES if np.dtype(code).type in classes),
-    )
+    numbers = {np.dtype(code).num for code in _CODES if np.dtype(code).type in classes}
+    return Types(names, classes, sum(1 << number for number in numbers))
 
 
-INT64 = types(["int64"])
+INT64 = make_types(["int64"])
 # Those of less than 8 bits are from ml_dtypes, which need not be installed.
-INTEGERS = types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
+INTEGERS = make_types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
 
 
-def element_type(tensor: NDArray[Any]) -> str:
+def name_element_type(tensor: NDArray[Any]) -> str:
     """NumPy's name for the items of `tensor`, byte order and string length aside.
 
-    >>> element_type(np.zeros((2, 3), ">f4")), element_type(np.array(["a", "bc"], object))
+    >>> name_element_type(np.zeros((2, 3), ">f4")), name_element_type(np.array(["a", "bc"], object))
     ('float32', 'str')
     """
     if tensor.dtype.type is np.object_:
-        # A tensor of strings is usually an object array in Python; nothing but `str` may be in it.
+        # A tensor of strings is usually an object array in Python; every item must be a `str`.
         return "str" if all(isinstance(item, str) for item in tensor.flat) else "object"
     return _NAMES.get(tensor.dtype.type) or tensor.dtype.name
 
 
 def check_type(tensor: NDArray[Any], allowed: Types) -> None:
     """Refuse a tensor of another type; `tensor.dtype.type in allowed.classes` is the quick test."""
-    if (found := element_type(tensor)) not in allowed.names:
+    if (found := name_element_type(tensor)) not in allowed.names:
         what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
         if found == "object" and "str" in allowed.names:
             what += " (an object array counts as strings where every item is a str)"
@@ -97,19 +95,18 @@ def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
     return as_array(value, argument)
 
 
-# ---------------------------------------------------------------- repeats
+# --- repeats -------------------------------------------------------------------------------------
 
 
 def as_repeats(
     value: object, allowed: Types = INTEGERS, count: int | None = None
 ) -> tuple[int, ...]:
-    """A 1-D repeats tensor, or a list or tuple of ints in its stead, as a tuple of ints.
+    """A 1-D repeats tensor, or a list or tuple of ints, as a tuple of ints of any sign and size.
 
     >>> as_repeats(np.array([2, 3]), INT64, count=2)
     (2, 3)
 
-    `allowed` are the element types that an array may have, and `count` is the length it must have,
-    where the dialect demands one. Signs and sizes are not looked at.
+    `allowed` are the element types of arrays, and `count` is the length, if the dialect demands one.
     """
     repeats = repeats_of(value, allowed.numbers)
     if repeats is None:
@@ -121,11 +118,10 @@ def as_repeats(
 
 
 def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
-    """`as_repeats` for every kind of `value`, and for every error."""
+    """`as_repeats` for every kind of `value`, and for every error but another length."""
     if isinstance(value, (list, tuple)):
-        return tuple(
-            as_integer(item, "repeats", k) for k, item in enumerate(drawn(value, "repeats"))
-        )
+        items = enumerate(draw_items(value, "repeats"))
+        return tuple(as_integer(item, "repeats", k) for k, item in items)
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
         raise Refusal(TypeError, what, "repeats")
@@ -134,31 +130,31 @@ def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
         what = f"has dtype {array.dtype}, expected {', '.join(allowed.names)}"
         raise Refusal(TypeError, what, "repeats")
     if array.ndim != 1:
-        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1", "repeats")
+        example = "" if array.ndim else f", as in [{int(array)}]"
+        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
     if array.size > MAX_RANK:
-        raise too_many("repeats")
+        raise make_length_refusal("repeats")
     return tuple(array.tolist())
 
 
-def drawn(items: Iterable[Any], argument: str) -> list[Any]:
-    """The items of what may be endless, if they are no more than an array has axes."""
+def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
+    """The items of what may be endless, if an array can have as many axes."""
     found = list(islice(items, MAX_RANK + 1))
     if len(found) > MAX_RANK:
-        raise too_many(argument)
+        raise make_length_refusal(argument)
     return found
 
 
-def too_many(argument: str) -> Refusal:
+def make_length_refusal(argument: str) -> Refusal:
     return Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
 
 
 def as_integer(item: object, argument: str, position: int) -> int:
-    """An int or a NumPy integer as an int; a bool is none: a list of bools is a bool tensor."""
+    """An int or a NumPy integer as an int. A bool is refused: a list of bools is a bool tensor."""
     kind = type(item).__name__
     if isinstance(item, (list, tuple)) or (isinstance(item, ndarray) and item.ndim > 0):
-        raise Refusal(
-            ValueError, f"must be one-dimensional, but item {position} is a {kind}", argument
-        )
+        what = f"must be one-dimensional, but item {position} is a {kind}"
+        raise Refusal(ValueError, what, argument)
     try:
         if not isinstance(item, bool):
             return as_index(item)  # type: ignore[arg-type]

@@ -1,16 +1,18 @@
 """Tilings as Dask arrays: lazy, larger than memory, one task for each chunk of the result.
 
-`dask.array.tile` joins copies of the input, a chunk or more for each: 10 000 for a pattern that is
-repeated 100 times along two axes. Here each chunk of the result is a region of the tiling, made by
-`tilecore.tile_region` from that part of the input which it shows:
+`dask.array.tile` joins copies of the input, each of at least one chunk: 10 000 for a pattern that is
+repeated 100 times along two axes. Here `tilecore.tile_region` makes each chunk of the result as a
+region of the tiling:
 
-- An input of at most ``array.chunk-size`` bytes is gathered into one block, and every chunk is a
-  region of that block's tiling, whatever chunks are asked for.
-- Of a larger input no task sees more than a chunk's worth. Along an axis on which it is longer
-  than the chunks of the result, its blocks are joined or cut to pieces of their size, and each
-  repeat of each piece is one chunk. Along its other axes it stays whole and is tiled as above.
-  Where exact sizes were asked for, Dask cuts and joins these chunks to them.
+- An input of at most ``array.chunk-size`` bytes is gathered into one block. Every chunk, of any
+  size, is a region of that block's tiling.
+- Of a larger input no task reads more than a chunk's worth. Along an axis on which the input is
+  longer than the result's chunks, its blocks are joined or cut to that size, and each repeat of
+  each piece is one chunk. Along its other axes the input stays whole and is tiled as above. Dask
+  then cuts and joins the chunks to exact sizes that were asked for.
 """
+
+from __future__ import annotations
 
 # mypy: allow-untyped-calls
 from collections.abc import Iterable
@@ -22,7 +24,7 @@ import dask.array as da
 import numpy as np
 from dask import config
 from dask.array.core import normalize_chunks
-from dask.layers import ArraySliceDep  # a chunk's place; what `dask.array.from_array` builds upon
+from dask.layers import ArraySliceDep  # a chunk's place; dask.array.from_array builds on it
 from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
@@ -47,7 +49,7 @@ def tile(
     *,
     axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
 ) -> da.Array:
-    """The tiling of a NumPy or Dask array, as a Dask array.
+    """Tile a NumPy or Dask array, as a Dask array.
 
     >>> import numpy
     >>> from tilecore.integrations import dask
@@ -66,45 +68,45 @@ def tile(
     reps : int or iterable of int
         As in `tilecore.tile`.
     chunks : optional
-        Of the result: all that `dask.array.core.normalize_chunks` takes. "auto" gives chunks of
-        about ``array.chunk-size`` bytes, which follow the blocks of a large input.
+        Chunks of the result, as `dask.array.core.normalize_chunks` takes them. "auto" gives about
+        ``array.chunk-size`` bytes each, and follows the blocks of a large input.
     axis : int or tuple of int, optional
         As in `tilecore.tile`.
 
     Returns
     -------
     dask.array.Array
-        ``shape[k] * reps[k]`` long on axis ``k``; dtype as `x`. Equal calls give equal keys.
+        Of size ``shape[k] * reps[k]`` on axis ``k``, and `x`'s dtype. Equal calls give equal keys.
 
     Raises
     ------
     TypeError
-        An `x` of arrays that are not NumPy's own (masked arrays, say); and as `tilecore.tile`.
+        An `x` of arrays that are not plain NumPy arrays (masked arrays, say); as `tilecore.tile`.
     ValueError
-        Unknown chunk sizes, chunks that do not add up to the result; and as `tilecore.tile`.
+        Unknown chunk sizes; chunks that do not add up to the result; as `tilecore.tile`.
     MemoryError
-        When it is computed: a chunk, not the result, larger than `tilecore.get_max_bytes()`.
+        At `compute`: a chunk, not the result, larger than `tilecore.get_max_bytes()`.
 
     Notes
     -----
-    A task writes with one thread: Dask has one for each processor, and runs as many tasks at once.
+    A task writes with one thread, for Dask runs a task on every processor.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     array = None
     given = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
     try:
-        array = checked(x)
+        array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except Refusal as refusal:
         raise worded(refusal, "dask.tile", array, **given) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
         raise reworded(error, "dask.tile", array, **given) from error.__cause__
     ndim = len(plan.output_shape)
-    asked = per_axis(chunks, ndim)
+    asked = spread_chunks(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
     if 0 in plan.output_shape:
-        # Here "auto" would make Dask divide by zero.
+        # With "auto" Dask would divide by zero.
         asked = [-1 if a else c for a, c in zip(automatic, asked, strict=True)]
         empty: da.Array = da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(asked))
         return empty
@@ -112,21 +114,21 @@ def tile(
     if ndim > array.ndim:
         array = array[(None,) * (ndim - array.ndim)]
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
-    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask cannot tell
+    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask does not know it
     small = nbytes <= parse_bytes(config.get("array.chunk-size"))
-    wanted = wanted_chunks(asked, plan, None if small else blocks)
+    wanted = choose_chunks(asked, plan, None if small else blocks)
     pieces = tuple(
-        (sum(b),) if small or sum(b) <= max(w) else joined_or_cut(b, max(w))
+        (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w))
         for b, w in zip(blocks, wanted, strict=True)
     )
-    result = tiled(array, pieces, wanted, plan)
+    result = tile_pieces(array, pieces, wanted, plan)
     exact = tuple(
         made if a else w for made, a, w in zip(result.chunks, automatic, wanted, strict=True)
     )
     return result if result.chunks == exact else result.rechunk(exact)
 
 
-def checked(x: Any) -> Any:
+def check_input(x: Any) -> Any:
     """`x` as a Dask array of known chunks, or as a NumPy array."""
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
@@ -143,31 +145,29 @@ def checked(x: Any) -> Any:
     return x
 
 
-def per_axis(chunks: Any, ndim: int) -> list[Any]:
-    """What `chunks` says for each axis, in any of the ways that Dask knows."""
+def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
+    """`chunks` for each axis, from any of Dask's forms."""
     if isinstance(chunks, dict):
         return [chunks.get(axis) for axis in range(ndim)]
     if isinstance(chunks, (Number, str)):
         return [chunks] * ndim
     if not isinstance(chunks, Iterable):
-        raise TypeError(
-            "dask.tile: chunks must be 'auto' or sizes for each axis, "
-            f"got {chunks!r:.80} of type {type(chunks).__name__}"
-        )
+        what = f"got {chunks!r:.80} of type {type(chunks).__name__}"
+        raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {what}")
     sizes = chunks.tolist() if isinstance(chunks, np.ndarray) else list(chunks)
     if ndim == 1 and len(sizes) > 1:
         return [tuple(sizes)]  # (2, 3) is ((2, 3),) there
     return sizes if ndim else []
 
 
-def wanted_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
-    """The chunks `asked` for, in numbers; "auto" goes by the `blocks` of the input, if given."""
+def choose_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
+    """The chunks `asked` for, in numbers; "auto" follows the `blocks` of the input, if given."""
     like = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
         like = tuple(
             max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True)
         )
-    # Dask will not count the bytes of objects. What is tiled are references, plain items too.
+    # Dask refuses to count the bytes of objects; here they are references, of a plain size.
     plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
     try:
         wanted: Chunks = normalize_chunks(
@@ -180,10 +180,10 @@ def wanted_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | No
     return wanted
 
 
-def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
+def join_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
     """The blocks along an axis, neighbours joined and long ones cut, none longer than `limit`.
 
-    >>> joined_or_cut((2, 2, 2, 2, 9, 2), 5)
+    >>> join_or_cut((2, 2, 2, 2, 9, 2), 5)
     (4, 4, 5, 4, 2)
     """
     pieces = [0]
@@ -197,8 +197,8 @@ def joined_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
     return tuple(piece for piece in pieces if piece)
 
 
-def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -> da.Array:
-    """The tiling of `array`: its `pieces` along an axis of several, else chunks as `wanted`."""
+def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -> da.Array:
+    """The tiling of `array`, in `pieces` on axes that have several, else in `wanted` chunks."""
     if isinstance(array, da.Array):
         source = array.rechunk(pieces, method="tasks")  # neighbours alone: nothing to shuffle
     else:
@@ -216,9 +216,9 @@ def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -
         ArraySliceDep(chunks),
         range(ndim),
         source,
-        # Along an axis that is not split, the source has an index of its own: every chunk gets all
-        # of it. That Dask takes for a reduction, and so never repeats what makes the source in
-        # each task that reads it, as it does with blocks that are broadcast.
+        # On an axis that is not split the source has an index of its own, so every chunk gets all
+        # of it. Dask takes that for a reduction and makes the source once. Blocks that are
+        # broadcast would be made again in each task that reads them.
         [axis if is_split else ndim + axis for axis, is_split in enumerate(split)],
         tuple(None if s else r for s, r in zip(split, plan.reps, strict=True)),
         None,
@@ -234,10 +234,10 @@ def tiled(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -
 def tile_chunk(
     where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """One task: the region `where` of a block's tiling. With reps of None, an axis as it is."""
+    """One task: the region `where` of a block's tiling; an axis with reps of None stays whole."""
     while isinstance(block, list):  # nested, once for each axis with an index of its own
         (block,) = block
-    # Where Dask has joined blocks, the bytes are in the machine's order and structures packed.
+    # Joining blocks, Dask changes byte order to the machine's and packs structures.
     block = block.astype(dtype, casting="same_kind", copy=False)
     start = [0 if r is None else place.start for r, place in zip(reps, where, strict=True)]
     stop = [

@@ -11,12 +11,14 @@
 >>> evaluator.run(None, {"x": np.ones((2, 3), "float32"), "tiles": two, "axis": one})[0].shape
 (2, 6)
 
-The evaluator has one Tile, `numpy.tile`. It cannot run Tile-1, and takes what the standard refuses:
+The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and takes what the standard refuses:
 repeats of another length than the input's rank, or of another type than int64.
 
-It uses `new_ops` in the model's graph and in the subgraphs of If, Loop and Scan. The model's
-functions, each with opsets of its own, do without; `TileEvaluator` is for models that have some.
+The evaluator uses `new_ops` in the model's graph and in the subgraphs of If, Loop and Scan, but not
+in the model's functions, which have opsets of their own. `TileEvaluator` serves those too.
 """
+
+from __future__ import annotations
 
 # mypy: allow-untyped-calls
 from typing import Any
@@ -36,24 +38,24 @@ def __dir__() -> list[str]:
 
 
 class Tile(OpRun):
-    """The Tile that a node means, by the opset of the model or of the function that it stands in.
+    """The Tile that a node means, by the opset of its model or function.
 
     >>> import numpy as np
-    >>> Tile.eval(np.array([[1, 2, 3]]), np.array([2, 1]))      # by itself: of the newest opset
+    >>> Tile.eval(np.array([[1, 2, 3]]), np.array([2, 1]))      # by itself: the newest opset
     array([[1, 2, 3],
            [1, 2, 3]])
 
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As the functions of `tilecore.onnx`. ValueError too, before anything runs, where the node
-        has not as many inputs as its version. From within an If, a Loop or a Scan a TypeError comes
-        as the evaluator's own, of which ours is a `__cause__`; `TileEvaluator` raises ours there too.
+        As the functions of `tilecore.onnx`; also ValueError, before anything runs, for a node with
+        another number of inputs than its version has. Within an If, Loop or Scan the evaluator
+        raises a TypeError of its own, with ours as a `__cause__`; `TileEvaluator` raises ours.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """
 
-    # The evaluator looks for a class of the operator's name, so there is one for all versions.
+    # The evaluator looks up a class by the operator's name, so one class serves all versions.
     op_domain = ""
 
     def __init__(
@@ -71,7 +73,7 @@ class Tile(OpRun):
         try:
             return super().run(*inputs, **options)  # type: ignore[no-any-return]
         except TypeError as error:
-            raise _ours(error) from None
+            raise _find_ours(error) from None
 
     def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
         try:
@@ -81,8 +83,8 @@ class Tile(OpRun):
             raise
 
 
-def _ours(error: TypeError) -> TypeError:
-    """Of the evaluator's errors, which hold each other as causes, the one that `Tile` raised."""
+def _find_ours(error: TypeError) -> TypeError:
+    """The error that `Tile` raised, out of the chain of causes of the evaluator's own."""
     inner: BaseException | None = error
     while inner is not None and not hasattr(inner, "of_tile"):
         inner = inner.__cause__
@@ -93,7 +95,7 @@ OPS: list[type[OpRun]] = [Tile]
 
 
 class TileEvaluator(ReferenceEvaluator):
-    """The reference evaluator with `OPS` everywhere: in the functions of the model too.
+    """The reference evaluator with `OPS` everywhere, the model's functions included.
 
     >>> import numpy as np
     >>> from onnx.parser import parse_model
@@ -107,7 +109,7 @@ class TileEvaluator(ReferenceEvaluator):
 
     Parameters
     ----------
-    As those of `onnx.reference.ReferenceEvaluator`; `new_ops` come before `OPS`, of two classes for
+    As those of `onnx.reference.ReferenceEvaluator`. `new_ops` come before `OPS`: of two classes for
     one operator the first counts.
 
     Source: ONNX, FunctionProto: the opsets of a function's nodes are the function's.
@@ -122,7 +124,7 @@ class TileEvaluator(ReferenceEvaluator):
         new_ops: list[type[OpRun]] | None = None,
         **options: Any,
     ) -> None:
-        # The evaluator makes those of functions and subgraphs itself, of its own class.
+        # The evaluator makes those of functions and subgraphs itself, as instances of its class.
         ops = [*(new_ops or ()), *OPS]
         super().__init__(proto, opsets, functions, verbose, ops, **options)
 
@@ -130,4 +132,4 @@ class TileEvaluator(ReferenceEvaluator):
         try:
             return super().run(*arguments, **options)
         except TypeError as error:
-            raise _ours(error) from error.__cause__
+            raise _find_ours(error) from error.__cause__

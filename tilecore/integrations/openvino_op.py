@@ -1,4 +1,4 @@
-"""OpenVINO Tile-1 as an operation of one's own, computed by tilecore.
+"""OpenVINO Tile-1 as a custom operation, computed by tilecore.
 
 >>> import numpy as np
 >>> import openvino as ov
@@ -10,13 +10,15 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It is right where the built-in operation is not: the CPU plugin's gives wrong values for some tilings
-of three and more repeated axes, and refuses empty repeats that are an input; with no plugin, in
-`openvino.Model.evaluate`, it crashes on some empty data.
+It corrects the built-in operation. The CPU plugin's gives wrong values for some tilings of three and
+more repeated axes, and refuses empty repeats that are an input; without a plugin, in
+`openvino.Model.evaluate`, the built-in one crashes on some empty data.
 
-It computes on the element types that it gets. The CPU plugin hands int64 and uint64 to every
-operation as int32, and float64 as float32; in `openvino.Model.evaluate` they stay what they are.
+The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
+`openvino.Model.evaluate` keeps the element types.
 """
+
+from __future__ import annotations
 
 # mypy: disable-error-code=import-untyped, allow-subclassing-any, allow-untyped-calls
 from collections.abc import Iterator, Sequence
@@ -41,7 +43,7 @@ from openvino.utils import replace_node
 import tilecore
 from tilecore._core.arrays import planned_shape
 from tilecore._core.refusals import Refusal, worded
-from tilecore._dialects.dims import Dim, bounds
+from tilecore._dialects.dims import Dim, Range, get_bounds
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
@@ -67,8 +69,8 @@ class Tile(Op):
     data : node or output of any shape
         Of any element type of whole bytes, strings included.
     repeats : node or output, shape (n,)
-        Of any integer type. What OpenVINO knows of its values before there is data is used: all of
-        a Constant, the bounds of what is computed from shapes.
+        Of any integer type. Shape inference uses what OpenVINO knows of the values: all of a
+        Constant, the bounds of what is computed from shapes.
 
     Raises
     ------
@@ -76,18 +78,17 @@ class Tile(Op):
         Repeats of another element type; data of less than 8 bits an element.
     ValueError
         Repeats that are not 1-D, or too large for int64.
-    Within OpenVINO's own calls these become its RuntimeError, with their text.
+    OpenVINO's own calls turn these into its RuntimeError, with the same text.
 
-    The memory of the result is OpenVINO's: `tilecore.set_max_bytes` does not limit it, but for strings,
-    which are tiled as copies.
+    OpenVINO allocates the result: `tilecore.set_max_bytes` limits strings alone, which are copied.
 
-    A file of a model holds it as an operation of another name than the built-in one's. Whoever
-    reads it calls `core.add_extension(Tile)` first.
+    A model's file stores this operation under another name than the built-in one's. Call
+    `core.add_extension(Tile)` before you read it.
 
     Source: OpenVINO Tile-1.
     """
 
-    # Under the name "Tile" a plugin would take its own.
+    # Under the name "Tile" a plugin would run its own.
     class_type_info = DiscreteTypeInfo("TilecoreTile", "extension")
 
     def __init__(self, *inputs: Node | Output) -> None:
@@ -99,18 +100,20 @@ class Tile(Op):
 
     def validate_and_infer_types(self) -> None:
         if self.get_input_size() != 2:
-            raise _refused(ValueError, f"{self.get_input_size()} inputs, expected data and repeats")
+            raise _word_refusal(
+                ValueError, f"{self.get_input_size()} inputs, expected data and repeats"
+            )
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
         if kind.is_static() and kind.bitwidth % 8:
             what = f"data of element type {kind.to_string()}, expected one of whole bytes"
-            raise _refused(TypeError, what)
+            raise _word_refusal(TypeError, what)
         if repeats_kind.is_static() and not _is_integer(repeats_kind):
             what = f"repeats of element type {repeats_kind.to_string()}, expected an integer type"
-            raise _refused(TypeError, what)
-        shape = _inferred_shape(self.get_input_partial_shape(0), self.input_value(1))
+            raise _word_refusal(TypeError, what)
+        shape = _infer_shape(self.get_input_partial_shape(0), self.input_value(1))
         self.set_output_type(0, kind, shape)
 
-    def clone_with_new_inputs(self, new_inputs: list[Output]) -> "Tile":
+    def clone_with_new_inputs(self, new_inputs: list[Output]) -> Tile:
         return Tile(*new_inputs)
 
     def visit_attributes(self, visitor: Any) -> bool:
@@ -121,7 +124,7 @@ class Tile(Op):
 
     def evaluate(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
         (target,), (data, repeats) = outputs, inputs
-        # Strings are no memory that NumPy can see: they are read and written as copies.
+        # NumPy cannot view strings in place: they are read and written as copies.
         strings = data.element_type == Type.string
         source = data.bytes_data if strings else data.data
         try:
@@ -143,20 +146,20 @@ def _is_integer(kind: Type) -> bool:
     return bool(kind.is_integral_number() and kind.bitwidth % 8 == 0)
 
 
-def _refused(kind: type[Exception], what: str) -> Exception:
+def _word_refusal(kind: type[Exception], what: str) -> Exception:
     return kind(f"{RULE.name}: {what}")
 
 
 # --- shapes --------------------------------------------------------------------------------------
 
 
-def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
+def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     length, node = repeats.get_partial_shape(), repeats.get_node()
-    entries = node.data if isinstance(node, Constant) else _known_of(repeats)
+    entries = node.data if isinstance(node, Constant) else _find_known(repeats)
     dims = infer_shape(shape, entries, repeats_shape=length)
     if dims is None:
         return PartialShape.dynamic()
-    result = [_dimension(dim) for dim in dims]
+    result = [_as_dimension(dim) for dim in dims]
     if entries is not None:
         for axis in range(-min(len(entries), len(shape)), 0):
             if entries[axis] == 1:
@@ -164,11 +167,11 @@ def _inferred_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     return PartialShape(result)
 
 
-def _known_of(repeats: Output) -> PartialShape | None:
-    """The bounds that OpenVINO finds for the entries of a tensor that is no Constant.
+def _find_known(repeats: Output) -> PartialShape | None:
+    """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
 
-    Its own operation tells, over a single element: the output's sizes are the repeats. It raises
-    where an entry may be negative, and takes a large uint64 for one.
+    Its own Tile of a single element reveals them: the output's sizes are the repeats. It raises
+    where an entry may be negative, and takes a large uint64 for a negative number.
     """
     length = repeats.get_partial_shape()
     if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:
@@ -181,8 +184,8 @@ def _known_of(repeats: Output) -> PartialShape | None:
     return None if known.rank.is_dynamic else known
 
 
-def _dimension(dim: Dim) -> Dimension:
-    low, high = bounds(dim)
+def _as_dimension(dim: Dim | Range) -> Dimension:
+    low, high = get_bounds(dim)
     return Dimension(low, -1 if high is None else high)
 
 
@@ -190,7 +193,7 @@ def _dimension(dim: Dim) -> Dimension:
 
 
 def replace_tile(model: Model) -> int:
-    """Put `Tile` in the place of every built-in Tile of a model; the number of them.
+    """Replace every built-in Tile of a model by `Tile`; return their number.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -204,8 +207,8 @@ def replace_tile(model: Model) -> int:
     Parameters
     ----------
     model : openvino.Model
-        Changed in place, and in the bodies of its If, Loop and TensorIterator too. Names, of nodes
-        and of tensors, stay what they are.
+        Changed in place, with the bodies of its If, Loop and TensorIterator. The names of nodes and
+        tensors stay.
 
     Returns
     -------
@@ -214,11 +217,11 @@ def replace_tile(model: Model) -> int:
     Raises
     ------
     TypeError
-        Data of less than 8 bits an element; nothing is changed then.
+        Data of less than 8 bits an element; the model is then unchanged.
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
-    replaced = [(node, Tile(*node.input_values())) for node in _built_in(model)]
+    replaced = [(node, Tile(*node.input_values())) for node in _find_built_in(model)]
     for old, new in replaced:
         new.set_friendly_name(old.get_friendly_name())
         replace_node(old, new)
@@ -226,15 +229,15 @@ def replace_tile(model: Model) -> int:
     return len(replaced)
 
 
-def _built_in(model: Model) -> Iterator[Node]:
+def _find_built_in(model: Model) -> Iterator[Node]:
     for node in model.get_ordered_ops():
         if node.get_type_name() == "Tile":
             yield node
-        for body in _bodies(node):
-            yield from _built_in(body)
+        for body in _get_bodies(node):
+            yield from _find_built_in(body)
 
 
-def _bodies(node: Node) -> list[Model]:
+def _get_bodies(node: Node) -> list[Model]:
     kind = node.get_type_name()
     if kind == "If":
         return [node.get_then_body(), node.get_else_body()]
