@@ -134,7 +134,8 @@ def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
         what = f"has dtype {array.dtype}, expected {', '.join(allowed.names)}"
         raise Refusal(TypeError, what, "repeats")
     if array.ndim != 1:
-        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1", "repeats")
+        instead = "" if array.ndim else f", as in [{array}]"
+        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{instead}", "repeats")
     if array.size > MAX_RANK:
         raise too_many("repeats")
     return tuple(array.tolist())
