@@ -33,7 +33,6 @@ from tilecore._core.tiling cimport Bounds, Tiling, tiling_of
 cnp.import_array()
 
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here call the core's arguments
-cdef object MISSING = object()
 
 
 cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out):
@@ -101,7 +100,7 @@ def repeats_of(value, numbers):
 
 
 @cython.embedsignature(False)
-def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None, A=MISSING, repeats=MISSING):
+def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=...):
     """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\nRepeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
@@ -172,7 +171,7 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None, A=MISSIN
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
-    if a is MISSING or reps is MISSING or A is not MISSING or repeats is not MISSING:
+    if a is ... or reps is ... or A is not ... or repeats is not ...:
         raise wrong_names(a, A, repeats)
     try:
         if PyArray_CheckExact(a):
@@ -190,11 +189,11 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None, A=MISSIN
 
 
 cdef wrong_names(a, A, repeats):
-    """For who calls the arguments of `tile` as others do, or leaves one out."""
+    """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
     for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
-        if given is not MISSING:
+        if given is not ...:
             return TypeError(f"tile() got an unexpected keyword argument '{name}', which is called '{right}' here")
-    return TypeError(f"tile() missing a required argument: '{'a' if a is MISSING else 'reps'}'")
+    return TypeError(f"tile() missing a required argument: '{'a' if a is ... else 'reps'}'")
 
 
 cdef tile_other(a, reps, out, axis, threads):
@@ -215,13 +214,11 @@ cdef tile_other(a, reps, out, axis, threads):
     if not is_array:
         return numpy_tile(a, as_tuple(repeats, n))
     array = a
-    masked = is_masked(a)
-    if masked:
-        pass
-    elif all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
-        copied = type(a).__array_function__ is ARRAY_FUNCTION
+    if all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
+        copied = type(a).__array_function__ is ARRAY_FUNCTION and not is_masked(a)
     else:
         simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
+    masked = not copied and not simple and is_masked(a)
     if simple:
         array = PyArray_View(a, NULL, &PyArray_Type)
     tiling_of(&tiling, array, n, repeats)
