@@ -43,7 +43,7 @@ class Ways:
             "tile, first": lambda: tilecore.tile(X, self.reps),
             "tile, again": lambda: tilecore.tile(X, self.reps),
             "tile, out=": lambda: tilecore.tile(X, self.reps, self.out),
-            "TilePlan, out=": lambda: self.plan(X, self.out),
+            "TilePlan, out=": lambda: self.plan.tile(X, self.out),
             "tile_region, in parts": None,
             "tile_mapped": lambda: tilecore.tile_mapped(X, self.reps),
             "tile_view": lambda: tilecore.tile_view(column, self.shape),

@@ -35,8 +35,8 @@ def ways(shape, reps, dtype):
     return {
         "tile": lambda: (tilecore.tile, own(), reps),
         "tile, shared input": lambda: (tilecore.tile, shared, reps),
-        "shared plan": lambda: (plan, own()),
-        "shared plan, own out": lambda: (plan, own(), np.empty(whole, dtype)),
+        "shared plan": lambda: (plan.tile, own()),
+        "shared plan, own out": lambda: (plan.tile, own(), np.empty(whole, dtype)),
         "numpy.tile": lambda: (np.tile, own(), reps),
         "numpy.empty": lambda: (np.empty, whole, dtype),
         "ndarray.copy": lambda: (np.ones(whole, dtype).copy,),

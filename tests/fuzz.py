@@ -107,8 +107,8 @@ def one(data):
         tilecore.tile(a, reps, out, threads=threads)
     elif kind == 1:
         plan = tilecore.TilePlan(a.shape, reps, a.dtype)
-        got = plan(a)
-        plan(a, out, threads=threads)
+        got = plan.tile(a)
+        plan.tile(a, out, threads=threads)
     elif kind == 2:
         got = tilecore.tile_region(a, reps, *bounds)
         tilecore.tile_region(a, reps, *bounds, out, threads=threads)

@@ -94,15 +94,35 @@ def test_types_named_as_others(name):
             call()
 
 
-@pytest.mark.parametrize("error", [Own, OwnValue, KeyboardInterrupt])
+# All the classes that NumPy's own errors may have, and those of Python that are kinds of these.
+OWN = [type("Mine", (kind,), {}) for kind in (ValueError, TypeError, RuntimeError, BufferError, MemoryError)]
+OWN += [Own, KeyboardInterrupt, RecursionError, NotImplementedError]
+
+
+@pytest.mark.parametrize("error", OWN)
 @pytest.mark.parametrize(
     "function", [tilecore.tile, tilecore.tile_view, tilecore.tile_mapped, onnx.tile, openvino.tile]
 )
 def test_own_exceptions_of_arrays(function, error):
-    with pytest.raises(error, match="mine"):
-        function(raising("__array__", error), [2])
-    with pytest.raises(error, match="mine"):
-        tilecore.TilePlan(2, 2, "f4")(raising("__array__", error))
+    bad, plan = raising("__array__", error), tilecore.TilePlan(2, 2, "f4")
+    for call in (
+        lambda: function(bad, [2]),
+        lambda: function([bad], [2]),
+        lambda: function(raising("__dlpack__", error), [2]),
+        lambda: plan.tile(bad),
+        lambda: plan.batch([bad]),
+    ):
+        with pytest.raises(error, match="mine") as caught:
+            call()
+        assert caught.type is error
+
+
+def test_numpys_own_memory_error():
+    """It is no caller's, and takes no words: ours is Python's."""
+    large = type("Large", (), {"__array__": lambda *_, **__: np.empty(2**60, "u1")})()
+    with pytest.raises(MemoryError, match="^tile: a of type Large cannot be read as an array: ") as caught:
+        tilecore.tile(large, 2)
+    assert caught.type is MemoryError and type(caught.value.__cause__) is not MemoryError
 
 
 class Pretender:
@@ -123,7 +143,7 @@ class Pretender:
 def test_who_pretends_to_be_an_array(what):
     with pytest.raises(TypeError, match="^tile: out must be a NumPy array, got Pretender"):
         tilecore.tile(x(), 2, Pretender(what))
-    with pytest.raises(TypeError, match="^tile_region: input must be a plain array, got Pretender"):
+    with pytest.raises(TypeError, match="^tile_region: a must be a plain array, got Pretender"):
         tilecore.tile_region(Pretender(what), 2, (0,), (1,))
     with pytest.raises(AssertionError, match="nobody"):  # its own, from numpy.tile
         tilecore.tile(Pretender(what), 2)
@@ -181,7 +201,7 @@ def test_input_that_changes_while_arguments_are_read(oracle, change):
     check(lambda a, evil: tilecore.tile_region(a, evil, (0,) * a.ndim, a.shape))
     check(lambda a, evil: tilecore.tile_region(a, 1, (0, 0), (evil, 50_000)))
     check(lambda a, evil: tilecore.tile_region(a, 1, (0, 0), (2, 50_000), threads=evil))
-    check(lambda a, evil: ready(a, threads=evil))
+    check(lambda a, evil: ready.tile(a, threads=evil))
     check(lambda a, evil: ready.region(a, (0, 0), (2, 50_000), threads=evil))
     check(lambda a, evil: ready.region(a, (0, 0), (evil, 50_000)))
     check(lambda a, evil: ready.batch([a], threads=evil)[0])
@@ -219,7 +239,7 @@ def test_input_that_changes_while_out_is_looked_at(oracle, change):
     for call in (
         lambda a, out: tilecore.tile(a, 2, out),
         lambda a, out: tilecore.tile_region(a, 2, (0,), (200_000,), out),
-        lambda a, out: whole(a, out),
+        lambda a, out: whole.tile(a, out),
         lambda a, out: whole.region(a, (0,), (200_000,), out),
         lambda a, out: tilecore.tile_region(a, None, (-100_000,), (100_000,), out),
     ):
@@ -266,7 +286,7 @@ for call in (
     lambda: tilecore.tile_region(v, plan.reps, start, stop),
     lambda: tilecore.tile_region(v, plan.reps, start, stop, out),
     lambda: tilecore.tile_mapped(v, plan.reps),
-    lambda: plan(v),
+    lambda: plan.tile(v),
     lambda: plan.region(v, start, stop),
 ):
     if v.ndim == 1:
@@ -323,8 +343,8 @@ def titled_calls(make):
         yield {
             "tile": partial(tilecore.tile, x, 2, out),
             "tile_region": partial(tilecore.tile_region, x, 2, (0,), (12,), out),
-            "plan": partial(plan, x),
-            "plan, out": partial(plan, x, out),
+            "plan": partial(plan.tile, x),
+            "plan, out": partial(plan.tile, x, out),
             "plan.region": partial(plan.region, x, (0,), (12,), out),
         }[name]
 

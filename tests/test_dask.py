@@ -302,7 +302,7 @@ def test_arrays_of_other_kinds():
     masked = np.ma.masked_array([1, 2], [True, False])
     for x in (masked, da.from_array(masked), np.rec.array([1])):
         with pytest.raises(
-            TypeError, match="^dask.tile: input must be a NumPy array.*, got (Masked|rec)"
+            TypeError, match="^dask.tile: x must be a NumPy array.*, got (Masked|rec)"
         ):
             tile(x, 2)
 
@@ -316,7 +316,7 @@ def test_what_is_no_array_is_read_as_tile_reads_it():
             return np.arange(3).__dlpack_device__()
 
     assert tile(Exporter(), 2).compute().tolist() == [0, 1, 2] * 2
-    with pytest.raises(ValueError, match="^dask.tile: input of type list cannot be read as an ar"):
+    with pytest.raises(ValueError, match="^dask.tile: x of type list cannot be read as an ar"):
         tile([[1, 2], [3]], 2)
 
 

@@ -141,7 +141,7 @@ def test_empty():
         ((0, 0), (2**31, 2**30), ValueError, "would have more than 9223372036854775807 bytes"),
         ((0, 0), (2**30, 2**29), MemoryError, "more than the limit"),
         ((0, 0.5), (1, 1), TypeError, "start must be integers, but item 1 is of type float"),
-        (None, (1, 1), TypeError, "start must be an integer or an iterable"),
+        (None, (1, 1), TypeError, "start must be an integer or a sequence"),
     ],
 )  # fmt: skip
 def test_refused(start, stop, kind, words):
@@ -156,7 +156,7 @@ def test_an_empty_axis_tiles_no_plane():
 
 
 def test_axis_is_refused():
-    words = "^tile_region: axis must be None with repeats None"
+    words = "^tile_region: axis must be None with reps None"
     with pytest.raises(ValueError, match=words):
         tilecore.tile_region(np.zeros(3), None, (0,), (1,), axis=0)
 
@@ -168,7 +168,7 @@ def test_others_want_repeats():
         lambda: tilecore.output_shape(3, None),
     ):
         with pytest.raises(
-            TypeError, match="repeats must be an integer or an iterable of integers"
+            TypeError, match="reps must be an integer or a sequence of integers"
         ):
             call()
 

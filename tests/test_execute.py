@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import pydoc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -131,6 +132,23 @@ class TestPlan:
         assert plan != "plan"
         assert "TilePlan((2, 3), (1, 2), 'float32')" == repr(plan)
 
+    def test_is_the_packages_own_class(self):
+        """Where it is compiled and how is not for users."""
+        text = pydoc.plain(pydoc.render_doc(tilecore.TilePlan))
+        assert text.startswith("Python Library Documentation: class TilePlan in module tilecore\n")
+        assert "TilePlan(shape, reps, dtype, *, axis=None)" in text
+        assert "__pyx" not in text and "__new__" not in text and "_core" not in text
+        assert repr(tilecore.TilePlan) == "<class 'tilecore.TilePlan'>"
+        for name in ("tile", "tile_region", "output_shape", "set_max_bytes", "get_num_threads"):
+            assert getattr(tilecore, name).__module__ == "tilecore"
+            assert b"_core" not in pickle.dumps(getattr(tilecore, name))
+            assert pickle.loads(pickle.dumps(getattr(tilecore, name))) is getattr(tilecore, name)
+        assert b"_core" not in pickle.dumps(tilecore.TilePlan(2, 2, "f4"))
+        with pytest.raises(TypeError):
+            object.__new__(tilecore.TilePlan)
+        with pytest.raises(TypeError):
+            tilecore.TilePlan.__new__(tilecore.TilePlan)
+
     def test_survives_pickling_and_copying(self):
         plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
@@ -140,26 +158,25 @@ class TestPlan:
         plan = tilecore.TilePlan((2, 3), (2, 2), "f4")
         x, want = np.ones((2, 3), "f4"), np.ones((4, 6), "f4")
         for call in (
-            lambda out: plan(x, out),
-            lambda out: plan(x, out=out),
-            lambda out: plan(a=x, out=out),
-            lambda out: plan(x, out, threads=1),
-            lambda out: plan(*[x], **{"threads": None, "out": out}),
-            lambda out: plan.__call__(x, out),
-            lambda out: type(plan).__call__(plan, x, out),
+            lambda out: plan.tile(x, out),
+            lambda out: plan.tile(x, out=out),
+            lambda out: plan.tile(a=x, out=out),
+            lambda out: plan.tile(x, out, threads=1),
+            lambda out: plan.tile(*[x], **{"threads": None, "out": out}),
+            lambda out: type(plan).tile(plan, x, out),
         ):
             out = np.zeros((4, 6), "f4")
             assert call(out) is out
             np.testing.assert_array_equal(out, want)
             np.testing.assert_array_equal(call(None), want)
         for wrong in (
-            lambda: plan(),
-            lambda: plan(x, None, 1),
-            lambda: plan(x, None, out=None),
-            lambda: plan(x, other=1),
-            lambda: plan(out=want),
+            lambda: plan.tile(),
+            lambda: plan.tile(x, None, 1),
+            lambda: plan.tile(x, None, out=None),
+            lambda: plan.tile(x, other=1),
+            lambda: plan.tile(out=want),
         ):
-            with pytest.raises(TypeError, match="__call__"):
+            with pytest.raises(TypeError, match=r"^tile\(\)"):
                 wrong()
 
     @pytest.mark.parametrize("dtype", ["u1", "f8", "S5", "O", np.dtypes.StringDType()])
@@ -171,25 +188,25 @@ class TestPlan:
         plan = tilecore.TilePlan(shape, reps, dtype)
         for source in (x, np.array(x, order="F")):
             want = oracle(source, reps)
-            assert plan(source).tolist() == want.tolist()
+            assert plan.tile(source).tolist() == want.tolist()
             out = np.empty(want.shape, want.dtype)
-            assert plan(source, out) is out
+            assert plan.tile(source, out) is out
             assert out.tolist() == want.tolist()
 
     def test_refuses_other_arrays(self):
         plan = tilecore.TilePlan((2, 3), 2, "f4")
         for shape in ((3, 2), (6,), (1, 2, 3), ()):
             with pytest.raises(ValueError, match=r"for shape \(2, 3\), got"):
-                plan(np.zeros(shape, "f4"))
+                plan.tile(np.zeros(shape, "f4"))
         with pytest.raises(TypeError, match="for dtype float32, got float64"):
-            plan(np.zeros((2, 3)))
+            plan.tile(np.zeros((2, 3)))
         with pytest.raises(TypeError, match="plain array"):
-            plan(np.ma.zeros((2, 3), "f4"))
+            plan.tile(np.ma.zeros((2, 3), "f4"))
         with pytest.raises(ValueError, match="threads"):
-            plan(np.zeros((2, 3), "f4"), threads=0)
+            plan.tile(np.zeros((2, 3), "f4"), threads=0)
         with pytest.raises(ValueError, match="share memory"):
             out = np.zeros((2, 6), "f4")
-            plan(out[:, :3], out)
+            plan.tile(out[:, :3], out)
 
     def test_refuses_what_tile_refuses(self):
         for shape, reps, kind in [
@@ -204,7 +221,7 @@ class TestPlan:
         plan = tilecore.TilePlan((2**20,), 2**35, "u1")
         x = np.arange(2**20, dtype="u1")
         with pytest.raises(MemoryError, match="limit"):
-            plan(x)
+            plan.tile(x)
         at = 2**54 + 12345
         assert (plan.region(x, (at,), (at + 9,)) == x[12345 : 12345 + 9]).all()
 
@@ -212,7 +229,7 @@ class TestPlan:
         plan = tilecore.TilePlan((50, 7), (20, 3), "u2")
         inputs = [np.full((50, 7), k, "u2") for k in range(16)]
         with ThreadPoolExecutor(16) as pool:
-            for x, got in zip(inputs * 20, pool.map(plan, inputs * 20), strict=True):
+            for x, got in zip(inputs * 20, pool.map(plan.tile, inputs * 20), strict=True):
                 assert (got == oracle(x, (20, 3))).all()
 
 

@@ -61,7 +61,7 @@ WAYS = {
     "whole": "tilecore.tile(x, (8, 1))",
     "out": "tilecore.tile(x, 2, mine)",
     "shared out": "tilecore.tile(x, 2, views.pop())",
-    "plan": "plan(x)",
+    "plan": "plan.tile(x)",
     "batch": "plan.batch([x, x])",
 }
 
@@ -213,15 +213,15 @@ def check_batch():
 
 def check_things():
     y = tilecore.tile(things, 7, out_of_things)
-    assert (plan_of_things(things)[300:600] == things).all()
+    assert (plan_of_things.tile(things)[300:600] == things).all()
 
 def check_context():
     with tilecore.num_threads(7): assert tilecore.get_num_threads() == 7
 
 CHECKS = [
     check_reps, check_batch, check_things, check_context,
-    lambda: (plan(x) == want).all() or 1 / 0,
-    lambda: plan(x, out),
+    lambda: (plan.tile(x) == want).all() or 1 / 0,
+    lambda: plan.tile(x, out),
     lambda: (tilecore.tile(x, (3, 5), out=numpy.empty_like(want)) == want).all() or 1 / 0,
     lambda: (plan.region(x, (10, 20), (150, 240)) == want[10:150, 20:240]).all() or 1 / 0,
     lambda: (tilecore.tile(words, 3)[300:600] == words).all() or 1 / 0,

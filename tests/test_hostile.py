@@ -73,9 +73,9 @@ CALLS = [
         tilecore.TilePlan,
         lambda: dict(shape=(2, 3), reps=(2, 2), dtype="f4", axis=(0, 1)),
     ),
-    ("TilePlan", plan().__call__, lambda: dict(a=x(), out=out(4, 6), threads=1)),
+    ("TilePlan.tile", plan().tile, lambda: dict(a=x(), out=out(4, 6), threads=1)),
     (
-        "TilePlan",
+        "TilePlan.region",
         plan().region,
         lambda: dict(a=x(), start=(1, 1), stop=(3, 4), out=out(2, 3), threads=1),
     ),

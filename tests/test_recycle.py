@@ -67,7 +67,7 @@ def test_tracemalloc_is_told():
     [
         lambda: result(value=1),
         lambda: tilecore.tile_region(np.ones(MIB, "u1"), (99, 1), (0, 0), (32, MIB)),
-        lambda: tilecore.TilePlan((MIB,), (32, 1), "u1")(np.ones(MIB, "u1")),
+        lambda: tilecore.TilePlan((MIB,), (32, 1), "u1").tile(np.ones(MIB, "u1")),
         lambda: tilecore.onnx.tile(np.ones((1, MIB), "u1"), [32, 1]),
     ],
 )

@@ -40,8 +40,8 @@ def test_out_of_another_string_dtype(pair):
     for call in (
         lambda: tilecore.tile(x, 2, out),
         lambda: tilecore.tile_region(x, 9, (1,), (5,), out),
-        lambda: plan(x, out),
-        lambda: plan(out[:2]),
+        lambda: plan.tile(x, out),
+        lambda: plan.tile(out[:2]),
     ):
         with pytest.raises(TypeError, match=r"^(tile|tile_region|TilePlan): .*dtype StringDType"):
             call()

@@ -255,7 +255,7 @@ def test_sixteen_threads_and_every_setting():
         for step in range(40):
             results = [
                 tilecore.tile(x, (3, 5)) == want,
-                plan(x, out=out[number]) == want,
+                plan.tile(x, out=out[number]) == want,
                 plan.region(x, (10 + number, 20), (150, 240)) == want[10 + number : 150, 20:240],
                 out[number] == want,
             ]

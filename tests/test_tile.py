@@ -145,21 +145,64 @@ def test_what_is_not_an_array_is_made_one(a, reps):
 @pytest.mark.parametrize(
     "reps",
     [
-        2, True, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), iter,
-        {2: None}, range(2, 3), b"\2",
+        2, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), iter,
+        {2: None}, range(2, 3), memoryview(b"\2"),
     ],
 )  # fmt: skip
 def test_reps_of_every_kind(reps):
     reps = iter([2]) if reps is iter else reps  # for one call alone
-    expected = 1 if reps is True else 2
-    assert tilecore.tile([1, 2], reps).shape == (2 * expected,)
+    assert tilecore.tile([1, 2], reps).shape == (4,)
 
 
-@pytest.mark.parametrize("reps", [np.True_, [np.False_], (np.True_, 2), np.array([True, False])])
-def test_numpys_bools_count_as_its_own(reps):
-    want = np.tile([[1, 2]], reps)
-    assert np.array_equal(tilecore.tile([[1, 2]], reps), want)
-    assert tilecore.output_shape((1, 2), reps) == want.shape
+@pytest.mark.parametrize(
+    "reps", [True, np.True_, [False], [np.False_], (np.True_, 2), (2, True), np.array([True, False])]
+)
+def test_bools_are_no_reps(reps):
+    for call in (
+        lambda: tilecore.tile([[1, 2]], reps),
+        lambda: tilecore.output_shape((1, 2), reps),
+        lambda: tilecore.output_shape(reps, 2),
+        lambda: tilecore.TilePlan((1, 2), reps, "u1"),
+        lambda: tilecore.tile_region([[1, 2]], None, reps, (1, 2)),
+    ):
+        with pytest.raises(TypeError, match="must be .*integers?, .*bool"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "reps", ["", b"", bytearray(b""), "22", b"\2", bytearray(b"\2"), set(), {2, 3}, frozenset([2])]
+)
+def test_text_and_sets_are_no_reps(reps):
+    text = f"reps must be an integer or a sequence of integers, got {type(reps).__name__};"
+    with pytest.raises(TypeError, match=f"^tile: {text}"):
+        tilecore.tile([1, 2], reps)
+    with pytest.raises(TypeError, match=f"^TilePlan: {text}"):
+        tilecore.TilePlan(2, reps, "u1")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: tilecore.tile(x, repeats=2), "tile() got an unexpected keyword argument 'repeats', which is called 'reps' here"),
+        (lambda x: tilecore.tile(x, 2, repeats=2), "unexpected keyword argument 'repeats', which is called 'reps' here"),
+        (lambda x: tilecore.tile(A=x, reps=2), "tile() got an unexpected keyword argument 'A', which is called 'a' here"),
+        (lambda x: tilecore.tile(x), "tile() missing a required argument: 'reps'"),
+        (lambda x: tilecore.tile(reps=2), "tile() missing a required argument: 'a'"),
+        (lambda x: tilecore.tile(x, 2, other=1), "tile() got an unexpected keyword argument 'other'"),
+        (lambda x: tilecore.tile(x, 2, 3), "tile: out must be a NumPy array, got int; repeats of several axes are one argument: (2, 3); input shape (2, 3),"),
+        (lambda x: tilecore.tile(x, 1.5), "tile: reps must be an integer or a sequence of integers, got float; input shape (2, 3), dtype float32, reps 1.5"),
+        (lambda x: tilecore.tile([[1], [2, 3]], 2), "tile: a of type list cannot be read as an array: "),
+        (lambda x: tilecore.tile_view(np.ma.array(x), 1), "tile_view: a must be a plain array, got MaskedArray"),
+        (lambda x: tilecore.tile_region(x, 2, (0,), (1, 1)), "tile_region: start must have 2 entries"),
+        (lambda x: tilecore.output_shape(-1, 2), "output_shape: shape must not be negative, got -1 for axis 0; shape -1, reps 2"),
+        (lambda x: tilecore.TilePlan(1.5, 2, "f4"), "TilePlan: shape must be an integer or a sequence of integers, got float; shape 1.5, reps 2"),
+        (lambda x: tilecore.TilePlan((2, 3), 2, "f4").tile(x, 2), "TilePlan.tile: out must be a NumPy array, got int; input shape (2, 3), dtype float32, reps (1, 2)"),
+    ],
+)  # fmt: skip
+def test_messages_name_the_parameters(call, words):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(ROW)
+    assert words in str(caught.value)
 
 
 def test_narrow_integers_never_wrap():
@@ -176,7 +219,7 @@ def test_strings_of_no_characters(code):
         lambda: tilecore.tile(x, 1000),
         lambda: tilecore.tile_mapped(x, 1000),
         lambda: tilecore.tile_region(x, 1000, (0,), (3000,)),
-        lambda: tilecore.TilePlan(3, 1000, x.dtype)(x),
+        lambda: tilecore.TilePlan(3, 1000, x.dtype).tile(x),
     ):
         used = [np.full(3000 * n, 255, "u1") for n in (1, 4) for _ in range(9)]
         del used
@@ -265,7 +308,7 @@ ROW = np.arange(6, dtype="f4").reshape(2, 3)
         (1.0, TypeError, "got float"),
         ((2, 1.0), TypeError, "item 1 is of type float"),
         (np.array([1.5]), TypeError, "item 0 is of type float64"),
-        ("ab", TypeError, "item 0 is of type str"),
+        (("a", "b"), TypeError, "item 0 is of type str"),
         (None, TypeError, "got NoneType"),
         ([[1, 2]], ValueError, "one-dimensional, but item 0 is a list"),
         (np.ones((1, 2), int), ValueError, "one-dimensional, but item 0 is a ndarray"),
@@ -290,7 +333,8 @@ def test_refused(reps, kind, words):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert str(caught.value).startswith("tile: ")
-        assert "input shape (2, 3), dtype float32, repeats " in str(caught.value)
+        typed = "" if reps is None else ", reps "
+        assert "input shape (2, 3), dtype float32" + typed in str(caught.value)
         assert peak < 1 << 20
     assert (out == 9).all()
 

@@ -44,6 +44,7 @@ def test_signatures_of_what_is_compiled():
         tilecore.tile_region: "(a, reps, start, stop, out=None, *, axis=None, threads=None)",
         tilecore.output_shape: "(shape, reps, *, axis=None)",
         tilecore.TilePlan: "(shape, reps, dtype, *, axis=None)",
+        tilecore.TilePlan.tile: "(self, /, a, out=None, *, threads=None)",
         tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
         tilecore.TilePlan.batch: "(self, /, arrays, out=None, *, threads=None)",
         tilecore.set_max_bytes: "(n, /)",

@@ -67,3 +67,8 @@ __all__ = [
     "tile_region",
     "tile_view",
 ]
+
+# Functions come from where users find them, in `help` and in pickles; tileplan.pyx does it for TilePlan.
+for _value in map(globals().get, __all__):
+    if callable(_value) and not isinstance(_value, type):
+        _value.__module__ = __name__

@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
 
 
 _NAME = "OpenVINO Tile-1"
-_NAMES = {"input": "data"}
+_NAMES = {"input": "data", "input shape": "data shape"}
 
 
 @overload

@@ -36,13 +36,13 @@ assert_type(directml.tile(x, [2, 2], out, feature_level="4_1"), Floats)
 
 plan = tilecore.TilePlan((2, 3), 2, np.float32)
 assert_type(plan, tilecore.TilePlan[np.float32])
-assert_type(plan(x), Floats)
-assert_type(plan(x, out, threads=1), Floats)
+assert_type(plan.tile(x), Floats)
+assert_type(plan.tile(x, out, threads=1), Floats)
 assert_type(plan.region([[1]], (0, 0), (1, 1)), Floats)
 assert_type(plan.batch([x, x]), Floats)
 assert_type(plan.batch(x, out), Floats)
-assert_type(tilecore.TilePlan((2, 3), 2, x.dtype)(x), Floats)
-assert_type(tilecore.TilePlan((2, 3), 2, "float32")(x), NDArray[Any])
+assert_type(tilecore.TilePlan((2, 3), 2, x.dtype).tile(x), Floats)
+assert_type(tilecore.TilePlan((2, 3), 2, "float32").tile(x), NDArray[Any])
 assert_type(plan.input_shape + plan.output_shape + plan.reps, tuple[int, ...])
 assert_type(plan.dtype, np.dtype[np.float32])
 assert_type(plan.nbytes, int)
@@ -58,7 +58,7 @@ def masked(array: Masked) -> None:
 
 
 def untyped(plan: tilecore.TilePlan) -> None:  # as callers write it who do not care
-    assert_type(plan(x), NDArray[Any])
+    assert_type(plan.tile(x), NDArray[Any])
 
 
 tilecore.set_num_threads(2)

@@ -7,7 +7,6 @@ from tilecore._core.plan cimport Place
 
 
 cdef cnp.ndarray as_plain_array(a)
-cdef bint is_masked(kind) except -1
 cdef cnp.ndarray plain_array(a)
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)

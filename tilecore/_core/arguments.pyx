@@ -11,14 +11,12 @@ arrays. A check that might run such code belongs into the first part: a comparis
 isinstance (which asks `__class__`), a NumPy function that looks for `__array_function__`.
 """
 
-import sys
-
 import numpy
 
-from tilecore._core import subclasses
 from tilecore._core.dtypes import same_dtype
-from tilecore._core.inputs import UNREADABLE, as_any_array, unreadable
+from tilecore._core.inputs import UNREADABLE, as_any_array, refuse_out, unreadable
 from tilecore._core.refusals import Refusal
+from tilecore._core.subclasses import is_masked
 
 cimport numpy as cnp
 
@@ -57,19 +55,6 @@ cdef cnp.ndarray as_plain_array(a):
     return array if PyArray_CheckExact(array) else None
 
 
-cdef object masked_type = None  # found once
-
-
-cdef bint is_masked(kind) except -1:
-    """Whether arrays of this class are masked ones; as in subclasses.py, of an object whose class it is."""
-    global masked_type
-    if masked_type is None:
-        if "numpy.ma.core" not in sys.modules:
-            return False
-        masked_type = subclasses.masked_type()
-    return masked_type is not None and issubclass(kind, masked_type)
-
-
 cdef cnp.ndarray plain_array(a):
     """`a` as a plain array, for what can only be done with one."""
     cdef cnp.ndarray array
@@ -98,10 +83,10 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     cdef cnp.dtype found
     if PyArray_CheckExact(given):
         out = given
-    elif PyArray_Check(given) and not is_masked(type(given)):
+    elif PyArray_Check(given) and not is_masked(given):
         out = PyArray_View(given, NULL, &PyArray_Type)
     else:
-        raise Refusal(TypeError, f"must be a NumPy array, got {type(given).__name__}", "out")
+        raise refuse_out(given)
     found = out.descr
     if found is not dtype and not same_dtype(found, dtype):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")

@@ -52,7 +52,7 @@ def tile(
         subclasses, and arrays of other libraries with ``__array_function__``, give what
         `numpy.tile` makes of them. `numpy.memmap` counts as a plain array.
     reps : int or iterable of int
-        Repeats per axis, 0 or more, at most 64 of them.
+        Repeats per axis, 0 or more, at most 64 of them; in an order, so no set.
     out : numpy.ndarray, optional
         Where to write: of exactly the result's shape and dtype, writeable, sharing no memory with
         `a`; of any strides, where no two elements share a byte. Untouched where an error is raised
@@ -74,7 +74,7 @@ def tile(
     Raises
     ------
     TypeError
-        `reps` that are not integers (1.0 is none), an `out` that is no array or of another dtype.
+        `reps` that are not integers (1.0 and True are none), an `out` that is no array or of another dtype.
     ValueError
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, an `out` of another
         shape, read-only, or that overlaps `a` or itself, `threads` below 1. An `axis` that the
@@ -216,7 +216,7 @@ def tile_view(a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None) -> 
     >>> tilecore.tile_view(x, (2, 1))
     Traceback (most recent call last):
     ...
-    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot say; an axis repeated more than once must have one element; input shape (2, 1), dtype int64, repeats (2, 1)
+    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot say; an axis repeated more than once must have one element; input shape (2, 1), dtype int64, reps (2, 1)
 
     Every element of a repeat is the same byte of memory: later changes to `a` show in all of them.
 

@@ -14,11 +14,12 @@ from functools import partial
 import numpy
 
 from tilecore._core.refusals import Refusal, worded
-from tilecore._core.subclasses import numpy_tile, tile_masked
+from tilecore._core.subclasses import is_masked, numpy_tile, tile_masked
 
+cimport cython
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport as_plain_array, check_size, is_masked, plain_array, read_out
+from tilecore._core.arguments cimport as_plain_array, check_size, plain_array, read_out
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
 from tilecore._core.mapped cimport mapped
@@ -30,6 +31,8 @@ from tilecore._core.results cimport read_bounds, region, whole
 from tilecore._core.tiling cimport Bounds, Tiling, tiling_of
 
 cnp.import_array()
+
+cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here call the core's arguments
 
 
 cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out):
@@ -49,7 +52,7 @@ cdef cnp.ndarray read_plane(Tiling *tiling, cnp.ndarray array, axis, out):
     """As read_request, for the plane that `array` tiles: a tiling that repeats nothing, and has no end."""
     cdef cnp.ndarray target = None
     if axis is not None:
-        raise Refusal(ValueError, "must be None with repeats None, for the plane goes on along every axis", "axis")
+        raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
     if out is not None:
         target = read_out(out, array)
     tiling_of(tiling, array, 0, NULL)
@@ -96,8 +99,9 @@ def repeats_of(value, numbers):
     return integers_of(value, numbers)
 
 
-def tile(a, reps, out=None, *, axis=None, threads=None):
-    """Repeat a whole array along its axes, as `numpy.tile` does.
+@cython.embedsignature(False)
+def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=...):
+    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\nRepeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1, 2, 3],
@@ -123,7 +127,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
         subclasses, and arrays of other libraries with ``__array_function__``, give what
         `numpy.tile` makes of them. `numpy.memmap` counts as a plain array.
     reps : int or iterable of int
-        Repeats per axis, 0 or more, at most 64 of them.
+        Repeats per axis, 0 or more, at most 64 of them; in an order, so no set.
     out : numpy.ndarray, optional
         Where to write: of exactly the result's shape and dtype, writeable, sharing no memory with
         `a`; of any strides, where no two elements share a byte. Untouched where an error is raised
@@ -145,7 +149,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     Raises
     ------
     TypeError
-        `reps` that are not integers (1.0 is none), an `out` that is no array or of another dtype.
+        `reps` that are not integers (1.0 and True are none), an `out` that is no array or of another dtype.
     ValueError
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, an `out` of another
         shape, read-only, or that overlaps `a` or itself, `threads` below 1. An `axis` that the
@@ -167,6 +171,8 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
+    if a is ... or reps is ... or A is not ... or repeats is not ...:
+        raise wrong_names(a, A, repeats)
     try:
         if PyArray_CheckExact(a):
             array = a
@@ -176,15 +182,18 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
                 return tile_other(a, reps, out, axis, threads)
         return tile_plain(array, reps, out, axis, threads)
     except Refusal as refusal:
-        raise error(refusal, "tile", a if array is None else array, reps, axis) from refusal.__cause__
+        if refusal.argument == "out" and type(reps) is int and type(out) is int:
+            refusal.what += f"; repeats of several axes are one argument: {(reps, out)}"
+        source = a if PyArray_Check(a) else array
+        raise worded(refusal, "tile", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
 
 
-cdef error(refusal, str name, a, reps, axis):
-    """What a function of `a`, `reps` and perhaps `axis` raises."""
-    source = a if PyArray_Check(a) else None
-    if axis is None:
-        return worded(refusal, name, source, repeats=reps)
-    return worded(refusal, name, source, repeats=reps, axis=axis)
+cdef wrong_names(a, A, repeats):
+    """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
+    for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
+        if given is not ...:
+            return TypeError(f"tile() got an unexpected keyword argument '{name}', which is called '{right}' here")
+    return TypeError(f"tile() missing a required argument: '{'a' if a is ... else 'reps'}'")
 
 
 cdef tile_other(a, reps, out, axis, threads):
@@ -205,13 +214,11 @@ cdef tile_other(a, reps, out, axis, threads):
     if not is_array:
         return numpy_tile(a, as_tuple(repeats, n))
     array = a
-    masked = is_masked(type(a))
-    if masked:
-        pass
-    elif all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
-        copied = type(a).__array_function__ is ARRAY_FUNCTION
+    if all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
+        copied = type(a).__array_function__ is ARRAY_FUNCTION and not is_masked(a)
     else:
         simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
+    masked = not copied and not simple and is_masked(a)
     if simple:
         array = PyArray_View(a, NULL, &PyArray_Type)
     tiling_of(&tiling, array, n, repeats)
@@ -323,7 +330,8 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         target = region(&tiling, array, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:
-        raise error(refusal, "tile_region", a if array is None else array, reps, axis) from refusal.__cause__
+        source = a if PyArray_Check(a) else array
+        raise worded(refusal, "tile_region", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
 
 
 def tile_view(a, reps, *, axis=None):
@@ -338,7 +346,7 @@ def tile_view(a, reps, *, axis=None):
     Traceback (most recent call last):
     ...
     ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot say; \
-an axis repeated more than once must have one element; input shape (2, 1), dtype int64, repeats (2, 1)
+an axis repeated more than once must have one element; input shape (2, 1), dtype int64, reps (2, 1)
 
     Every element of a repeat is the same byte of memory: later changes to `a` show in all of them.
 
@@ -384,7 +392,8 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
             strides[k] = 0 if i < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
         return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except Refusal as refusal:
-        raise error(refusal, "tile_view", a if array is None else array, reps, axis) from refusal.__cause__
+        source = a if PyArray_Check(a) else array
+        raise worded(refusal, "tile_view", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
 
 
 def tile_mapped(a, reps, *, axis=None):
@@ -444,7 +453,8 @@ def tile_mapped(a, reps, *, axis=None):
             result = mapped(&tiling, array)
         return whole(&tiling, array, None, 0) if result is None else result
     except Refusal as refusal:
-        raise error(refusal, "tile_mapped", a if array is None else array, reps, axis) from refusal.__cause__
+        source = a if PyArray_Check(a) else array
+        raise worded(refusal, "tile_mapped", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
 
 
 def output_shape(shape, reps, *, axis=None):
@@ -479,19 +489,16 @@ def output_shape(shape, reps, *, axis=None):
 
     Source: NumPy 2, `numpy.tile`.
     """
-    known = None
     try:
-        known = shape_read(shape)
-        return planned_shape(known, reps, axis)
+        shape = read_shape(shape)
+        return planned_shape(shape, reps, axis)
     except Refusal as refusal:
-        if axis is not None:
-            raise worded(refusal, "output_shape", known, repeats=reps, axis=axis) from refusal.__cause__
-        raise worded(refusal, "output_shape", known, repeats=reps) from refusal.__cause__
+        raise worded(refusal, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from refusal.__cause__
 
 
-cdef tuple shape_read(shape):
+cdef tuple read_shape(shape):
     cdef Py_ssize_t sizes[MAX_RANK + 1]
-    return as_tuple(sizes, read_integers(shape, sizes, "extents", 0))
+    return as_tuple(sizes, read_integers(shape, sizes, "shape", 0))
 
 
 def planned_shape(shape, reps, axis=None):
@@ -499,7 +506,7 @@ def planned_shape(shape, reps, axis=None):
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t sizes[MAX_RANK + 1]
-    cdef int ndim = read_integers(shape, sizes, "extents", 0)
+    cdef int ndim = read_integers(shape, sizes, "shape", 0)
     cdef int n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)

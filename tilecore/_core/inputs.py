@@ -13,6 +13,8 @@ from tilecore._core.refusals import Refusal
 from tilecore._core.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
+# PyTorch's types that NumPy lacks, as PyTorch words them, and one that has as many bytes.
+_SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
 _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
@@ -53,12 +55,23 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
 def unreadable(value: object, reason: Exception, argument: str = "input") -> Refusal | None:
     """The Refusal for a `value` whose reading has raised `reason`, one of UNREADABLE.
 
-    None for an error of the object's own, which comes out as it is.
+    None for an error of a class of the object's own, which comes out as it is.
     """
-    if isinstance(reason, (TypeError, ValueError)) and type(reason) not in (TypeError, ValueError):
+    if type(reason) not in UNREADABLE and not type(reason).__module__.startswith("numpy."):
         return None
     text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
+    for missing, name in _SAME_SIZE.items():
+        if f"ScalarType {missing}" in text:
+            text += f"; pass its view(torch.{name}), and view the result as the type that it had"
     return Refusal(kind_of(reason), text, argument)
+
+
+def refuse_out(given: object) -> Refusal:
+    """The Refusal for an `out` that is no array of NumPy's."""
+    text = f"must be a NumPy array, got {type(given).__name__}"
+    if any(kind.__module__ == "torch" for kind in type(given).__mro__):
+        text += "; pass out.numpy()"
+    return Refusal(TypeError, text, "out")
 
 
 def _numpy_takes(value: object) -> bool:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Integers as callers write them: repeats, bounds, axes, extents, a count of threads.
+"""Integers as callers write them: repeats, bounds, axes, shapes, a count of threads.
 
 The usual kinds are read without running anything: ints, NumPy's integers, tuples and lists of them, arrays of
 integers. For all else, and for the words of every error, there is a longer way, which may run code of the
@@ -119,10 +119,12 @@ cdef tuple integers_of(value, unsigned long numbers):
 
 
 cdef as_integer(value):
-    """operator.index, which NumPy's bools do not have, though Python's do."""
+    """operator.index, but for bools."""
     if PyLong_CheckExact(value):
         return value
-    return int(value) if type(value) is numpy.bool_ else operator.index(value)
+    if type(value) is bool or type(value) is numpy.bool_:
+        raise TypeError
+    return operator.index(value)
 
 
 cdef int raise_own(reason) except -1:
@@ -130,6 +132,9 @@ cdef int raise_own(reason) except -1:
     if type(reason) is not TypeError:
         raise reason
     return 0
+
+
+cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
 
 
 cdef list draw_integers(given, str what):
@@ -146,10 +151,12 @@ cdef list draw_integers(given, str what):
         except TypeError as reason:
             raise_own(reason)
             try:
+                if issubclass(type(given), NO_SEQUENCES):
+                    raise TypeError
                 items = iter(given)
             except TypeError as reason:
                 raise_own(reason)
-                raise Refusal(TypeError, "must be an integer or an iterable of integers, "
+                raise Refusal(TypeError, "must be an integer or a sequence of integers, "
                               f"got {type(given).__name__}", what) from None
     if items is not None:
         for item in items:
@@ -200,53 +207,30 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
     cdef list integers = draw_integers(given, what)
     for k, value in enumerate(integers):
         if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
-            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, k)
+            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, None if what == "axis" else k)
         values[k] = value
     return <int>len(integers)
 
 
-cdef list read_axes(axis, int ndim):
-    """The axes as NumPy's own functions take them: one, or what can be iterated; each once."""
-    cdef list axes = []
-    try:
-        items = (as_index(axis),)
-    except TypeError as reason:
-        raise_own(reason)
-        try:
-            items = iter(axis)
-        except TypeError as reason:
-            raise_own(reason)
-            raise Refusal(TypeError, f"must be an integer or a tuple of integers, got {brief(axis)}", "axis") from None
-    for item in items:
-        try:
-            number = as_index(item)
-        except TypeError as reason:
-            raise_own(reason)
-            raise Refusal(TypeError, f"must be integers, but item {len(axes)} is of type {type(item).__name__}",
-                          "axis") from None
-        if not -ndim <= number < ndim:
-            raise Refusal(numpy.exceptions.AxisError, f"axis {brief(number)} is out of bounds for array of dimension "
-                          f"{ndim}")
-        number %= ndim
-        if number in axes:
-            raise Refusal(ValueError, f"repeated axis {number}")
-        axes.append(number)
-    return axes
-
-
 cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
     """Put each repeat in the place of its axis, 1 in the others; the new count, which is `ndim`."""
-    cdef Py_ssize_t given[MAX_RANK + 1]
-    cdef int k
-    cdef list axes = read_axes(axis, ndim)
-    if len(axes) != nreps:
-        raise Refusal(ValueError, f"must have one entry for each of the {len(axes)} axes, got {nreps}", "repeats")
-    for k in range(nreps):
-        given[k] = repeats[k]
+    cdef Py_ssize_t axes[MAX_RANK + 1]
+    cdef Py_ssize_t placed[MAX_RANK]
+    cdef int k, n = read_signed(axis, axes, "axis")
     for k in range(ndim):
-        repeats[k] = 1
-    for k in range(nreps):
-        repeats[<int>axes[k]] = given[k]
+        placed[k] = -1
+    for k in range(n):
+        if not -ndim <= axes[k] < ndim:
+            raise Refusal(numpy.exceptions.AxisError, f"axis {axes[k]} is out of bounds for array of dimension {ndim}")
+        if axes[k] < 0:
+            axes[k] += ndim
+        if placed[axes[k]] >= 0:
+            raise Refusal(ValueError, f"repeated axis {axes[k]}")
+        placed[axes[k]] = repeats[k] if k < nreps else 1
+    if n != nreps:
+        raise Refusal(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
+    for k in range(ndim):
+        repeats[k] = placed[k] if placed[k] >= 0 else 1
     return ndim
 
 

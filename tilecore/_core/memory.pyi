@@ -27,7 +27,7 @@ def set_max_bytes(n: SupportsIndex, /) -> None:
     >>> tilecore.tile([1, 2, 3], 10**6)
     Traceback (most recent call last):
     ...
-    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes (tilecore.set_max_bytes); input shape (3,), dtype int64, repeats 1000000
+    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes (tilecore.set_max_bytes); input shape (3,), dtype int64, reps 1000000
     >>> tilecore.set_max_bytes(before)
 
     A guard against a hostile or mistaken `repeats`: the error comes before anything is allocated.

@@ -6,7 +6,7 @@ called, of whatever dialect, catches it and has it `worded`: its own name in fro
 the arguments, and behind them what the caller typed.
 
     core        Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
-    tile        ValueError: tile: repeats must not be negative, got -2 for axis 1; input shape (2, 3), ...
+    tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
     Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
 
 What an object of the caller's raises by itself is no Refusal, and comes out as it is.
@@ -32,7 +32,7 @@ class Refusal(Exception):
     what : str
         What is wrong, in a sentence whose subject is `argument` where that is given.
     argument : str, optional
-        The argument at fault, as the core calls it: "input", "repeats", "out", "start", ...
+        The argument at fault, as the core calls it: "input", "repeats", "shape", "out", "start", ...
     axis : int, optional
         The axis at fault, counted in the result.
     """
@@ -62,8 +62,8 @@ def worded(
     ----------
     input : array, or its shape, or None where nothing is known of it
     names : mapping
-        The function's own names for the core's arguments, where they differ.
-    given : the arguments as they were typed
+        The function's own names for the core's arguments and for "input shape", where they differ.
+    given : the arguments as they were typed; those that are None are left out
     """
     subject = (
         "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
@@ -72,10 +72,10 @@ def worded(
     context = []
     if input is not None:
         shape = getattr(input, "shape", input)
-        context.append(f"{names.get('input', 'input')} shape {brief(shape)}")
+        context.append(f"{names.get('input shape', 'input shape')} {brief(shape)}")
         if isinstance(input, np.ndarray):
             context.append(f"dtype {input.dtype}")
-    context += [f"{what} {brief(value)}" for what, value in given.items()]
+    context += [f"{what} {brief(value)}" for what, value in given.items() if value is not None]
     asked = f"; {', '.join(context)}" if context else ""
     return refusal.kind(f"{name}: {subject}{refusal.what}{where}{asked}")
 

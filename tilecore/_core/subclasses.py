@@ -12,33 +12,24 @@ from typing import Any
 import numpy as np
 
 numpy_tile = np.tile
-_masked: Any = None  # found once
+_masked: Any = None  # numpy.ma.MaskedArray, when found
 
 
-def masked_type() -> Any:
-    """numpy.ma.MaskedArray, or None where nobody has imported numpy.ma, or another thread just does.
+def is_masked(a: object) -> bool:
+    """Whether `a` is a masked array.
 
-    Before its class is made there is no masked array either. `numpy.ma` itself has the class
-    a little later.
+    By its type alone: isinstance would ask `a.__class__` too, which may run code that changes the input.
+    numpy.ma is not imported for it: until its class is made, there is no masked array.
     """
     global _masked
     if _masked is None:
         _masked = getattr(sys.modules.get("numpy.ma.core"), "MaskedArray", None)
-    return _masked
-
-
-def is_masked(a: object) -> bool:
-    """Whether `a` is a masked array; numpy.ma is not imported for it.
-
-    By its type alone: isinstance would ask `a.__class__` too, which may run code that changes the input.
-    """
-    kind = masked_type()
-    return kind is not None and issubclass(type(a), kind)
+    return _masked is not None and issubclass(type(a), _masked)
 
 
 def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
-    """What `numpy.tile(a, counts)` gives; `tile_plain` tiles a plain array by the same counts."""
-    if type(a) is masked_type() and a._baseclass is np.ndarray:
+    """What `numpy.tile(a, counts)` gives for a masked array; `tile_plain` tiles a plain one by these counts."""
+    if type(a) is _masked and a._baseclass is np.ndarray:
         return _tile_masked(a, tile_plain)
     return numpy_tile(a, counts)
 

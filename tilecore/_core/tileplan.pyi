@@ -19,7 +19,7 @@ class TilePlan(Generic[_Scalar]):
     >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
     >>> plan.output_shape, plan.nbytes
     ((4, 6), 96)
-    >>> plan(numpy.ones((2, 3), "float32")).shape
+    >>> plan.tile(numpy.ones((2, 3), "float32")).shape
     (4, 6)
     >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
     (2, 5)
@@ -73,12 +73,12 @@ class TilePlan(Generic[_Scalar]):
     def nbytes(self) -> int:
         """Bytes of the whole result."""
     @overload
-    def __call__(
+    def tile(
         self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
     ) -> NDArray[_Scalar]:
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
     @overload
-    def __call__(
+    def tile(
         self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
     ) -> _Out: ...
     @overload
@@ -91,7 +91,7 @@ class TilePlan(Generic[_Scalar]):
         *,
         threads: SupportsIndex | None = None,
     ) -> NDArray[_Scalar]:
-        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
+        """tile_region(a, self.reps, start, stop, out, threads=threads), for such an `a`."""
     @overload
     def region(
         self,
@@ -120,7 +120,7 @@ class TilePlan(Generic[_Scalar]):
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
+        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
         of a data loader. All is checked before anything is written.
 
         Parameters

@@ -2,7 +2,6 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """TilePlan: a tiling as an object, made once, for many arrays of one shape and dtype."""
 
-import inspect
 from types import GenericAlias
 
 import numpy
@@ -14,7 +13,6 @@ from tilecore._core.refusals import Refusal, worded
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 
 from tilecore._core.arguments cimport has_shape, plain_array, read_out
 from tilecore._core.batch cimport batch
@@ -28,18 +26,13 @@ cnp.import_array()
 
 
 cdef extern from "Python.h":
-    ctypedef PyObject *(*vectorcallfunc)(PyObject *plan, PyObject *const *args, size_t count,
-                                         PyObject *names) except NULL
     ctypedef struct PyTypeObject:
-        Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
-    Py_ssize_t PyVectorcall_NARGS(size_t count)
-    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+        const char *tp_name
+        PyObject *tp_dict
+    void PyType_Modified(PyTypeObject *type) noexcept
 
 
-signature_of_plan = inspect.Signature([
-    inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("shape", "reps", "dtype")
-] + [inspect.Parameter("axis", inspect.Parameter.KEYWORD_ONLY, default=None)])
+cdef dict NAMES = {"repeats": "reps", "input": "a"}
 
 
 @cython.final
@@ -52,7 +45,7 @@ cdef class TilePlan:
     >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
     >>> plan.output_shape, plan.nbytes
     ((4, 6), 96)
-    >>> plan(numpy.ones((2, 3), "float32")).shape
+    >>> plan.tile(numpy.ones((2, 3), "float32")).shape
     (4, 6)
     >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
     (2, 5)
@@ -85,23 +78,15 @@ cdef class TilePlan:
     cdef readonly tuple output_shape
     cdef readonly tuple reps    # one for each axis of the result
     cdef readonly cnp.dtype dtype
-    cdef vectorcallfunc vectorcall
 
     __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
-    def __cinit__(self, *arguments, **named):
-        self.vectorcall = call
-        # Cython's own words for a wrong call would speak of __cinit__.
+    def __cinit__(self, shape, reps, dtype, *, axis=None):
         try:
-            given = signature_of_plan.bind(*arguments, **named).arguments
-        except TypeError as reason:
-            raise TypeError(f"TilePlan: {reason}") from None
-        shape, reps, axis = given["shape"], given["reps"], given.get("axis")
-        try:
-            self.plan(shape, reps, given["dtype"], axis)
+            self.plan(shape, reps, dtype, axis)
         except Refusal as refusal:
-            typed = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
-            raise worded(refusal, "TilePlan", self.input_shape, **typed) from refusal.__cause__
+            typed = shape if self.input_shape is None else self.input_shape
+            raise worded(refusal, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from refusal.__cause__
 
     cdef int plan(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t sizes[MAX_RANK + 1]
@@ -114,7 +99,7 @@ cdef class TilePlan:
             if type(reason) is not TypeError and type(reason) is not ValueError:
                 raise  # the object's own
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
-        ndim = read_integers(shape, sizes, "extents", 0)
+        ndim = read_integers(shape, sizes, "shape", 0)
         self.input_shape = as_tuple(sizes, ndim)
         n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
         if axis is not None:
@@ -135,11 +120,8 @@ cdef class TilePlan:
         """Bytes of the whole result."""
         return self.tiling.plan.nbytes
 
-    def __call__(self, a, out=None, *, threads=None):
+    def tile(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
-        return self.tiled(a, out, threads)
-
-    cdef tiled(self, a, out, threads):
         cdef cnp.ndarray array = None
         cdef cnp.ndarray target = None
         cdef int count
@@ -150,10 +132,10 @@ cdef class TilePlan:
             target = whole(&self.tiling, array, target, count)
             return target if out is None else out
         except Refusal as refusal:
-            raise worded(refusal, "TilePlan", array, repeats=self.reps) from refusal.__cause__
+            raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
 
     def region(self, a, start, stop, out=None, *, threads=None):
-        """tile_region(a, self.reps, start, stop, out, threads=threads), as in a call."""
+        """tile_region(a, self.reps, start, stop, out, threads=threads), for such an `a`."""
         cdef Bounds bounds
         cdef cnp.ndarray array = None
         cdef cnp.ndarray target = None
@@ -166,7 +148,7 @@ cdef class TilePlan:
             target = region(&self.tiling, array, &bounds, target, count)
             return target if out is None else out
         except Refusal as refusal:
-            raise worded(refusal, "TilePlan.region", array, repeats=self.reps) from refusal.__cause__
+            raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
 
     def batch(self, arrays, out=None, *, threads=None):
         """The tilings of many arrays, in one array.
@@ -179,7 +161,7 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
+        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
         of a data loader. All is checked before anything is written.
 
         Parameters
@@ -210,7 +192,7 @@ cdef class TilePlan:
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.batch", self.input_shape, {"input": "arrays"},
-                         repeats=self.reps) from refusal.__cause__
+                         reps=self.reps) from refusal.__cause__
 
     cdef cnp.ndarray checked(self, cnp.ndarray array, out):
         """`out` as read_out reads it, or None, for an array of the plan's dtype and shape."""
@@ -245,28 +227,14 @@ cdef class TilePlan:
         return TilePlan, (self.input_shape, self.reps, self.dtype)
 
 
-# ---------------------------------------------------------------- calls without a tuple of the arguments
-
-cdef PyObject *call(PyObject *plan, PyObject *const *args, size_t count, PyObject *names) except NULL:
-    """`plan(a)` and `plan(a, out)`: making and reading a tuple takes as long as tiling a small array."""
-    cdef Py_ssize_t n = PyVectorcall_NARGS(count), i
-    if names == NULL and 1 <= n <= 2:
-        result = (<TilePlan>plan).tiled(<object>args[0], <object>args[1] if n == 2 else None, None)
-    else:
-        given = [<object>args[i] for i in range(n)]
-        named = {} if names == NULL else {name: <object>args[n + i] for i, name in enumerate(<tuple>names)}
-        result = (<TilePlan>plan).__call__(*given, **named)
-    Py_INCREF(result)
-    return <PyObject *>result
-
-
-cdef int take_vectorcalls() except -1:
-    """What a class written in C says when it is made; Cython has no word for it."""
-    cdef TilePlan plan = TilePlan((), (), "u1")
+cdef int name_class() except -1:
+    """What `help` and pickles show of the class, which Cython has no words for."""
     cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
-    kind.tp_vectorcall_offset = <char *>&plan.vectorcall - <char *><PyObject *>plan
-    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+    kind.tp_name = "tilecore.TilePlan"
+    for name in ("__new__", "__pyx_vtable__"):
+        (<dict>kind.tp_dict).pop(name, None)
+    PyType_Modified(kind)
     return 0
 
 
-take_vectorcalls()
+name_class()

@@ -94,14 +94,14 @@ def tile(
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     array = None
-    given = {"repeats": reps} if axis is None else {"repeats": reps, "axis": axis}
+    names = {"input": "x", "repeats": "reps"}
     try:
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except Refusal as refusal:
-        raise worded(refusal, "dask.tile", array, **given) from refusal.__cause__
+        raise worded(refusal, "dask.tile", array, names, reps=reps, axis=axis) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
-        raise reworded(error, "dask.tile", array, **given) from error.__cause__
+        raise reworded(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     ndim = len(plan.output_shape)
     asked = spread_chunks(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
