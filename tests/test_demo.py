@@ -11,6 +11,8 @@ import pytest
 from tilecore._cli import demo
 from tilecore._cli import main as cli
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def quick(monkeypatch):
@@ -31,6 +33,7 @@ def run_demo(cwd, **environment):
     )
 
 
+@pytest.mark.process
 def test_demo_of_the_installed_package(tmp_path):
     done = run_demo(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -38,6 +41,7 @@ def test_demo_of_the_installed_package(tmp_path):
     assert len(ratios) == len(demo.WORKLOADS)
 
 
+@pytest.mark.process
 def test_an_error_of_the_package_is_one_line(tmp_path):
     done = run_demo(tmp_path, TILECORE_MAX_BYTES="1M")
     assert done.returncode == 2

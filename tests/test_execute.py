@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 
 @st.composite
 def regions(draw):
@@ -235,6 +237,7 @@ class TestThreads:
         assert (tilecore.tile(x, reps, out, threads=threads) == oracle(x, reps)).all()
         assert (tilecore.tile(x, reps, threads=threads) == out).all()
 
+    @pytest.mark.whole_process
     def test_no_thread_is_left(self):
         before = threading.active_count()
         with open("/proc/self/status") as file:
@@ -252,6 +255,7 @@ class TestThreads:
             for got in pool.map(lambda _: tilecore.tile(x, (20, 300), threads=3), range(40)):
                 assert (got == want).all()
 
+    @pytest.mark.process
     def test_small_stacks(self, program):
         """As small as Python and the system allow: 32 KiB, more with some versions and processors."""
         program("""

@@ -13,6 +13,8 @@ import pytest
 
 from tilecore._core.execute import instruction_sets
 
+pytestmark = pytest.mark.compiler
+
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -87,6 +89,7 @@ def native(tmp_path_factory):
     return sets_run(build(tmp_path_factory.mktemp("native"), *WARNINGS))
 
 
+@pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 @pytest.mark.parametrize("name", NEEDS)
 def test_between_guard_pages(tmp_path, name, native):
@@ -104,6 +107,7 @@ def test_between_guard_pages(tmp_path, name, native):
     assert sets_run(build(tmp_path, *emulated, "-DMOST_ROWS=5"), name)[name] == "ran"
 
 
+@pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 def test_the_table(native):
     """Best first; and the best is used."""
@@ -115,6 +119,7 @@ def test_the_table(native):
     assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
 @pytest.mark.parametrize("name", ["the default", "clang"])
 def test_headers_stand_alone(tmp_path, name, language, standard):
@@ -147,6 +152,7 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
         subprocess.run([*command, "-x", language, *flags, str(source)], check=True)
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
 @pytest.mark.parametrize("name", ["the default", "clang"])
 def test_kernels_are_plain_c(tmp_path, name, language, standard):
@@ -181,6 +187,7 @@ assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
     return (done.stderr or done.stdout).strip().splitlines()[-1]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", NEEDS)
 def test_any_set_can_be_chosen(tmp_path, name):
     said = used(tmp_path, TILECORE_ISA=name)
@@ -194,6 +201,7 @@ def test_any_set_can_be_chosen(tmp_path, name):
         assert said.endswith(f"scalar; got '{name}'")
 
 
+@pytest.mark.process
 def test_scalar_can_be_forced(tmp_path):
     assert used(tmp_path, TILECORE_FORCE_SCALAR="1") == "scalar"
     assert used(tmp_path, TILECORE_FORCE_SCALAR="1", TILECORE_ISA="scalar") == "scalar"
@@ -202,6 +210,7 @@ def test_scalar_can_be_forced(tmp_path):
         assert used(tmp_path, TILECORE_FORCE_SCALAR=value, TILECORE_ISA="") == best
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("environment", "said"),
     [

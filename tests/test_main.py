@@ -16,6 +16,8 @@ import tilecore
 from tilecore._cli import errors
 from tilecore._cli import main as cli
 
+pytestmark = pytest.mark.process
+
 
 def start(*arguments, cwd, **how):
     return subprocess.Popen(
@@ -53,6 +55,7 @@ def test_a_reader_that_leaves_early(tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.quick
 def test_version_and_help(capsys):
     for option in (["--version"], ["--help"], ["tile", "--help"]):
         with pytest.raises(SystemExit) as stopped:
@@ -61,6 +64,7 @@ def test_version_and_help(capsys):
         assert "tilecore" in capsys.readouterr().out
 
 
+@pytest.mark.quick
 def test_info_is_show_config(capsys):
     assert cli.main(["info"]) == 0
     printed = capsys.readouterr().out
@@ -72,6 +76,7 @@ def test_info_include_is_get_include(tmp_path):
     assert run("info", "--include", cwd=tmp_path) == (0, tilecore.get_include() + "\n", "")
 
 
+@pytest.mark.quick
 def test_the_smallest_memory_stands_in_the_help(capsys, source):
     with pytest.raises(SystemExit):
         cli.main(["tile", "--help"])
@@ -122,6 +127,7 @@ class TestEnvironment:
             assert done.returncode == 1 and done.stderr.startswith("Traceback")
             assert "\nValueError: environment variable TILECORE_MAX_BYTES" in done.stderr
 
+    @pytest.mark.quick
     @pytest.mark.parametrize(
         ("argv", "original", "expected"),
         [
@@ -146,6 +152,7 @@ class TestEnvironment:
 # ---------------------------------------------------------------- tile
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "options, repeats",
     [
@@ -169,6 +176,7 @@ def test_tile(options, repeats, source, capsys, oracle):
     np.testing.assert_array_equal(np.load(target), want, strict=True)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "options, text",
     [
@@ -217,6 +225,7 @@ def test_what_is_refused(options, text, source, capsys):
     assert os.listdir(source.parent) == ["in.npy"]
 
 
+@pytest.mark.quick
 def test_a_refusal_speaks_of_what_was_typed(source, capsys):
     target = str(source.with_name("out.npy"))
     assert cli.main(["tile", str(source), target, "--repeats", "-2", "--axis", "-1"]) == 2
@@ -243,6 +252,7 @@ def stopped(monkeypatch, stop):
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     number = getattr(signal, name, None) or pytest.skip("not on this system")
@@ -257,6 +267,8 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     assert os.listdir(source.parent) == ["in.npy"]
 
 
+@pytest.mark.whole_process
+@pytest.mark.quick
 @pytest.mark.parametrize("second", ["SIGINT", "SIGTERM"])
 def test_a_second_signal_does_not_cut_short_what_the_first_began(second):
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -294,6 +306,7 @@ def test_an_error_that_nobody_listens_to_is_no_output(source):
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+@pytest.mark.quick
 def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
     target = source.with_name("out.npy")
     target.write_bytes(b"as it was")
@@ -309,6 +322,7 @@ def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
     assert target.read_bytes() == b"as it was"
 
 
+@pytest.mark.quick
 def test_a_write_protected_file_needs_force(source, capsys, oracle):
     target = source.with_name("out.npy")
     target.write_bytes(b"as it was")
@@ -357,6 +371,7 @@ class TestProgress:
         assert process.wait(60) == 0
         assert b"100%" in shown and b"24.0M/24.0M" in shown
 
+    @pytest.mark.quick
     def test_none_where_there_is_no_terminal_or_no_tqdm(self, source, monkeypatch, capsys):
         arguments = ["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2,2"]
         assert cli.main(arguments) == 0
@@ -433,6 +448,7 @@ def test_a_full_disk_behind_standard_output(arguments, unbuffered, source, monke
     assert process.returncode == 2
 
 
+@pytest.mark.quick
 def test_messages_name_the_file_that_the_user_knows(source, capsys):
     absent = str(source.with_name("absent.npy"))
     assert cli.main(["tile", absent, "out.npy", "--repeats", "2"]) == 2

@@ -9,6 +9,8 @@ import pytest
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 ATTRIBUTES = ("_fill_value", "_hardmask", "_isfield", "_baseclass", "_optinfo", "_basedict")
 REPS = [(), 1, 3, (2, 2), (1, 1), (2, 1, 2), (0, 2)]
 
@@ -143,6 +145,7 @@ def test_numpy_ma_that_another_thread_imports(monkeypatch):
         )
 
 
+@pytest.mark.process
 def test_in_the_place_of_numpys(program):
     program(
         """

@@ -19,7 +19,7 @@ import pytest
 import tilecore
 
 Strings = np.dtypes.StringDType
-pytestmark = pytest.mark.usefixtures("heard")
+pytestmark = [pytest.mark.quick, pytest.mark.whole_process, pytest.mark.usefixtures("heard")]
 
 MANY = 3 << 19  # of references: other threads get several turns, and signals are looked for
 

@@ -19,6 +19,8 @@ import pytest
 from tilecore._cli import replacing as module
 from tilecore._cli.replacing import replacing
 
+pytestmark = pytest.mark.quick
+
 posix = pytest.mark.skipif(os.name != "posix", reason="rights are POSIX's")
 root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root alone can be another user"
@@ -337,6 +339,7 @@ def test_a_group_of_ours_is_kept(target):
     assert target.read_bytes() == b"new" and rights(target) == before
 
 
+@pytest.mark.process
 class TestUsers:
     """A folder where everybody may write, and processes of two users in it."""
 
@@ -372,6 +375,7 @@ except OSError as error:
         os.chown(path, self.ALICE, self.SHARED)
         return path
 
+    @pytest.mark.quick
     @root
     def test_root_keeps_owner_and_group(self, target, monkeypatch):
         before = rights(target)

@@ -12,7 +12,7 @@ import pytest
 REPORT = Path(__file__).parent.parent / "benchmarks" / "report.py"
 RESULTS = REPORT.parent / "results" / "report.md"
 README = REPORT.parent.parent / "README.md"
-pytestmark = pytest.mark.tree
+pytestmark = [pytest.mark.process, pytest.mark.tree]
 BLOCK, ROWS = ("block", [4], [2], "f4"), ("rows", [2, 3], [1, 5], "u1")
 
 
@@ -158,6 +158,7 @@ def test_several_runs(write):
     assert rows_of(run(*new, "--against", *old))[name][1] == "no difference beyond noise"
 
 
+@pytest.mark.quick
 def test_the_readme_shows_the_report():
     """Its table and its picture come from one run."""
     short = RESULTS.read_text(encoding="utf-8").partition("## In short\n")[2].partition("##")[0]
@@ -175,6 +176,7 @@ def test_a_loaded_machine_is_told_at_the_head(write):
     assert "loaded" not in run(quiet) and "other processes: 2%" in run(quiet)
 
 
+@pytest.mark.quick
 def test_one_name_for_each_workload(tmp_path):
     """In table, picture and report; what the README shows is measured."""
     source = (REPORT.parent / "workloads.py").read_text(encoding="utf-8")

@@ -7,6 +7,8 @@ import pytest
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 
 class Named(np.ndarray):
     """With an attribute, which views and results take over."""
@@ -147,6 +149,7 @@ def test_a_metaclass_that_changes_the_array():
     assert type(got) is Own and got.shape == (200_000,)
 
 
+@pytest.mark.whole_process
 def test_references_stay_exact():
     item = object()
     x = named(Named, np.array([item, None], object))

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 DTYPES = [
     "?", "u1", "<i2", ">i4", "f4", ">f8", "c16", "g", "G", "M8[ns]", "m8[s]", "S3", "S17", "U2",
     "V5", "V33", [("a", "u1"), ("b", "f8")], np.dtype([("a", "u1"), ("b", "f8")], align=True),
@@ -257,6 +259,7 @@ class TestOtherTypes:
 ROW = np.arange(6, dtype="f4").reshape(2, 3)
 
 
+@pytest.mark.whole_process
 @pytest.mark.parametrize(
     ("reps", "kind", "words"),
     [
@@ -329,6 +332,7 @@ def test_threads_refused(threads, kind):
         tilecore.tile(ROW, 2, threads=threads)
 
 
+@pytest.mark.whole_process
 def test_peak_memory_is_the_result():
     """No intermediate per axis, and no packed copy of a strided input."""
     x = np.zeros((300, 400), "f4")
@@ -360,6 +364,7 @@ class TestOutputShape:
 
 
 class TestMaxBytes:
+    @pytest.mark.whole_process
     def test_limit_is_exact(self):
         before = tilecore.get_max_bytes()
         try:
@@ -373,6 +378,7 @@ class TestMaxBytes:
             tilecore.set_max_bytes(before)
         assert tilecore.get_max_bytes() == before
 
+    @pytest.mark.whole_process
     @pytest.mark.parametrize(
         ("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("1", TypeError)]
     )
@@ -380,6 +386,7 @@ class TestMaxBytes:
         with pytest.raises(kind):
             tilecore.set_max_bytes(n)
 
+    @pytest.mark.process
     @pytest.mark.parametrize(
         ("text", "want"),
         [

@@ -38,6 +38,7 @@ def test_strict(tmp_path):
     check("-m", "mypy", "--strict", sample, visible, cwd=tmp_path)
 
 
+@pytest.mark.quick
 def test_signatures_of_what_is_compiled():
     for function, text in {
         tilecore.tile: "(a, reps, out=None, *, axis=None, threads=None)",

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 HERE = Path(__file__).parent
 
 COUNT = """
@@ -141,6 +143,8 @@ del late
 """)
 
 
+@pytest.mark.compiler
+@pytest.mark.tree
 def test_who_looks_again_pauses():
     """What waits for the last share tells the processor so, on those that have an instruction for it."""
     if not (
@@ -169,6 +173,8 @@ def stress(tmp_path_factory):
     return path
 
 
+@pytest.mark.compiler
+@pytest.mark.tree
 @pytest.mark.parametrize("callers", [1, 2, 8])
 def test_jobs_and_forks(callers, stress):
     """The long form, by hand: workers run 8 1000000 3000."""
@@ -184,6 +190,8 @@ def test_jobs_and_forks(callers, stress):
     assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")
 
 
+@pytest.mark.compiler
+@pytest.mark.tree
 @pytest.mark.parametrize("how", ["parked", "return", "_exit"])
 def test_a_program_ends(how, stress):
     subprocess.run([stress, "exit", how], check=True, timeout=60)
