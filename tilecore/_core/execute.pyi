@@ -1,5 +1,2 @@
-def instruction_sets() -> dict[str, str]:
-    """By name: the best one that the processor has, and the one whose kernels are used."""
-
-def build() -> dict[str, str]:
-    """What this module was compiled with."""
+def instruction_sets() -> dict[str, str]: ...
+def build() -> dict[str, str]: ...
