@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import gc
 import os
 import shutil
 import signal
@@ -150,6 +151,12 @@ def pytest_collection_modifyitems(items):
         item.add_marker(tier)
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
+
+
+def pytest_collection_finish():
+    """What was imported stays: a collection of garbage, of which there are hundreds, need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 # ---------------------------------------------------------------- reports
