@@ -89,22 +89,29 @@ def native(tmp_path_factory):
     return sets_run(build(tmp_path_factory.mktemp("native"), *WARNINGS))
 
 
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    """The program with every set in plain C, or None."""
+    if include := simde():
+        flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w"]
+        return build(tmp_path_factory.mktemp("emulated"), *flags, "-DMOST_ROWS=5")
+
+
 @pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 @pytest.mark.parametrize("name", NEEDS)
-def test_between_guard_pages(tmp_path, name, native):
+def test_between_guard_pages(name, native, emulated):
     """Every set of the table: by the processor where it has it, else in plain C."""
     ran = native.get(name) == "ran"
     if (has := processor_has(name)) is not None:
         assert ran == has
     if ran:
         return
-    if not (include := simde()):
+    if emulated is None:
         pytest.skip(
             f"{name} was not tested: the processor lacks it, and there are no SIMDe headers"
         )
-    emulated = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w"]
-    assert sets_run(build(tmp_path, *emulated, "-DMOST_ROWS=5"), name)[name] == "ran"
+    assert sets_run(emulated, name)[name] == "ran"
 
 
 @pytest.mark.tree
