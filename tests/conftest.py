@@ -1,6 +1,6 @@
 """What several test files share."""
 
-import inspect
+import gc
 import os
 import shutil
 import signal
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-import types
 import venv
 from pathlib import Path
 from typing import NamedTuple
@@ -126,98 +125,38 @@ def built(tmp_path_factory, tools):
 
 # ---------------------------------------------------------------- tiers
 
-# What a test reaches puts it into a tier: the first of these of which its code, the functions of its
-# module that it calls, or its fixtures name something. A test that names nothing of it is quick.
-TIERS = {
-    "package": {"tools"},
-    "compiler": {"sysconfig"},
-    "process": {
-        *("subprocess", "multiprocessing", "multiprocessing_context", "distributed", "processes"),
-        *("fork", "forkpty", "posix_spawn", "run_command"),
-    },
-}
-# What names these needs the sources around it, or looks at settings, signals, memory or files of the process:
-# several threads that run one test have one temporary folder.
-TREE = {"ROOT", "README", "CORE", "tools"}
-WHOLE_PROCESS = {
-    *("monkeypatch", "capsys", "signal", "gc", "tracemalloc", "getrefcount", "active_count"),
-    *("tmp_path", "setrlimit", "umask", "replace_numpy_tile"),
-    *("set_max_bytes", "set_num_threads", "set_recycle_limit", "recycled_bytes", "release_memory"),
-    *("/proc/self/statm", "/proc/self/smaps_rollup", "/proc/self/maps", "/proc/self/fd"),
-}
-STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
-started = []  # what a test started, which a quick one must not
-
-
-def words(code):
-    """The names and the texts in a function's code, and in the functions inside it."""
-    found, constants = set(code.co_names), list(code.co_consts)
-    for constant in constants:
-        if isinstance(constant, tuple):
-            constants.extend(constant)
-        elif isinstance(constant, str):
-            found.add(constant)
-        elif isinstance(constant, types.CodeType):
-            found |= words(constant)
-    return found
-
-
-def reached(functions, methods):
-    """What functions name, and what the functions, classes and `methods` that they name do."""
-    found, seen = set(), set()
-    functions = list(functions)
-    for function in functions:
-        function = inspect.unwrap(getattr(function, "__func__", function))
-        if not inspect.isfunction(function) or function in seen:
-            continue
-        seen.add(function)
-        named = words(function.__code__)
-        found |= named
-        functions.extend(methods[name] for name in named & methods.keys())
-        for value in (function.__globals__.get(name) for name in named):
-            if inspect.isclass(value) and value.__module__ == function.__module__:
-                functions.extend(vars(value).values())
-            elif inspect.isfunction(value) and value.__module__ == function.__module__:
-                functions.append(value)
-    return found
+TIERS = ("quick", "process", "compiler", "package")
+ALONE = {"monkeypatch", "capsys", "tmp_path"}  # one for all threads that run one test
+PROCESSES = {"program", "run", "tools"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    named = {}
+    """Each test is in one tier: that of its own mark, else of its class's, else of its file's."""
+    tiers, wrong = {}, []
     for item in items:
-        if not isinstance(item, pytest.Function):
-            continue
-        if item.function not in named:
-            fixtures = item._fixtureinfo.name2fixturedefs.values()
-            code = [item.function, *(fixture.func for (*_, fixture) in fixtures)]
-            named[item.function] = reached(code, vars(item.cls or object)) | set(item.fixturenames)
-        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        used = named[item.function] | {value for value in values if isinstance(value, str)}
-        if not any(map(item.get_closest_marker, TIERS)):
-            item.add_marker(next((tier for tier in TIERS if used & TIERS[tier]), "quick"))
-        if used & TREE:
-            item.add_marker("tree")
-        if used & WHOLE_PROCESS:
+        found = []
+        for node in reversed(item.listchain()):
+            found = found or [mark.name for mark in node.own_markers if mark.name in TIERS]
+        if len(found) != 1:
+            wrong.append(f"{item.nodeid}: expected a mark of one tier, got {found}")
+        elif found == ["quick"] and (used := PROCESSES.intersection(item.fixturenames)):
+            wrong.append(f"{item.nodeid}: marked as quick, but it uses {sorted(used)}")
+        tiers[item] = found
+    if wrong:
+        raise pytest.UsageError("\n".join(wrong))
+    for item, (tier,) in tiers.items():
+        for node in item.listchain():
+            node.own_markers = [mark for mark in node.own_markers if mark.name not in TIERS]
+        item.add_marker(tier)
+        if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
 
 
-def note_start(event, arguments):
-    if event in STARTS:
-        started.append(f"{event} {arguments}")
-
-
-sys.addaudithook(note_start)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    """A quick test that starts a process fails: then the tiers overlook something."""
-    started.clear()
-    result = yield
-    if item.get_closest_marker("quick") and started:
-        pytest.fail(f"in the quick tier, but it started {started[0]}; see TIERS", pytrace=False)
-    return result
+def pytest_collection_finish():
+    """What was imported stays: a collection of garbage, of which there are hundreds, need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 # ---------------------------------------------------------------- reports

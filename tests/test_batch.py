@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 DTYPES = [
     "?", "u1", "<i2", ">f4", "f8", "c16", "g", "M8[s]", "S3", "U2", "V5", ml_dtypes.bfloat16,
     [("a", "u1"), ("b", "f8")], "O", [("a", "u1"), ("b", "O")], np.dtypes.StringDType(),
@@ -218,6 +220,7 @@ def test_sizes():
     assert tilecore.TilePlan(3, 0, "f4").batch([np.zeros(3, "f4")] * 5).shape == (5, 0)
 
 
+@pytest.mark.whole_process
 def test_size_limit_counts_the_whole_batch():
     plan = tilecore.TilePlan((1000,), 2, "u1")
     arrays = [np.zeros(1000, "u1")] * 3
@@ -299,6 +302,7 @@ def test_lists_that_lie():
 # ---------------------------------------------------------------- references
 
 
+@pytest.mark.whole_process
 def test_references_are_counted():
     one, other = object(), object()
     plan = tilecore.TilePlan((2,), (3,), "O")

@@ -15,7 +15,10 @@ import tilecore
 from tilecore import directml, onnx, openvino
 
 # From NumPy 2.5 on it warns of what these tests do.
-pytestmark = pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning")
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
+]
 
 
 def x():
@@ -78,6 +81,7 @@ def test_own_exceptions_of_axes(error):
             tilecore.tile(x(), 2, axis=axis)
 
 
+@pytest.mark.whole_process
 @pytest.mark.parametrize("name", ["ndarray", "array", "int", "dict", "bytes", "deque"])
 def test_types_named_as_others(name):
     """How an argument is shown in an error must not go by the name of its type."""
@@ -251,6 +255,7 @@ def test_input_that_changes_while_out_is_looked_at(oracle, change):
         assert out.view(np.ndarray).tobytes() == want.tobytes()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("change", ["fewer axes", "narrower steps"])
 def test_input_that_changes_while_memory_is_sought(program, change):
     """Its strides are then no longer those that were planned for, nor as many. A function of tilecore's

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import tilecore
 from tilecore import capi
 
+pytestmark = pytest.mark.quick
+
 README = Path(__file__).parent.parent / "README.md"
 POINTER, INT, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_ssize_t
 
@@ -357,12 +359,15 @@ def readmes(name):
     return re.search(rf"^```python\n(# {name}\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
 
 
+@pytest.mark.tree
 def test_the_readmes_ctypes():
     names = {}
     exec(readmes("in_ctypes.py"), names)
     assert names["address"]("tilecore_plan_nbytes") == address("tilecore_plan_nbytes")
 
 
+@pytest.mark.tree
+@pytest.mark.process
 def test_the_readmes_numba(tmp_path):
     """In a process of its own, for Numba warns and stays."""
     pytest.importorskip("numba", exc_type=ImportError)

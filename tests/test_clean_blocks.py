@@ -4,7 +4,10 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles"),
+]
 
 ATTRIBUTES = {
     "left out of children": "libc.madvise(at, n, 10)",

@@ -7,6 +7,8 @@ import pytest
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 
 def test_include_has_the_public_header_alone():
     folder = Path(tilecore.get_include()) / "tilecore"

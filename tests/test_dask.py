@@ -18,6 +18,8 @@ from dask.array.core import normalize_chunks  # noqa: E402
 
 from tilecore.integrations.dask import tile  # noqa: E402
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(autouse=True)
 def synchronous():
@@ -270,6 +272,7 @@ def test_errors_are_those_of_tile(source, reps):
     assert said[0] == said[1]
 
 
+@pytest.mark.whole_process
 def test_more_than_memory_is_no_error_and_a_chunk_of_that_is():
     assert tile(np.ones((64, 64)), (10**6, 10**6)).nbytes == 64 * 64 * 8 * 10**12
     tiled = tile(np.ones(4), 10**5, chunks=-1)
@@ -337,12 +340,15 @@ def test_one_item_larger_than_a_chunk():
 # ---------------------------------------------------------------- where it runs
 
 
+@pytest.mark.process
 def test_importing_tilecore_does_not_import_dask(run, tmp_path):
     code = "import sys, tilecore; print('dask' in sys.modules)"
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "False\n"
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "scheduler", ["threads", pytest.param("processes", marks=pytest.mark.process)]
+)
 def test_schedulers(scheduler, oracle):
     x = np.arange(35).reshape(5, 7)
     with chunk_size(100):
@@ -370,6 +376,7 @@ print(da.Array.__module__)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("planning", [False, True])
 def test_query_planning(planning, run, tmp_path):
     """In a separate process: Dask reads the setting once, at its import."""
@@ -415,6 +422,7 @@ print(Sink.nbytes, peak() - before)
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no module resource")
 def test_memory_is_bounded(run, tmp_path):
     """Two threads make, check and free 1 GiB in chunks of 8 MiB."""
@@ -439,6 +447,7 @@ def test_zarr(blocks, tmp_path, oracle):
     np.testing.assert_array_equal(part[:], expected[10:30])
 
 
+@pytest.mark.process
 def test_a_cluster_of_processes(tmp_path, oracle):
     """Two processes compute the chunks and store them in one Zarr."""
     distributed = pytest.importorskip("distributed")

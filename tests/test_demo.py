@@ -8,6 +8,8 @@ import pytest
 from tilecore._cli import demo
 from tilecore._cli import main as cli
 
+pytestmark = pytest.mark.quick
+
 
 def test_examples_and_times(capsys):
     assert cli.main(["demo"]) == 0

@@ -12,6 +12,8 @@ from tilecore._core.arrays import repeats_of
 from tilecore._core.refusals import Refusal, worded
 from tilecore._dialects.tensors import INTEGERS, read_repeats
 
+pytestmark = pytest.mark.quick
+
 DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 X = np.ones((1, 1, 2, 3), np.float32)
 

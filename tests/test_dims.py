@@ -19,6 +19,8 @@ from tilecore._dialects.dims import (
     tile_dims,
 )
 
+pytestmark = pytest.mark.quick
+
 INT64_MAX = 2**63 - 1
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from tilecore import directml
 
+pytestmark = pytest.mark.quick
+
 FLOATS = {"FLOAT32", "FLOAT16"}
 TO_32 = FLOATS | {"INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8"}
 TO_64 = TO_32 | {"INT64", "UINT64"}

@@ -13,6 +13,8 @@ import pytest
 import tilecore
 from tilecore._core import threads
 
+pytestmark = pytest.mark.quick
+
 README = Path(__file__).parent.parent / "README.md"
 
 

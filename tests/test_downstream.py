@@ -16,7 +16,7 @@ import pytest
 DOWNSTREAM = Path(__file__).parent / "downstream"
 README = Path(__file__).parent.parent / "README.md"
 HASTY = {"CFLAGS": "-O0"}  # where it matters that it is built, and not how well
-pytestmark = pytest.mark.tree
+pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 
 class Environment:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 DTYPES = [
     "?", "u1", ">i2", "f4", "c16", "g", "S3", "U2", [("a", "u1"), ("b", "f8")], "O",
     [("a", "u1"), ("b", "O")], np.dtypes.StringDType(), ml_dtypes.bfloat16,

@@ -16,10 +16,13 @@ import pytest
 
 HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
-    reason="faults.c stands in front of glibc's functions",
-)
+pytestmark = [
+    pytest.mark.compiler,
+    pytest.mark.skipif(
+        sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
+        reason="faults.c stands in front of glibc's functions",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

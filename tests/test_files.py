@@ -19,6 +19,8 @@ import tilecore
 from tilecore import TilePlan
 from tilecore._cli import files, main
 
+pytestmark = pytest.mark.quick
+
 
 def tile_file(source, target, repeats, **how):
     """The slabs' sizes."""
@@ -120,6 +122,7 @@ def test_the_smallest(shape, repeats, tmp_path, oracle):
 
 
 class TestMemory:
+    @pytest.mark.process
     @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
     @pytest.mark.parametrize("shape, repeats", [((72 << 20, 1), "1,2"), ((3, 24 << 20), "1,1")])
     def test_resident_bytes_of_the_process(self, shape, repeats, tmp_path):
@@ -264,6 +267,7 @@ class TestRefused:
         np.testing.assert_array_equal(np.load(target), want, strict=True)
 
 
+@pytest.mark.process
 def test_nothing_is_opened_again_by_name(tmp_path):
     code = """
 import os, sys

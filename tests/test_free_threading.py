@@ -4,6 +4,8 @@ import sysconfig
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 free_threaded = pytest.mark.skipif(
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the GIL always"
 )

@@ -19,6 +19,8 @@ import pytest
 import tilecore
 from tilecore import onnx, openvino
 
+pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
+
 
 def x():
     return np.arange(6, dtype="f4").reshape(2, 3)

@@ -10,6 +10,8 @@ import tilecore
 from tilecore import directml, onnx, openvino
 from tilecore._core.inputs import as_array
 
+pytestmark = pytest.mark.quick
+
 X = np.arange(6, dtype="f4").reshape(2, 3)
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from tilecore._core.execute import instruction_sets
 
+pytestmark = pytest.mark.compiler
+
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -87,23 +89,32 @@ def native(tmp_path_factory):
     return sets_run(build(tmp_path_factory.mktemp("native"), *WARNINGS))
 
 
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    """The program with every set in plain C, or None."""
+    if include := simde():
+        flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w"]
+        return build(tmp_path_factory.mktemp("emulated"), *flags, "-DMOST_ROWS=5")
+
+
+@pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 @pytest.mark.parametrize("name", NEEDS)
-def test_between_guard_pages(tmp_path, name, native):
+def test_between_guard_pages(name, native, emulated):
     """Every set of the table: by the processor where it has it, else in plain C."""
     ran = native.get(name) == "ran"
     if (has := processor_has(name)) is not None:
         assert ran == has
     if ran:
         return
-    if not (include := simde()):
+    if emulated is None:
         pytest.skip(
             f"{name} was not tested: the processor lacks it, and there are no SIMDe headers"
         )
-    emulated = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w"]
-    assert sets_run(build(tmp_path, *emulated, "-DMOST_ROWS=5"), name)[name] == "ran"
+    assert sets_run(emulated, name)[name] == "ran"
 
 
+@pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 def test_the_table(native):
     """Best first; and the best is used."""
@@ -115,6 +126,7 @@ def test_the_table(native):
     assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
 @pytest.mark.parametrize("name", ["the default", "clang"])
 def test_headers_stand_alone(tmp_path, name, language, standard):
@@ -147,6 +159,7 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
         subprocess.run([*command, "-x", language, *flags, str(source)], check=True)
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
 @pytest.mark.parametrize("name", ["the default", "clang"])
 def test_kernels_are_plain_c(tmp_path, name, language, standard):
@@ -178,6 +191,7 @@ assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
     return (done.stderr or done.stdout).strip().splitlines()[-1]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", NEEDS)
 def test_any_set_can_be_chosen(tmp_path, name):
     said = used(tmp_path, name)

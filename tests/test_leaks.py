@@ -10,6 +10,8 @@ import pytest
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 LINUX = sys.platform == "linux"
 
 x = np.arange(6, dtype="f8").reshape(2, 3)
@@ -128,6 +130,7 @@ def state():
     return same, grows
 
 
+@pytest.mark.whole_process
 def test_nothing_grows():
     many_calls(1000)
     before, grown_before = state()

@@ -14,6 +14,8 @@ import pytest
 import tilecore
 from tilecore._cli import main as cli
 
+pytestmark = pytest.mark.process
+
 
 def start(*arguments, cwd, **how):
     return subprocess.Popen(
@@ -53,6 +55,7 @@ def test_a_reader_that_leaves_early(tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.quick
 def test_version_and_help(capsys):
     for option in (["--version"], ["--help"], ["tile", "--help"]):
         with pytest.raises(SystemExit) as stopped:
@@ -81,6 +84,7 @@ def test_info_include_is_get_include(tmp_path):
     assert run("info", "--include", cwd=tmp_path) == (0, tilecore.get_include() + "\n", "")
 
 
+@pytest.mark.quick
 def test_the_smallest_memory_stands_in_the_help(capsys, source):
     with pytest.raises(SystemExit):
         cli.main(["tile", "--help"])
@@ -102,6 +106,7 @@ def test_a_malformed_environment_variable_is_an_error_of_the_import(
 # ---------------------------------------------------------------- tile
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "options, repeats",
     [
@@ -174,6 +179,7 @@ def test_what_is_refused(options, text, source, capsys):
     assert os.listdir(source.parent) == ["in.npy"]
 
 
+@pytest.mark.quick
 def test_a_refusal_speaks_of_what_was_typed(source, capsys):
     target = str(source.with_name("out.npy"))
     assert cli.main(["tile", str(source), target, "--repeats", "-2", "--axis", "-1"]) == 2
@@ -200,6 +206,7 @@ def stopped(monkeypatch, stop):
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     number = getattr(signal, name, None) or pytest.skip("not on this system")
@@ -212,6 +219,8 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     assert os.listdir(source.parent) == ["in.npy"]
 
 
+@pytest.mark.whole_process
+@pytest.mark.quick
 @pytest.mark.parametrize("second", ["SIGINT", "SIGTERM"])
 def test_a_second_signal_does_not_cut_short_what_the_first_began(second):
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -263,6 +272,7 @@ def test_an_error_that_nobody_listens_to_is_no_output(source):
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+@pytest.mark.quick
 def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
     target = source.with_name("out.npy")
     target.write_bytes(b"as it was")

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 MIB = 2**20
 
 available = tilecore.show_config("dicts")["Memory"]["mapped"]["available"]
@@ -118,6 +120,7 @@ def test_a_write_changes_its_element_alone():
     assert np.array_equal(x, numbered((2**16,)))
 
 
+@pytest.mark.whole_process
 @needs_mapping
 def test_freed_with_the_last_view():
     gc.collect()
@@ -175,6 +178,7 @@ def test_refused(reps, kind):
         tilecore.tile_mapped(np.zeros(2**20), reps)
 
 
+@pytest.mark.whole_process
 @needs_mapping
 @pytest.mark.skipif(
     available and Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2",
@@ -209,6 +213,7 @@ def now(): return tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
 """
 
 
+@pytest.mark.process
 @needs_mapping
 def test_a_forked_childs_writes_are_its_own(program):
     program(
@@ -235,6 +240,7 @@ assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
     )
 
 
+@pytest.mark.process
 @needs_mapping
 def test_no_more_mappings_than_its_share(program):
     """When they are used up the result is tile's, and the size limit counts all of it."""
@@ -264,6 +270,7 @@ assert mapped(make())
     )
 
 
+@pytest.mark.process
 @needs_mapping
 def test_where_the_system_says_no(program):
     """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
@@ -324,6 +331,7 @@ def resident_anonymous():
         return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
 
 
+@pytest.mark.whole_process
 @needs_mapping
 def test_nothing_leaks():
     x = numbered((2**14,))
@@ -339,6 +347,7 @@ def test_nothing_leaks():
     assert after[3] - before[3] < 8 * MIB
 
 
+@pytest.mark.whole_process
 @needs_mapping
 def test_from_many_threads():
     x = numbered((2**14,))

@@ -5,6 +5,8 @@ import pytest
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 
 def raw(bits, dtype):
     """Items of these bits, never touched by arithmetic, which would quiet a signalling NaN."""

@@ -9,6 +9,8 @@ import pytest
 
 import tilecore
 
+pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
+
 NUMPYS = np.tile
 X = np.arange(6).reshape(2, 3)
 

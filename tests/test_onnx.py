@@ -5,6 +5,8 @@ import pytest
 
 from tilecore import onnx
 
+pytestmark = pytest.mark.quick
+
 COMMON = "? b h i l q B H I L Q e f d F D >f4 >i8 U3 O".split()
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.quick
+
 onnx = pytest.importorskip("onnx")
 helper = pytest.importorskip("onnx.helper")
 numpy_helper = pytest.importorskip("onnx.numpy_helper")

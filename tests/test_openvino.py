@@ -5,6 +5,8 @@ import pytest
 
 from tilecore import openvino
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     "shape, repeats",

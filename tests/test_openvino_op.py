@@ -5,6 +5,8 @@ import gc
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ov = pytest.importorskip("openvino")
 opset1 = pytest.importorskip("openvino.opset1")
 opset3 = pytest.importorskip("openvino.opset3")

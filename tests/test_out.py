@@ -8,6 +8,8 @@ from numpy.lib.stride_tricks import as_strided
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 DTYPES = ["u1", "<u2", "f4", ">f8", "c16", "S3", "V5", "O", [("a", "u1"), ("b", "O")]]
 
 

@@ -14,7 +14,7 @@ import pytest
 import tilecore
 
 ROOT = Path(__file__).parent.parent
-pytestmark = pytest.mark.tree
+pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 DIALECTS = [name for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")]
 
@@ -76,6 +76,7 @@ def arrows():
                     )
 
 
+@pytest.mark.quick
 def test_imports_point_one_way():
     row = {module: number for number, layer in enumerate(LAYERS) for module in layer}
     seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
@@ -91,17 +92,22 @@ def test_imports_point_one_way():
     assert {module for module, _ in known} <= {"_core.arrays"}
 
 
+@pytest.mark.process
 def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     libraries = {"onnx", "openvino", "dask", "torch"}
     code = f"import sys, tilecore.integrations; print({libraries} & set(sys.modules))"
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "set()\n"
-    outside = set((ROOT / "tilecore").rglob("*.py*")) - set(
-        (ROOT / "tilecore/integrations").iterdir()
-    )
+    outside = {
+        path
+        for path in (ROOT / "tilecore").rglob("*")
+        if path.suffix in (".py", ".pyx", ".pxd", ".pyi")
+    }
+    outside -= set((ROOT / "tilecore/integrations").iterdir())
     imports = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(libraries)})\b", re.MULTILINE)
     assert not [path.name for path in outside if imports.search(path.read_text())]
 
 
+@pytest.mark.process
 def test_the_source_folder_says_what_it_is(tmp_path):
     """As a newcomer meets it who imports tilecore inside the clone."""
     ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")

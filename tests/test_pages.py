@@ -6,6 +6,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
+pytestmark = [pytest.mark.compiler, pytest.mark.tree]
+
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 

@@ -10,6 +10,8 @@ import pytest
 import tilecore
 from tilecore import onnx, openvino
 
+pytestmark = pytest.mark.quick
+
 NUMBERS = [*"?bhilqBHILQefdFD"]
 REQUESTS = 150
 

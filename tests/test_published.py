@@ -8,6 +8,8 @@ import pytest
 
 from tilecore import directml, onnx, openvino, tile
 
+pytestmark = pytest.mark.quick
+
 CASES = Path(__file__).parent / "cases"
 
 ERRORS = {

@@ -17,7 +17,11 @@ import tilecore
 MIB = 2**20
 LEAST = 32 * MIB  # of a recycled result
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.whole_process,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles"),
+]
 
 
 def result(mib=32, value=0, dtype="u1"):
@@ -231,6 +235,7 @@ def test_the_system_may_take_idle_memory():
     assert (y == 3).all()
 
 
+@pytest.mark.process
 def test_multiprocessing_is_asked_once(program):
     """With the first large result of a process; a fork that happens while it is asked may hang."""
     program(
@@ -250,6 +255,7 @@ assert Modules.asked == 1, Modules.asked
     )
 
 
+@pytest.mark.process
 def test_results_at_exit_look_up_no_names(program):
     """Module globals may be None by then."""
     program(
@@ -262,6 +268,7 @@ assert tilecore.tile(x, 40, threads=1).min() == 1
     )
 
 
+@pytest.mark.process
 def test_a_forked_child_starts_empty(program):
     program(
         """
@@ -287,6 +294,7 @@ assert (inherited == 1).all() and (tilecore.tile(x, 40) == 1).all()
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("variable", [None, "256M"])
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_off_in_multiprocessing_children(method, variable, program):
@@ -314,6 +322,7 @@ if __name__ == "__main__":
     assert out.split() == [str(asked if variable else 0), str(asked)]
 
 
+@pytest.mark.process
 def test_environment(program):
     for text, bytes in [("0", 0), ("64M", 64 * MIB), ("999999999999T", sys.maxsize)]:
         code = "print(tilecore.get_recycle_limit())"
@@ -327,12 +336,14 @@ assert done.returncode and "TILECORE_RECYCLE_BYTES: expected a number of bytes" 
     program(code)
 
 
+@pytest.mark.process
 def test_by_default_a_part_of_the_memory(program):
     code = "print(tilecore.get_recycle_limit(), tilecore._core.limits.physical_memory())"
     limit, memory = map(int, program(code).split())
     assert limit == min(2**30, memory // 16)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="not on this system")
 def test_fork_after_an_import_that_failed(run, tmp_path):
     """What happens at fork() is registered once, however often the module is imported."""
@@ -355,6 +366,7 @@ print(tilecore.get_recycle_limit(), os.waitpid(child, 0)[1])
     assert run(sys.executable, "-c", code, cwd=tmp_path) == f"{2**30} 0\n"
 
 
+@pytest.mark.process
 def test_at_exit(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
     program(

@@ -11,6 +11,8 @@ import pytest
 
 import tilecore
 
+pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
+
 Strings = np.dtypes.StringDType
 RECORD = np.dtype([("n", "i2"), ("o", "O"), ("deep", [("c", "u1"), ("p", "O", (2,))], (2,))])
 MANY = 3 << 20  # of references: several pieces

@@ -26,6 +26,7 @@ MIB = 2**20
 ROWS = 600  # of 1 MiB each; tilecore looks every 256 MiB
 
 pytestmark = [
+    pytest.mark.quick,
     pytest.mark.usefixtures("heard"),
     # From NumPy 2.5 on it warns of what these tests do.
     pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
@@ -191,6 +192,7 @@ def test_many_small_pieces_can_be_interrupted():
         interrupted(tilecore.tile_region, a, (2,) * rank, (1,) * rank, (3,) * rank)
 
 
+@pytest.mark.compiler
 def test_a_daemon_thread_outlives_the_interpreter(program, tmp_path):
     """No thread asks an interpreter for anything that is gone: whether a signal has come, say."""
     handler = tmp_path / "handler.c"

@@ -7,6 +7,8 @@ import pytest
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 Strings = np.dtypes.StringDType
 KINDS = [
     Strings(),
@@ -87,6 +89,7 @@ def test_parts_of_one_array_of_strings():
     assert both.tolist() == both[:1000].tolist() * 4
 
 
+@pytest.mark.whole_process
 def test_the_limit_counts_what_strings_take():
     """An item says nothing of the text that it stands for."""
     x = np.array(["x" * 10_000, None], np.dtypes.StringDType(na_object=None))

@@ -1,11 +1,15 @@
-"""Subclasses of ndarray: what numpy.tile makes of them, by whichever of the two ways."""
+"""Masked arrays, other subclasses of ndarray, and what has its own `tile`: as numpy.tile does, attribute by attribute."""
 
 import sys
+import types
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tilecore
+
+pytestmark = pytest.mark.quick
 
 
 class Named(np.ndarray):
@@ -147,6 +151,7 @@ def test_a_metaclass_that_changes_the_array():
     assert type(got) is Own and got.shape == (200_000,)
 
 
+@pytest.mark.whole_process
 def test_references_stay_exact():
     item = object()
     x = named(Named, np.array([item, None], object))
@@ -157,11 +162,193 @@ def test_references_stay_exact():
     assert sys.getrefcount(item) == held
 
 
-def test_limits_and_errors_come_first():
-    x = named(Named)
+@pytest.mark.parametrize("x", [named(Named), np.ma.zeros((2, 3))], ids=["named", "masked"])
+def test_limits_and_errors_come_first(x):
     with pytest.raises(MemoryError, match="limit"):
         tilecore.tile(x, 2**50)
+    with pytest.raises(ValueError, match="overflow"):
+        tilecore.tile(x, (2**62, 2))
     with pytest.raises(ValueError, match=r"negative, got -1 for axis 1; input shape \(2, 3\)"):
         tilecore.tile(x, -1)
     with pytest.raises(TypeError, match="plain arrays"):
         tilecore.tile(x, 2, out=np.zeros((2, 6)))
+
+
+def test_a_memory_map_gives_a_plain_array(tmp_path, oracle):
+    x = np.memmap(tmp_path / "x", "i4", "w+", shape=(3, 4))
+    x[:] = np.arange(12).reshape(3, 4)
+    want = oracle(x, (2, 2))
+    got = tilecore.tile(x, (2, 2))
+    assert type(got) is np.ndarray
+    np.testing.assert_array_equal(got, want, strict=True)
+    out = np.memmap(tmp_path / "out", "i4", "w+", shape=(6, 8))
+    assert tilecore.tile(x, (2, 2), out) is out
+    assert (np.asarray(out) == want).all()
+
+
+def test_array_function_is_asked_after_our_checks():
+    asked = []
+
+    class Duck:
+        def __array_function__(self, function, types, args, kwargs):
+            asked.append((function, args[1]))
+            return "tiled"
+
+    assert tilecore.tile(Duck(), [2, np.int8(3)]) == "tiled"
+    assert asked == [(np.tile, (2, 3))]
+    with pytest.raises(ValueError, match="negative"):
+        tilecore.tile(Duck(), (1, -1))
+    with pytest.raises(TypeError, match="plain arrays"):
+        tilecore.tile(Duck(), 2, out=np.zeros(2))
+    assert len(asked) == 1
+
+
+# ---------------------------------------------------------------- masked arrays
+
+ATTRIBUTES = ("_fill_value", "_hardmask", "_isfield", "_baseclass", "_optinfo", "_basedict")
+MASKED_REPS = [(), 1, 3, (2, 2), (1, 1), (2, 1, 2), (0, 2)]
+
+
+def shared(x):
+    """With a mask that another array shows too."""
+    shared.other = np.ma.array(x.data, mask=x.mask, copy=False)
+    return np.ma.array(x, copy=False)
+
+
+def with_optinfo(x):
+    x._optinfo["unit"] = "kg"
+    return x
+
+
+def structured(mask):
+    return np.ma.array(
+        [[(1, 2.5), (3, 4.5)]],
+        dtype=[("a", "i4"), ("b", "f8")],
+        mask=mask,
+    )
+
+
+MASK = [[0, 1, 0], [1, 0, 0]]
+INTEGERS = VALUES.astype(int)
+MASKED = {
+    "mask": lambda: np.ma.array(INTEGERS, mask=MASK),
+    "no mask": lambda: np.ma.array(INTEGERS),
+    "no mask, float": lambda: np.ma.array(INTEGERS, dtype="f4"),
+    "empty mask": lambda: np.ma.array(INTEGERS, mask=False, shrink=False),
+    "fill value": lambda: np.ma.array(INTEGERS, mask=MASK, fill_value=77),
+    "fill value, float": lambda: np.ma.array(INTEGERS, dtype="f4", mask=MASK, fill_value=1e20),
+    "hard mask": lambda: np.ma.array(INTEGERS, mask=MASK, hard_mask=True),
+    "shared mask": lambda: shared(np.ma.array(INTEGERS, mask=MASK)),
+    "a row": lambda: np.ma.array(INTEGERS, mask=MASK)[1],
+    "reversed": lambda: np.ma.array(INTEGERS, mask=MASK)[::-1, ::-1],
+    "transposed": lambda: np.ma.array(INTEGERS, mask=MASK).T,
+    "0-d": lambda: np.ma.array(5, mask=True),
+    "empty": lambda: np.ma.array(np.zeros((0, 3)), mask=np.zeros((0, 3))),
+    "read-only": lambda: np.ma.array(np.broadcast_to(np.arange(3), (2, 3))),
+    "optinfo": lambda: with_optinfo(np.ma.array(INTEGERS, mask=MASK)),
+    "matrix": lambda: np.ma.array(np.asmatrix(INTEGERS), mask=MASK),
+    "matrix, no mask": lambda: np.ma.array(np.asmatrix(INTEGERS)),
+    "structure": lambda: structured([[(0, 1), (1, 0)]]),
+    "structure, no mask": lambda: structured(np.ma.nomask),
+    "objects": lambda: np.ma.array(np.array([None, "a"]), mask=[0, 1]),
+    "texts": lambda: np.ma.array(["a", "bc"], mask=[0, 1]),
+    "dates": lambda: np.ma.array(["2020-01-01"], dtype="M8[D]", mask=[1]),
+    **{
+        name: lambda dtype=dtype: np.ma.array(INTEGERS.astype(dtype), mask=MASK)
+        for name, dtype in {
+            "bfloat16": ml_dtypes.bfloat16,
+            "float8": ml_dtypes.float8_e4m3fn,
+            "int4": ml_dtypes.int4,
+        }.items()
+    },
+}
+
+
+def attributes(array):
+    found = {name: getattr(array, name) for name in ATTRIBUTES}
+    fill = found["_fill_value"]
+    found["_fill_value"] = None if fill is None else (fill.dtype, fill.tobytes())
+    return found
+
+
+def outcome(call, *arguments):
+    try:
+        return call(*arguments)
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("reps", MASKED_REPS, ids=str)
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_as_numpy(name, reps):
+    x = MASKED[name]()
+    before, mask_before = attributes(x), x._mask
+    want = outcome(np.tile, MASKED[name](), reps)
+    got = outcome(tilecore.tile, x, reps)
+    assert attributes(x) == before and x._mask is mask_before
+    if isinstance(want, type):
+        assert got is want
+        return
+    assert type(got) is type(want)
+    assert got.shape == want.shape and got.dtype == want.dtype
+    assert attributes(got) == attributes(want)
+    assert (got._mask is np.ma.nomask) == (want._mask is np.ma.nomask)
+    assert np.ma.getmaskarray(got).dtype == np.ma.getmaskarray(want).dtype
+    assert np.ma.getmaskarray(got).tolist() == np.ma.getmaskarray(want).tolist()
+    assert type(got.data) is type(want.data)
+    assert got.data.tolist() == want.data.tolist()
+    assert not np.shares_memory(got.data, x.data)
+    if got._mask is not np.ma.nomask:
+        assert not np.shares_memory(got._mask, x._mask)
+
+
+def test_masked_changes_stay_where_they_are_made():
+    x = np.ma.array(INTEGERS, mask=MASK, fill_value=7)
+    y = tilecore.tile(x, 2)
+    y.fill_value = 9
+    y[0, 0] = np.ma.masked
+    y.mask[1] = True
+    y._optinfo["unit"] = "m"
+    assert x.fill_value == 7 and x.mask.tolist() == np.array(MASK, bool).tolist()
+    assert x._optinfo == {} and x.data[0, 0] == 0
+
+
+def test_a_subclass_of_masked_arrays():
+    class Own(np.ma.MaskedArray):
+        pass
+
+    got = tilecore.tile(np.ma.array(INTEGERS, mask=MASK).view(Own), 2)
+    assert type(got) is Own and got.mask.tolist() == np.tile(np.array(MASK, bool), 2).tolist()
+
+
+def test_numpy_ma_that_another_thread_imports(monkeypatch):
+    """It stands in sys.modules long before it has its class."""
+
+    class Own(np.ndarray):
+        pass
+
+    x = INTEGERS.view(Own)
+    for core in (None, types.ModuleType("numpy.ma.core")):
+        monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))
+        monkeypatch.setitem(sys.modules, "numpy.ma.core", core)
+        assert type(tilecore.tile(x, 2)) is Own
+        assert (
+            tilecore.tile(INTEGERS, 1, out=np.empty_like(INTEGERS).view(Own)).tolist()
+            == INTEGERS.tolist()
+        )
+
+
+@pytest.mark.process
+def test_in_the_place_of_numpys(program):
+    program(
+        """
+numpy.tile = tilecore.tile
+class Own(numpy.ndarray): pass
+x = numpy.arange(3)
+assert type(numpy.tile(x.view(Own), 2)) is Own
+assert numpy.tile(numpy.ma.array(x, mask=[0, 1, 0]), 2).mask.tolist() == [False, True, False] * 2
+class Matrix(numpy.ma.MaskedArray): pass
+assert numpy.tile(numpy.ma.array(x).view(Matrix), (2, 1)).shape == (2, 3)
+"""
+    )

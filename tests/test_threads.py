@@ -14,6 +14,8 @@ import pytest
 import tilecore
 from tilecore._core import limits
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(autouse=True)
 def restore():
@@ -40,6 +42,8 @@ def test_set_and_get():
     assert tilecore.get_num_threads() == 5
 
 
+@pytest.mark.whole_process
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("n", "kind"),
     [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError)],
@@ -114,6 +118,7 @@ def test_affinity(tmp_path):
     assert run(code, tmp_path).stdout.strip() == "1"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("files", "cpus", "memory"),
     [
@@ -183,6 +188,7 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
     assert not done.stderr
 
 
+@pytest.mark.quick
 def test_while_another_thread_imports_multiprocessing(monkeypatch):
     """Its modules are there before what they define."""
 
@@ -202,6 +208,7 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch):
     assert decided()
 
 
+@pytest.mark.quick
 def test_multiprocessing_is_asked_once(monkeypatch):
     """Without the GIL a fork() may find `sys.modules` locked, and then every result in the child hangs."""
     asked = []
@@ -240,6 +247,8 @@ def test_a_main_module_that_tiles_while_a_child_imports_it(method, tmp_path):
     assert done.stdout.strip() == "[(1, 1)]", done.stderr
 
 
+@pytest.mark.whole_process
+@pytest.mark.quick
 def test_sixteen_threads_and_every_setting():
     """Shared inputs, one plan, slices of one `out`, while others change what the process has chosen."""
     x = np.arange(3000, dtype="u2").reshape(60, 50)

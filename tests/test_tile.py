@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 DTYPES = [
     "?", "u1", "<i2", ">i4", "f4", ">f8", "c16", "g", "G", "M8[ns]", "m8[s]", "S3", "S17", "U2",
     "V5", "V33", [("a", "u1"), ("b", "f8")], np.dtype([("a", "u1"), ("b", "f8")], align=True),
@@ -247,59 +249,10 @@ def test_numpys_own_tests_pass(monkeypatch):
         getattr(suite, name)()
 
 
-class TestOtherTypes:
-    @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
-    def test_matrix(self):
-        x = np.asmatrix([[1, 2]])
-        got = tilecore.tile(x, (2, 2))
-        assert type(got) is np.matrix
-        assert (got == np.tile(x, (2, 2))).all()
-
-    @pytest.mark.parametrize("mask", [np.ma.nomask, [[0, 1, 0], [1, 0, 0]]])
-    def test_masked(self, mask):
-        x = np.ma.MaskedArray([[1, 2, 3], [4, 5, 6]], mask=mask, fill_value=77)
-        got = tilecore.tile(x, (2, 1, 2))
-        want = np.tile(x, (2, 1, 2))
-        assert type(got) is np.ma.MaskedArray
-        assert (np.ma.getmaskarray(got) == np.ma.getmaskarray(want)).all()
-        assert (got.filled() == want.filled()).all()
-        assert got.fill_value == 77
-        assert not np.shares_memory(got.data, x.data)
-
-    def test_memmap_gives_a_plain_array(self, tmp_path, oracle):
-        x = np.memmap(tmp_path / "x", "i4", "w+", shape=(3, 4))
-        x[:] = np.arange(12).reshape(3, 4)
-        same_bytes(tilecore.tile(x, (2, 2)), oracle(np.asarray(x), (2, 2)))
-        out = np.memmap(tmp_path / "out", "i4", "w+", shape=(6, 8))
-        assert tilecore.tile(x, (2, 2), out) is out
-        assert (np.asarray(out) == oracle(np.asarray(x), (2, 2))).all()
-
-    def test_array_function_is_asked_after_our_checks(self):
-        asked = []
-
-        class Duck:
-            def __array_function__(self, function, types, args, kwargs):
-                asked.append((function, args[1]))
-                return "tiled"
-
-        assert tilecore.tile(Duck(), [2, np.int8(3)]) == "tiled"
-        assert asked == [(np.tile, (2, 3))]
-        with pytest.raises(ValueError, match="negative"):
-            tilecore.tile(Duck(), (1, -1))
-        with pytest.raises(TypeError, match="plain arrays"):
-            tilecore.tile(Duck(), 2, out=np.zeros(2))
-        assert len(asked) == 1
-
-    def test_other_subclasses_obey_the_limits(self):
-        with pytest.raises(ValueError, match="overflow"):
-            tilecore.tile(np.ma.zeros((2, 3)), (2**62, 2))
-        with pytest.raises(MemoryError, match="limit"):
-            tilecore.tile(np.ma.zeros((2, 3)), 2**50)
-
-
 ROW = np.arange(6, dtype="f4").reshape(2, 3)
 
 
+@pytest.mark.whole_process
 @pytest.mark.parametrize(
     ("reps", "kind", "words"),
     [
@@ -373,6 +326,7 @@ def test_threads_refused(threads, kind):
         tilecore.tile(ROW, 2, threads=threads)
 
 
+@pytest.mark.whole_process
 def test_peak_memory_is_the_result():
     """No intermediate per axis, and no packed copy of a strided input."""
     x = np.zeros((300, 400), "f4")
@@ -404,6 +358,7 @@ class TestOutputShape:
 
 
 class TestMaxBytes:
+    @pytest.mark.whole_process
     def test_limit_is_exact(self):
         before = tilecore.get_max_bytes()
         try:
@@ -417,6 +372,7 @@ class TestMaxBytes:
             tilecore.set_max_bytes(before)
         assert tilecore.get_max_bytes() == before
 
+    @pytest.mark.whole_process
     @pytest.mark.parametrize(
         ("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("1", TypeError)]
     )
@@ -424,6 +380,7 @@ class TestMaxBytes:
         with pytest.raises(kind):
             tilecore.set_max_bytes(n)
 
+    @pytest.mark.process
     @pytest.mark.parametrize(
         ("text", "want"),
         [

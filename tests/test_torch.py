@@ -11,6 +11,8 @@ import tilecore
 from tilecore import onnx
 from tilecore._core.inputs import as_array
 
+pytestmark = pytest.mark.quick
+
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 README = Path(__file__).parent.parent / "README.md"
@@ -143,6 +145,7 @@ def values(batch):
     return batch[:, 0, 0, 0].tolist()
 
 
+@pytest.mark.tree
 def test_data_loader(readme):
     seen, places = [], set()
     for batch in readme["loader"]:
@@ -152,6 +155,7 @@ def test_data_loader(readme):
     assert places == {readme["buffer"].data_ptr()}
 
 
+@pytest.mark.tree
 def test_data_loader_of_tensors(readme):
     tensors = torch.utils.data.DataLoader(
         Images(torch.from_numpy), batch_size=64, collate_fn=readme["tiled"]
@@ -159,6 +163,8 @@ def test_data_loader_of_tensors(readme):
     assert [value for batch in tensors for value in values(batch)] == list(range(150))
 
 
+@pytest.mark.tree
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a spawned worker imports PyTorch for seconds")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_data_loader_with_workers(readme):

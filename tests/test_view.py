@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import tilecore
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("shape", "reps"),
@@ -76,6 +78,7 @@ def test_refused(a, reps, kind):
         tilecore.tile_view(a, reps)
 
 
+@pytest.mark.whole_process
 def test_nothing_is_allocated():
     limit = tilecore.get_max_bytes()
     tilecore.set_max_bytes(0)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 HERE = Path(__file__).parent
 
 COUNT = """
@@ -93,11 +95,13 @@ for way in ways:
 def test_parked_workers_take_no_time(counting):
     counting("""
 tilecore.tile(x, (64, 1), out, threads=4)
-time.sleep(0.1)
-took = processor_time()
-assert len(took) == 3
-time.sleep(0.5)
-assert processor_time() == took
+patience = time.monotonic() + 60        # seconds: a busy machine parks them late
+before, now = None, processor_time()
+while now != before:
+    assert time.monotonic() < patience, (before, now)
+    time.sleep(0.5)
+    before, now = now, processor_time()
+assert len(now) == 3
 """)
 
 
@@ -141,6 +145,8 @@ del late
 """)
 
 
+@pytest.mark.compiler
+@pytest.mark.tree
 def test_who_looks_again_pauses():
     """What waits for the last share tells the processor so, on those that have an instruction for it."""
     if not (
@@ -169,6 +175,8 @@ def stress(tmp_path_factory):
     return path
 
 
+@pytest.mark.compiler
+@pytest.mark.tree
 @pytest.mark.parametrize("callers", [1, 2, 8])
 def test_jobs_and_forks(callers, stress):
     """The long form, by hand: workers run 8 1000000 3000."""
@@ -184,6 +192,8 @@ def test_jobs_and_forks(callers, stress):
     assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")
 
 
+@pytest.mark.compiler
+@pytest.mark.tree
 @pytest.mark.parametrize("how", ["parked", "return", "_exit"])
 def test_a_program_ends(how, stress):
     subprocess.run([stress, "exit", how], check=True, timeout=60)

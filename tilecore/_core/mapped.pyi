@@ -1,8 +1,6 @@
 from typing import final
 
 @final
-class Mapping:
-    """The base of a mapped result: its addresses, which go with the last view."""
+class Mapping: ...
 
-def mapping_limits() -> dict[str, int | bool]:
-    """What this system allows: for `show_config`."""
+def mapping_limits() -> dict[str, int | bool]: ...

@@ -13,41 +13,6 @@ _Out = TypeVar("_Out", bound=NDArray[Any])
 
 @final
 class TilePlan(Generic[_Scalar]):
-    """A tiling planned once, for loops over many arrays of one shape and dtype.
-
-    >>> import numpy, tilecore
-    >>> plan = tilecore.TilePlan((2, 3), (2, 2), "float32")      # (2, 3) -> (4, 6)
-    >>> plan.output_shape, plan.nbytes
-    ((4, 6), 96)
-    >>> plan.tile(numpy.ones((2, 3), "float32")).shape
-    (4, 6)
-    >>> plan.region(numpy.ones((2, 3), "float32"), (1, 1), (3, 6)).shape
-    (2, 5)
-    >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
-    (2, 4, 6)
-
-    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
-    a result larger than memory: its regions need not be.
-
-    Parameters
-    ----------
-    shape : int or iterable of int
-        Of the arrays to tile.
-    reps : int or iterable of int
-        As in `tile`.
-    dtype : dtype_like
-        Of the arrays to tile.
-    axis : int or tuple of int, optional
-        As in `tile`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `tile`, for the shape and the reps.
-
-    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
-    """
-
     @overload
     def __new__(
         cls,
@@ -70,13 +35,11 @@ class TilePlan(Generic[_Scalar]):
     @property
     def dtype(self) -> np.dtype[_Scalar]: ...
     @property
-    def nbytes(self) -> int:
-        """Bytes of the whole result."""
+    def nbytes(self) -> int: ...
     @overload
     def tile(
         self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
-    ) -> NDArray[_Scalar]:
-        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+    ) -> NDArray[_Scalar]: ...
     @overload
     def tile(
         self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
@@ -90,8 +53,7 @@ class TilePlan(Generic[_Scalar]):
         out: None = None,
         *,
         threads: SupportsIndex | None = None,
-    ) -> NDArray[_Scalar]:
-        """tile_region(a, self.reps, start, stop, out, threads=threads), for such an `a`."""
+    ) -> NDArray[_Scalar]: ...
     @overload
     def region(
         self,
@@ -109,42 +71,7 @@ class TilePlan(Generic[_Scalar]):
         out: None = None,
         *,
         threads: SupportsIndex | None = None,
-    ) -> NDArray[_Scalar]:
-        """The tilings of many arrays, in one array.
-
-        >>> import numpy, tilecore
-        >>> plan = tilecore.TilePlan((28, 28, 1), (1, 1, 3), "uint8")       # gray to RGB
-        >>> images = [numpy.full((28, 28, 1), k, "uint8") for k in range(64)]
-        >>> plan.batch(images).shape
-        (64, 28, 28, 3)
-        >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
-        (5, 28, 28, 3)
-
-        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
-        of a data loader. All is checked before anything is written.
-
-        Parameters
-        ----------
-        arrays : list or tuple of array_like, or array_like
-            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``.
-            Other iterables are refused, for they may have no end: ``list(...)`` reads them.
-        out : numpy.ndarray, optional
-            Where to write; of shape ``(n, *output_shape)``, otherwise as in `tile`.
-        threads : int, optional
-            As in `tile`; what counts is the size of the whole result.
-
-        Returns
-        -------
-        numpy.ndarray
-            `out` if given, else a new C-contiguous array of shape ``(n, *output_shape)``.
-
-        Raises
-        ------
-        TypeError, ValueError, MemoryError
-            As `tile`, for the whole result; an array of another shape or dtype is named by its index.
-
-        Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
-        """
+    ) -> NDArray[_Scalar]: ...
     @overload
     def batch(
         self,
