@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 REPORT = Path(__file__).parent.parent / "benchmarks" / "report.py"
-pytestmark = pytest.mark.tree
+pytestmark = [pytest.mark.process, pytest.mark.tree]
 NAME, SAME = "block, tilecore (warm)", "no difference beyond noise"
 MANY = {f"peer {n}": 0.3 for n in range(40)}  # so that one that moves is no noise
 STEADY = {"torch": 0.3, "jax": 0.3, "openvino": 0.3, "onnxruntime": 0.3}
