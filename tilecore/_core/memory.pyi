@@ -18,7 +18,7 @@ def get_max_bytes() -> int:
     set_max_bytes
     """
 
-def set_max_bytes(n: SupportsIndex, /) -> None:
+def set_max_bytes(n: SupportsIndex | str, /) -> None:
     """Refuse to allocate results larger than `n` bytes.
 
     >>> import tilecore

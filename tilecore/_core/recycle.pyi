@@ -33,7 +33,7 @@ def get_recycle_limit() -> int:
     True
     """
 
-def set_recycle_limit(n: SupportsIndex, /) -> None:
+def set_recycle_limit(n: SupportsIndex | str, /) -> None:
     """Keep at most `n` bytes of memory idle for later results.
 
     >>> import tilecore
