@@ -123,6 +123,7 @@ def test_affinity(tmp_path):
     assert run(code, tmp_path).stdout.strip() == "1"
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
 def test_the_default_follows_the_affinity(program):
     """Of the thread that asks: other threads may have processors of their own."""
