@@ -14,7 +14,6 @@ from tilecore._core.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.threads import get_num_threads
 from tilecore._version import __version__
 
-
 _SIZES = ("max_bytes", "recycle_limit", "recycled")
 
 
@@ -87,4 +86,5 @@ def _with_unit(count: int) -> str:
     ('1.5 GiB', '4 GiB', '100 B')
     """
     power = min((count.bit_length() or 1) - 1, 60) // 10
-    return f"{count / (1 << 10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[power]}"
+    unit = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power]
+    return f"{count / (1 << 10 * power):.4g} {unit}"
