@@ -51,7 +51,7 @@ static int files(void)
 {
     static char two_pages[1 << 18];
     const ptrdiff_t page = tilecore_page_bytes(), bytes = 2 * page;
-    const int file = tilecore_file_new();
+    const int file = tilecore_file_new(bytes);
     char *range, *opened;
     int i;
     check(page >= 4096 && bytes <= (ptrdiff_t)sizeof two_pages, "the size of a page");
@@ -76,7 +76,7 @@ static int files(void)
     check(!memcmp(range, two_pages, (size_t)bytes), "mappings stay");
     tilecore_pages_free(range, 3 * bytes);
 
-    i = tilecore_file_new();
+    i = tilecore_file_new(bytes);
     opened = tilecore_file_open(i, bytes);
     check(opened && all_are(opened, bytes, 0), "a file for writing in place");
     if (opened) tilecore_pages_free(opened, bytes);

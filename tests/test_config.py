@@ -38,7 +38,17 @@ def test_config_printed(capsys):
     for heading, entries in tilecore.show_config(mode="dicts").items():
         assert f"{heading}:\n" in printed
         for name, value in entries.items():
-            assert f"  {name}: {value}\n" in printed
+            assert f"  {name}: {value}" in printed
+
+
+def test_sizes_are_printed_with_units(capsys):
+    before = tilecore.get_max_bytes()
+    tilecore.set_max_bytes("1536M")
+    try:
+        tilecore.show_config()
+    finally:
+        tilecore.set_max_bytes(before)
+    assert "  max_bytes: 1610612736 (1.5 GiB)\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("mode", ["dict", "", None, 3])

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import tilecore
-from tilecore._core import threads
 
 pytestmark = pytest.mark.quick
 
@@ -19,12 +18,12 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.fixture(autouse=True)
-def settings_restored(monkeypatch):
+def settings_restored():
     """The examples change settings of the process."""
     limit = tilecore.get_max_bytes()
-    monkeypatch.setattr(threads, "_process", threads._process)
     yield
     tilecore.set_max_bytes(limit)
+    tilecore.set_num_threads(None)
 
 
 def modules():

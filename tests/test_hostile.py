@@ -133,11 +133,11 @@ THINGS = [
 
 @pytest.fixture(autouse=True)
 def settings_stay():
-    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore._core.threads._process
+    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
     yield
     tilecore.set_max_bytes(before[0])
     tilecore.set_recycle_limit(before[1])
-    tilecore._core.threads._process = before[2]
+    tilecore.set_num_threads(None)
 
 
 def arrays_in(arguments):

@@ -1,7 +1,9 @@
 """tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
 
 import inspect
+import os
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -57,6 +59,93 @@ def test_an_exception_restores():
     with pytest.raises(KeyError), tilecore.replace_numpy_tile(), tilecore.replace_numpy_tile():
         raise KeyError
     assert not is_ours()
+
+
+def test_an_object_that_dies_restores():
+    with pytest.warns(RuntimeWarning, match="its result was dropped"):
+        tilecore.replace_numpy_tile()
+    assert np.tile is NUMPYS
+    replaced = [tilecore.replace_numpy_tile()]
+    replaced.append(replaced)
+    inner = tilecore.replace_numpy_tile()
+    with replaced[0]:  # and no warning
+        pass
+    del replaced
+    assert is_ours()
+    inner.restore()
+
+
+def within():
+    with tilecore.replace_numpy_tile(), tilecore.replace_numpy_tile() as inner:
+        np.tile(X, 2)
+    return inner
+
+
+def without():
+    replaced = tilecore.replace_numpy_tile()
+    try:
+        np.tile(X, 2)
+    finally:
+        replaced.restore()
+
+
+@pytest.mark.filterwarnings("ignore:replace_numpy_tile. its result was dropped:RuntimeWarning")
+@pytest.mark.parametrize("function", [within, without])
+def test_an_exception_at_any_moment_restores(function):
+    """Between any two instructions of Python's, in whatever function: no signal's handler can do more."""
+
+    class Stop(BaseException):
+        pass
+
+    def run(at):
+        """How many instructions; an exception comes before that number."""
+        count = 0
+
+        def trace(frame, event, argument):
+            nonlocal count
+            frame.f_trace_opcodes = True
+            count += event == "opcode"
+            if count == at:
+                raise Stop
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            function()
+        except Stop:
+            pass
+        finally:
+            sys.settrace(before)
+        return count
+
+    for at in range(1, run(-1)):
+        run(at)
+        assert np.tile is NUMPYS, at
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_while_another_thread_replaces(program):
+    """Whatever it holds at that moment, the child can replace, and restore."""
+    program("""
+import signal, threading, warnings
+warnings.simplefilter("ignore")     # of the threads, which here are there
+stop = threading.Event()
+def work():
+    while not stop.is_set(): tilecore.replace_numpy_tile().restore()
+threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
+for thread in threads: thread.start()
+for _ in range(60):
+    pid = os.fork()
+    if not pid:
+        signal.alarm(20)
+        with tilecore.replace_numpy_tile(): numpy.tile([1], 2)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+stop.set()
+for thread in threads: thread.join()
+""")
 
 
 @pytest.mark.parametrize("order", ["012", "021", "102", "120", "201", "210"])

@@ -185,13 +185,32 @@ def test_limit():
 
 @pytest.mark.parametrize(
     ("n", "kind"),
-    [(-1, ValueError), (2**63, ValueError), (1.0, TypeError), ("1", TypeError), (None, TypeError)],
+    [
+        *[(-1, ValueError), (2**63, ValueError), (1.0, TypeError), (None, TypeError)],
+        *[("", ValueError), ("-1", ValueError), ("1.5G", ValueError), (b"4G", TypeError)],
+    ],
 )
 def test_refused_limits(n, kind):
-    before = tilecore.get_recycle_limit()
-    with pytest.raises(kind):
+    before = tilecore.get_recycle_limit(), tilecore.get_max_bytes()
+    with pytest.raises(kind, match="^set_recycle_limit: expected "):
         tilecore.set_recycle_limit(n)
-    assert tilecore.get_recycle_limit() == before
+    with pytest.raises(kind, match="^set_max_bytes: expected "):
+        tilecore.set_max_bytes(n)
+    assert (tilecore.get_recycle_limit(), tilecore.get_max_bytes()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes"), [("0", 0), ("256M", 2**28), (" 4 GiB ", 2**32), ("9999999T", sys.maxsize)]
+)
+def test_limits_with_a_unit(text, bytes):
+    """As the environment variables take them."""
+    before = tilecore.get_max_bytes()
+    try:
+        tilecore.set_recycle_limit(text)
+        tilecore.set_max_bytes(text)
+        assert tilecore.get_recycle_limit() == tilecore.get_max_bytes() == bytes
+    finally:
+        tilecore.set_max_bytes(before)
 
 
 def test_resize_in_place():
@@ -236,34 +255,19 @@ def test_the_system_may_take_idle_memory():
 
 
 @pytest.mark.process
-def test_multiprocessing_is_asked_once(program):
-    """With the first large result of a process; a fork that happens while it is asked may hang."""
-    program(
-        """
-import collections
-class Modules(dict):
-    asked = 0
-    def get(self, *key):
-        Modules.asked += key[0] == "multiprocessing.process"
-        return dict.get(self, *key)
-tilecore._core.limits.sys = type("sys", (), {"modules": Modules(sys.modules), "maxsize": sys.maxsize})
-x = numpy.ones(2**20, "u1")
-for _ in range(5):
-    tilecore.tile(x, 40, threads=1)
-assert Modules.asked == 1, Modules.asked
-"""
-    )
-
-
-@pytest.mark.process
 def test_results_at_exit_look_up_no_names(program):
     """Module globals may be None by then."""
     program(
         """
-tilecore._core.limits.sys = None
-tilecore._core.recycle.in_multiprocessing_child = None
-x = numpy.ones(2**20, "u1")
-assert tilecore.tile(x, 40, threads=1).min() == 1
+class Late:
+    def __init__(self): self.x, self.tile, self.exit = numpy.ones(2**20, "u1"), tilecore.tile, os._exit
+    def __del__(self):
+        y = self.tile(self.x, 40)
+        self.exit(0 if y.min() == 1 and y.size == 40 * 2**20 else 1)
+late = Late()
+late.modules = [module for name, module in sys.modules.items() if name.startswith("tilecore")]
+sys.last_of_all = late                  # sys is the last module to go
+del late
 """
     )
 

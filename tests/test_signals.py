@@ -1,8 +1,8 @@
 """Signals during a long call: a KeyboardInterrupt ends it, and a handler may call tilecore itself.
 
 No clock decides anything here: `interrupt_main` leaves a signal pending, for which Python looks before its
-next instruction. But both it and the call behind it are called from C (`operator.call`), and what little
-Python there is on the way is left out, so the first to look is tilecore, in the midst of its work.
+next instruction. But both it and the call after it are called from C (`operator.call`), and there is no Python
+on the way, so the first to look is tilecore, in the midst of its work.
 """
 
 import collections
@@ -37,12 +37,6 @@ def interrupted(call, *arguments, **keywords):
     """The result of a call, of a function in C, during which a signal arrives."""
     calls = [interrupt_main, partial(call, *arguments, **keywords)]
     return collections.deque(map(operator.call, calls), maxlen=1).pop()
-
-
-@pytest.fixture(autouse=True)
-def no_python(monkeypatch):
-    monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
-    tilecore.set_recycle_limit(tilecore.get_recycle_limit())  # chosen: nobody asks multiprocessing
 
 
 @pytest.fixture
@@ -167,6 +161,64 @@ def test_a_handler_that_raises_something_else(x, out):
     try:
         with pytest.raises(Stop):
             interrupted(tilecore.tile, x, (ROWS, 1), out)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["TimeoutError", "AttributeError", "ValueError"])
+def test_what_a_handler_raises_in_the_first_large_call(kind, program):
+    """Which asks for much that later calls know, and expects errors of some of it."""
+    program(f"""
+import multiprocessing, operator, signal
+from _thread import interrupt_main
+from functools import partial
+def handler(signum, frame): raise {kind}("a handler's")
+signal.signal(signal.SIGINT, handler)
+first = partial(tilecore.tile, numpy.ones(2**20, "u1"), 40)
+try:
+    list(map(operator.call, [interrupt_main, first]))
+except {kind} as error:
+    assert str(error) == "a handler's"
+else:
+    raise AssertionError("lost")
+""")
+
+
+class Shown:
+    """While it is shown first, a signal arrives."""
+
+    def __init__(self):
+        self.signals = [interrupt_main]
+
+    def __repr__(self):
+        while self.signals:
+            self.signals.pop()()
+        return "shown"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tilecore.tile([1], Shown()),
+        lambda: tilecore.tile([1], 2, threads=Shown()),
+        lambda: tilecore.set_num_threads(Shown()),
+        lambda: tilecore.set_max_bytes(Shown()),
+        lambda: tilecore.show_config(Shown()),
+        lambda: tilecore.onnx.infer_shape([[Shown()]], [2]),
+    ],
+)
+def test_what_a_handler_raises_while_an_error_is_worded(call):
+    class Stop(Exception):
+        pass
+
+    def handler(signum, frame):
+        raise Stop
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(Stop):
+            call()
     finally:
         signal.signal(signal.SIGINT, before)
 

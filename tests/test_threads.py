@@ -19,9 +19,8 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(autouse=True)
 def restore():
-    before = tilecore._core.threads._process
     yield
-    tilecore._core.threads._process = before
+    tilecore.set_num_threads(None)
 
 
 def test_set_and_get():
@@ -53,8 +52,18 @@ def test_refused(n, kind):
     if n is not None:
         with pytest.raises(kind, match="set_num_threads: expected"):
             tilecore.set_num_threads(n)
-    with pytest.raises(kind, match="num_threads: expected"), tilecore.num_threads(n):
-        pass
+    with pytest.raises(kind, match="^num_threads: expected"):
+        tilecore.num_threads(n)  # at the call, not only where the block begins
+    assert tilecore.get_num_threads() == before
+
+
+def test_of_a_decorated_function():
+    @tilecore.num_threads(3)
+    def chosen(depth):
+        return tilecore.get_num_threads() if depth == 0 else chosen(depth - 1)
+
+    before = tilecore.get_num_threads()
+    assert chosen(0) == chosen(5) == 3
     assert tilecore.get_num_threads() == before
 
 
@@ -118,11 +127,33 @@ def test_affinity(tmp_path):
     assert run(code, tmp_path).stdout.strip() == "1"
 
 
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
+def test_the_default_follows_the_affinity(program):
+    """Of the thread that asks: other threads may have processors of their own."""
+    program("""
+import threading
+before, all_of_them = tilecore.get_num_threads(), os.sched_getaffinity(0)
+os.sched_setaffinity(0, {min(all_of_them)})
+assert tilecore.get_num_threads() == 1
+seen = []
+def work():
+    os.sched_setaffinity(0, all_of_them)
+    seen.append(tilecore.get_num_threads())
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert seen == [before] and tilecore.get_num_threads() == 1
+os.sched_setaffinity(0, all_of_them)
+assert tilecore.get_num_threads() == before
+""")
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize(
     ("files", "cpus", "memory"),
     [
-        ({}, 64, None),
+        ({}, sys.maxsize, None),
         ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/cpu.max": "150000 100000"}, 2, None),
         (
             {
@@ -130,7 +161,7 @@ def test_affinity(tmp_path):
                 "/sys/fs/cgroup/cpu.max": "max 100000",
                 "/sys/fs/cgroup/a/memory.max": "4096",
             },
-            64,
+            sys.maxsize,
             4096,
         ),
         (
@@ -151,15 +182,14 @@ def test_affinity(tmp_path):
                 "/proc/self/cgroup": "0::/my jobs/\x85 a\n",
                 "/sys/fs/cgroup/my jobs/\x85 a/memory.max": "4096\n",
             },
-            64,
+            sys.maxsize,
             4096,
         ),
     ],
 )
 def test_control_groups(monkeypatch, files, cpus, memory):
     monkeypatch.setattr(limits, "read_text", lambda path: files.get(path, ""))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
-    assert limits.available_cpus() == cpus
+    assert limits.cpu_quota() == cpus
     if memory is not None:
         assert limits.physical_memory() == memory
 
@@ -188,12 +218,19 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
     assert not done.stderr
 
 
+@pytest.fixture
+def asking_anew():
+    limits.forget()
+    yield
+    limits.forget()
+
+
 @pytest.mark.quick
-def test_while_another_thread_imports_multiprocessing(monkeypatch):
+def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
     """Its modules are there before what they define."""
 
     def decided():
-        monkeypatch.setattr(limits, "_is_child", None)
+        limits.forget()
         return limits.in_multiprocessing_child()
 
     module = types.ModuleType("multiprocessing.process")
@@ -209,21 +246,20 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch):
 
 
 @pytest.mark.quick
-def test_multiprocessing_is_asked_once(monkeypatch):
+def test_multiprocessing_is_asked_once(monkeypatch, asking_anew):
     """Without the GIL a fork() may find `sys.modules` locked, and then every result in the child hangs."""
-    asked = []
 
-    class Modules(dict):
-        def get(self, name, default=None):
+    class Process(types.ModuleType):
+        def __getattr__(self, name):
             asked.append(name)
-            return super().get(name, default)
+            raise AttributeError(name)
 
-    monkeypatch.setattr(limits, "_is_child", None)
-    monkeypatch.setattr(limits.sys, "modules", Modules(sys.modules))
+    asked = []
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", Process("process"))
     x = np.ones(2**20, "u1")
     for _ in range(3):
         tilecore.tile(x, (40, 1))
-    assert len(asked) <= 1
+    assert asked == ["_current_process", "_parent_process"]
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

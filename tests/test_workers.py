@@ -105,6 +105,21 @@ assert len(now) == 3
 """)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
+def test_workers_run_where_their_caller_may(counting):
+    counting("""
+all_of_them = os.sched_getaffinity(0)
+def workers_run_on(processors):
+    tilecore.tile(x, (64, 1), out, threads=4)
+    tasks = [int(task) for task in os.listdir("/proc/self/task")]
+    assert [os.sched_getaffinity(task) for task in tasks] == [processors] * 4
+for processors in ({min(all_of_them)}, all_of_them, {max(all_of_them)}, all_of_them):
+    os.sched_setaffinity(0, processors)
+    workers_run_on(processors)
+assert (out == x).all()
+""")
+
+
 ENDS = {
     "parked": "tilecore.tile(x, (64, 1), out, threads=4)",
     "in a job": "begin(); time.sleep(0.05)",
@@ -190,6 +205,13 @@ def test_jobs_and_forks(callers, stress):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
+    """Which may take long where a virtual processor is away: Python would count them, and warn."""
+    subprocess.run([stress, "slow"], check=True, timeout=60)
 
 
 @pytest.mark.compiler

@@ -4,6 +4,7 @@
  *                                       FORKS forks (an even number), half of them by handlers of the callers
  *     workers exit HOW                  ends in the midst of a job: "return" (with a handler at exit that goes
  *                                       on) or "_exit"; or "parked", behind a job
+ *     workers slow                      forks where the system counts each ended worker for 20 ms more
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
  * cannot follow a child's threads, and on Windows, where this takes MinGW's threads for the callers.
@@ -13,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,36 @@
 #if !defined(_WIN32)
 #include <dirent.h>
 #include <sys/wait.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <time.h>
+
+/* The system as the workers see it: for `workers slow` it counts a thread for 20 ms more, once it is asked. */
+static int is_slow, seen_off;
+static long asked_for;
+static struct timespec asked_at;
+
+static long system_call(long number, ...)
+{
+    struct timespec now;
+    va_list arguments;
+    int process, signal_number;
+    long thread;
+    if (number != SYS_tgkill) return syscall(number);
+    va_start(arguments, number);
+    process = va_arg(arguments, int);
+    thread = va_arg(arguments, long);
+    signal_number = va_arg(arguments, int);
+    va_end(arguments);
+    if (!is_slow) return syscall(number, process, thread, signal_number);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (thread != asked_for) asked_for = thread, asked_at = now;
+    if ((now.tv_sec - asked_at.tv_sec) * 1000 + (now.tv_nsec - asked_at.tv_nsec) / 1000000 < 20) return 0;
+    seen_off++;
+    return -1;
+}
+#define syscall system_call
 #endif
 
 #include "kernels/workers.h"
@@ -233,6 +265,27 @@ static int end(const char *how)
     return 0;
 }
 
+/* ---------------------------------------------------------------- a slow system */
+
+#if defined(__linux__)
+static int fork_slowly(void)
+{
+    int status = 1, workers;
+    pid_t child;
+    callers[0].seed = 7;
+    if (!one_job(&callers[0]) || !one_job(&callers[0])) return 1;
+    workers = tilecore_workers.count;
+    is_slow = 1;
+    child = fork();
+    if (child == 0) _exit(0);
+    if (child < 0 || waitpid(child, &status, 0) != child) return 2;
+    printf("%d workers, %d seen off before the fork\n", workers, seen_off);
+    return status || workers == 0 || seen_off != workers;
+}
+#else
+static int fork_slowly(void) { return 0; }
+#endif
+
 int main(int argc, char **argv)
 {
     tilecore_at_fork(look_before_fork, NULL, NULL);
@@ -240,6 +293,7 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 3 && !strcmp(argv[1], "exit")) return end(argv[2]);
-    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers exit HOW\n");
+    if (argc == 2 && !strcmp(argv[1], "slow")) return fork_slowly();
+    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers exit HOW | workers slow\n");
     return 2;
 }

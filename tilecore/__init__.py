@@ -20,6 +20,10 @@ Which to take for large results (`help` on each tells what it costs):
 hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
+# Where NumPy refuses to be imported, in a sub-interpreter say, no module of ours has begun: one that has begun
+# in one interpreter refuses all others.
+import numpy as _numpy  # noqa: F401
+
 try:
     from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 except ModuleNotFoundError as _error:

@@ -14,6 +14,8 @@ from tilecore._core.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.threads import get_num_threads
 from tilecore._version import __version__
 
+_SIZES = ("max_bytes", "recycle_limit", "recycled")
+
 
 def get_include() -> str:
     """The folder of the C headers, for the include path of other extension modules.
@@ -73,5 +75,16 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
-            print(f"  {name}: {value}")
+            print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else ""))
     return None
+
+
+def _with_unit(count: int) -> str:
+    """Three digits and a binary unit.
+
+    >>> _with_unit(3 << 29), _with_unit(4 << 30), _with_unit(100)
+    ('1.5 GiB', '4 GiB', '100 B')
+    """
+    power = min((count.bit_length() or 1) - 1, 60) // 10
+    unit = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power]
+    return f"{count / (1 << 10 * power):.4g} {unit}"

@@ -1,6 +1,8 @@
 """Counts that callers set, of threads or bytes; and what callers typed, as every error shows it."""
 
 import reprlib
+from array import array
+from collections import deque
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -8,7 +10,10 @@ import numpy as np
 
 
 class Brief(reprlib.Repr):
-    """Shows what was given, but no more than a line of it, whatever it holds."""
+    """Shows what was given, but no more than a line of it, whatever it holds.
+
+    What an object of the caller's raises when it is shown comes out, for it may be a signal handler's.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,10 +22,12 @@ class Brief(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         # reprlib goes by the name of the type alone, and others call theirs `ndarray` or `array` too.
-        try:
-            return super().repr1(x, level)
-        except Exception:
-            return self.repr_instance(x, level)
+        return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        text = repr(x)
+        half = self.maxother // 2
+        return text if len(text) <= self.maxother else f"{text[: half - 3]}...{text[-half:]}"
 
     def repr_int(self, x: int, level: int) -> str:
         return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
@@ -30,12 +37,18 @@ class Brief(reprlib.Repr):
 
     repr_bytearray = repr_bytes
 
+    def repr_set(self, x: Any, level: int) -> str:
+        return f"<{type(x).__name__} of {len(x)} items>"
+
+    repr_frozenset = repr_dict = repr_set
+
     def repr_ndarray(self, x: Any, level: int) -> str:
         if x.size > self.maxlist:
             return f"<array of shape {x.shape}, dtype {x.dtype}>"
         return f"{self.repr(x.tolist())} of dtype {x.dtype}"
 
 
+_KNOWN = {int, str, bytes, bytearray, list, tuple, set, frozenset, dict, deque, array, np.ndarray}
 brief = Brief().repr
 
 

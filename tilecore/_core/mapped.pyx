@@ -49,7 +49,7 @@ cdef extern from "kernels/locks.h" nogil:
 cdef extern from "kernels/pages.h" nogil:
     Py_ssize_t tilecore_page_bytes()
     void tilecore_pages_free(void *at, Py_ssize_t bytes)
-    int tilecore_file_new()
+    int tilecore_file_new(Py_ssize_t bytes)
     void tilecore_file_free(int file)
     int tilecore_file_write(int file, const char *src, Py_ssize_t bytes, Py_ssize_t offset)
     char *tilecore_file_open(int file, Py_ssize_t bytes)
@@ -200,7 +200,7 @@ cdef class Mapping:
 cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
     """As write_file; where it is not 0, nothing is left behind."""
     cdef Nest loops
-    cdef int status, file = tilecore_file_new()
+    cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
         return 1
     file_nest(sharing, nest, &loops)
@@ -244,7 +244,7 @@ cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
 
 def mapping_limits():
     """What this system allows: for `show_config`."""
-    cdef int file = tilecore_file_new()
+    cdef int file = tilecore_file_new(page)
     if file >= 0:
         tilecore_file_free(file)
     return {"available": file >= 0, "most": most_mappings, "now": tilecore_look(&mappings)}

@@ -1,8 +1,7 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """Where outputs live, and how large they may be."""
 
-from tilecore._core.counts import brief, read_count
-from tilecore._core.limits import bytes_from_environment, physical_memory
+from tilecore._core.limits import bytes_from_environment, physical_memory, read_bytes
 from tilecore._core.recycle import release_memory
 
 cimport numpy as cnp
@@ -12,10 +11,6 @@ from cpython.ref cimport Py_DECREF
 
 from tilecore._core.numpy_api cimport try_array
 from tilecore._core.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, recycled_array, recycles
-
-
-cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
 
 
 cnp.import_array()
@@ -63,21 +58,18 @@ def set_max_bytes(n, /):
 
     Parameters
     ----------
-    n : int
-        Bytes, 0 or more.
+    n : int or str
+        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``.
 
     Raises
     ------
     TypeError
-        Where `n` is not an integer.
+        Where `n` is neither an integer nor a text.
     ValueError
-        Where `n` is negative or more than fits 64 bits.
+        Where `n` is negative, more than fits 64 bits, or a text that is no number of bytes.
     """
     global max_bytes
-    n = read_count("set_max_bytes", n)
-    if not 0 <= n <= PY_SSIZE_T_MAX:
-        raise ValueError(f"set_max_bytes: expected 0 to {PY_SSIZE_T_MAX} bytes, got {brief(n)}")
-    max_bytes = n
+    max_bytes = read_bytes("set_max_bytes", n)
 
 
 cdef Py_ssize_t memory_limit() noexcept nogil:

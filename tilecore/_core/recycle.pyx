@@ -31,8 +31,7 @@ import os
 
 from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
-from tilecore._core.counts import brief, read_count
-from tilecore._core.limits import bytes_from_environment, in_multiprocessing_child, physical_memory
+from tilecore._core.limits import bytes_from_environment, physical_memory, read_bytes
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_Clear
@@ -41,6 +40,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memcpy, memset, strcpy
 
+from tilecore._core.limits cimport in_multiprocessing_child
 from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, PyArrayObject_fields, PyDataMem_DefaultHandler, PyDataMem_GetHandler,
     PyDataMem_Handler, PyDataType_REFCHK, try_array,
@@ -261,25 +261,9 @@ cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
     return limit_holds()
 
 
-cdef object ask = in_multiprocessing_child  # by no name that is gone at exit
-cdef Py_ssize_t answer = -1                 # twice the generation in which it was asked, and 1 for a child
-
-
 cdef bint limit_holds() except -1:
-    """Not the default one in a child of multiprocessing, whose siblings want memory too.
-
-    multiprocessing is asked once in each process, with its first large result: before, a child does not know.
-    """
-    cdef Py_ssize_t known = tilecore_look(&answer)
-    if chosen_by_environment or tilecore_look(&chosen_in) == generation:
-        return True
-    if known >> 1 != generation:
-        try:
-            known = 2 * generation + bool(ask())
-        except Exception:  # at exit, when the names are gone that it looks up
-            return False
-        tilecore_put(&answer, known)
-    return not known & 1
+    """Not the default one in a child of multiprocessing, whose siblings want memory too."""
+    return chosen_by_environment or tilecore_look(&chosen_in) == generation or not in_multiprocessing_child()
 
 
 cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
@@ -388,26 +372,22 @@ def set_recycle_limit(n, /):
 
     Parameters
     ----------
-    n : int
-        Bytes, 0 or more. Results larger than that are not kept. What is idle beyond it goes back
-        to the system at once, the oldest first.
+    n : int or str
+        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``. Results larger than that
+        are not kept. What is idle beyond it goes back to the system at once, the oldest first.
 
     Raises
     ------
     TypeError
-        Where `n` is not an integer.
+        Where `n` is neither an integer nor a text.
     ValueError
-        Where `n` is negative or more than fits 64 bits.
+        Where `n` is negative, more than fits 64 bits, or a text that is no number of bytes.
 
     See Also
     --------
     recycled_bytes, release_memory
     """
-    cdef Py_ssize_t most
-    n = read_count("set_recycle_limit", n)
-    if not 0 <= n <= PY_SSIZE_T_MAX:
-        raise ValueError(f"set_recycle_limit: expected 0 to {PY_SSIZE_T_MAX} bytes, got {brief(n)}")
-    most = n
+    cdef Py_ssize_t most = read_bytes("set_recycle_limit", n)
     tilecore_put(&limit, most)
     tilecore_put(&chosen_in, generation)
     trim(most)

@@ -179,7 +179,9 @@ def _find_known(repeats: Output) -> PartialShape | None:
     try:
         one = opset1.constant(np.uint8(0))
         known = opset1.tile(one, repeats).output(0).get_partial_shape()
-    except RuntimeError:
+    except RuntimeError as reason:
+        if type(reason) is not RuntimeError:  # a signal handler's
+            raise
         return None
     return None if known.rank.is_dynamic else known
 

@@ -1,5 +1,5 @@
-/* What threads share: a counter, a lock, what happens at fork(). C11 / C++17, and on Linux _GNU_SOURCE,
- * which Python.h defines and which must come before the first header of the C library's.
+/* What threads share: a counter, a lock, processors, what happens at fork(). C11 / C++17, and on Linux
+ * _GNU_SOURCE, which Python.h defines and which must come before the first header of the C library's.
  */
 #ifndef TILECORE_LOCKS_H
 #define TILECORE_LOCKS_H
@@ -13,6 +13,9 @@
 #include <windows.h>
 #else
 #include <pthread.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
 #endif
 
 /* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
@@ -60,6 +63,30 @@ typedef pthread_mutex_t tilecore_lock;
 TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { pthread_mutex_lock(lock); }
 TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mutex_unlock(lock); }
 #endif
+
+/* ---------------------------------------------------------------- processors */
+
+/* A set of processors: 8192 of them, as many as Linux may be built for. */
+#if defined(__linux__)
+typedef struct tilecore_affinity {
+    cpu_set_t part[8];
+} tilecore_affinity;
+#else
+typedef int tilecore_affinity;
+#endif
+
+/* The set that the calling thread may run on now; their number, or 0 where the system does not tell. */
+TILECORE_UNUSED static int tilecore_affinity_now(tilecore_affinity *now)
+{
+#if defined(__linux__)
+    return sched_getaffinity(0, sizeof *now, now->part) ? 0 : CPU_COUNT_S(sizeof *now, now->part);
+#else
+    (void)now;
+    return 0;
+#endif
+}
+
+/* ---------------------------------------------------------------- fork */
 
 /* Runs `before` ahead of every fork(), `parent` and `child` behind it. 0, or an error number. Of several
  * `before` the last to be registered runs first. */

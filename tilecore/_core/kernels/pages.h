@@ -6,7 +6,7 @@
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *
  *     ptrdiff_t page = tilecore_page_bytes();
- *     int file = tilecore_file_new();
+ *     int file = tilecore_file_new(2 * page);
  *     tilecore_file_write(file, two_pages, 2 * page, 0);
  *     char *at = tilecore_range_new(6 * page);
  *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page, 0);
@@ -155,12 +155,16 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void)
 
 /* ---------------------------------------------------------------- files in memory */
 
-/* A file that has no name and lies in memory; -1 where there is none to be had. */
-TILECORE_UNUSED static int tilecore_file_new(void)
+/* A file of up to `bytes` that has no name and lies in memory; -1 where there is none to be had. A limit on
+ * the size of files (ulimit -f) is asked for first: to grow beyond it ends the process, by SIGXFSZ. */
+TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
 #if defined(__linux__) && !defined(TILECORE_NO_FILES)
+    struct rlimit size;
+    if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < (rlim_t)bytes) return -1;
     return (int)syscall(SYS_memfd_create, "tilecore", 1u /* MFD_CLOEXEC */); /* glibc before 2.27 has no name for it */
 #else
+    (void)bytes;
     return -1;
 #endif
 }

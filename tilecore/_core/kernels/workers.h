@@ -21,6 +21,10 @@
  * on alone, in the child too, where a signal handler of the caller's own thread has forked. The next large
  * result makes new workers, in parent and child.
  *
+ * Processors. Before a job the workers are let run where its caller may run now, if that is not where they may.
+ * A worker begins with its creator's processors, and would keep them: what main() chose later, by
+ * sched_setaffinity() or from outside by taskset, would not reach it.
+ *
  * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork.
  * Workers take no signals but those that a thread's own access to memory causes.
  *
@@ -40,9 +44,10 @@
 #include <errno.h>
 #include <signal.h>
 #endif
+#include <string.h>
 #if defined(__linux__)
-#include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #endif
 
@@ -218,6 +223,7 @@ static struct {
     int creating;        /* and makes more of them without the lock */
     ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_signals signals; /* that the forking thread had blocked */
+    tilecore_affinity affinity; /* of the workers */
     int count;
     tilecore_worker worker[TILECORE_MAX_THREADS - 1];
 } tilecore_workers;
@@ -305,6 +311,19 @@ static void tilecore_create_workers(int count)
     if (tilecore_workers.recalled) tilecore_wake_all(&tilecore_change);
 }
 
+/* Lets the workers run where the calling thread may. */
+static void tilecore_move_workers(void)
+{
+#if defined(__linux__) && !defined(__ANDROID__) /* which has no such function */
+    tilecore_affinity now;
+    int k;
+    if (!tilecore_affinity_now(&now) || !memcmp(&now, &tilecore_workers.affinity, sizeof now)) return;
+    for (k = 0; k < tilecore_workers.count; k++)
+        pthread_setaffinity_np(tilecore_workers.worker[k].thread, sizeof now, now.part);
+    tilecore_workers.affinity = now;
+#endif
+}
+
 /* Publishes a job for up to `wanted` workers. 0 where there are none to be had: another caller has them, or
  * a fork() is under way. */
 static int tilecore_publish(tilecore_job *job, int wanted)
@@ -318,6 +337,7 @@ static int tilecore_publish(tilecore_job *job, int wanted)
 #if !defined(_WIN32)
         tilecore_workers.owner = pthread_self();
 #endif
+        tilecore_move_workers();
         if (tilecore_workers.count < wanted) tilecore_create_workers(wanted);
         if (wanted > tilecore_workers.count) wanted = tilecore_workers.count;
         if (!tilecore_workers.recalled && wanted) {
@@ -377,13 +397,17 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
 /* ---------------------------------------------------------------- fork */
 
 #if !defined(_WIN32)
-/* Waits for a thread's very end. pthread_join returns a moment before the system ceases to count the thread.
- * Not for long: its number might by then be another's. */
+/* Waits for a thread's very end. pthread_join returns a moment before the system ceases to count the thread:
+ * a virtual processor may be taken away just then. For a second or two, as its number might be another's by now. */
 static void tilecore_await_end(const tilecore_worker *worker)
 {
 #if defined(__linux__)
-    int patience = 1000;
-    while (patience-- && !syscall(SYS_tgkill, getpid(), worker->number, 0)) sched_yield();
+    const struct timespec nap = {0, 1000000};
+    int turn;
+    for (turn = 0; turn < 2000 && !syscall(SYS_tgkill, getpid(), worker->number, 0); turn++) {
+        if (turn < 100) sched_yield();
+        else nanosleep(&nap, NULL);
+    }
 #else
     (void)worker;
 #endif

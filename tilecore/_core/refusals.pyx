@@ -1,3 +1,4 @@
+# cython: language_level=3
 """Errors are worded once, at the edge.
 
 Inside, whoever finds that a request cannot be met raises a `Refusal`: which kind of error, what is
@@ -10,16 +11,15 @@ the arguments, and behind them what the caller typed.
     Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
 
 What an object of the caller's raises by itself is no Refusal, and comes out as it is.
-"""
 
-from collections.abc import Mapping
-from typing import Any
+Compiled, so that there is one class `Refusal` in a process, however often the package is imported.
+"""
 
 import numpy as np
 
 from tilecore._core.counts import brief
 
-NO_NAMES: Mapping[str, str] = {}
+NO_NAMES = {}
 
 
 class Refusal(Exception):
@@ -37,21 +37,12 @@ class Refusal(Exception):
         The axis at fault, counted in the result.
     """
 
-    def __init__(
-        self, kind: type[Exception], what: str, argument: str | None = None, axis: int | None = None
-    ) -> None:
+    def __init__(self, kind, what, argument=None, axis=None):
         super().__init__(kind, what, argument, axis)
         self.kind, self.what, self.argument, self.axis = kind, what, argument, axis
 
 
-def worded(
-    refusal: Refusal,
-    name: str,
-    input: Any = None,
-    names: Mapping[str, str] = NO_NAMES,
-    /,
-    **given: Any,
-) -> Exception:
+def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
     """The error to raise for `refusal`, of the function `name`, ``from refusal.__cause__``.
 
     >>> refusal = Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
@@ -80,14 +71,7 @@ def worded(
     return refusal.kind(f"{name}: {subject}{refusal.what}{where}{asked}")
 
 
-def reworded(
-    error: Exception,
-    name: str,
-    input: Any = None,
-    names: Mapping[str, str] = NO_NAMES,
-    /,
-    **given: Any,
-) -> Exception:
+def reworded(error, name, input=None, names=NO_NAMES, /, **given):
     """The error of another public function, in the words of the one that called it.
 
     An error that `worded` made was raised while its refusal was handled: that is its context. Any

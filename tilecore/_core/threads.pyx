@@ -1,27 +1,34 @@
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """How many threads write one large result."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import SupportsIndex
 
 from tilecore._core.counts import brief, read_count
 from tilecore._core.execute import note_default_threads
-from tilecore._core.limits import available_cpus, in_multiprocessing_child
+from tilecore._core.limits import available_cpus
 
-MOST_BY_DEFAULT = 8  # memory bandwidth is used up before that
-MOST_OF_ALL = 2**31 - 1  # what a C int holds; "as many as there are" need not know that
-
-# Chosen for the process, by the environment or since; None where nobody has. One reference, so a reader in
-# another thread sees the old choice or the new one.
-_environment: int | None = None
-_process: int | None = None
-_context: ContextVar[int | None] = ContextVar("tilecore_num_threads", default=None)
-_cpus: int | None = None
+from tilecore._core.limits cimport in_multiprocessing_child
 
 
-def get_num_threads() -> int:
+cdef extern from "kernels/locks.h" nogil:
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+
+
+cdef enum:
+    MOST_BY_DEFAULT = 8     # memory bandwidth is used up before that
+    MOST_OF_ALL = 0x7FFFFFFF    # what a C int holds; "as many as there are" need not know that
+
+# Chosen for the process, by the environment or since; 0 where nobody has. A reader in another thread sees
+# the old choice or the new one.
+cdef Py_ssize_t by_environment = 0
+cdef Py_ssize_t by_process = 0
+cdef object by_context = ContextVar("tilecore_num_threads", default=None)
+
+
+def get_num_threads():
     """How many threads at most write one result.
 
     >>> import tilecore
@@ -34,28 +41,27 @@ def get_num_threads() -> int:
     int
         What `num_threads` says in the current context; else what `set_num_threads` or the
         environment variable ``TILECORE_NUM_THREADS`` said; else 1 in a child process of
-        multiprocessing; else the number of CPUs that this process may use (affinity mask and
-        control-group quota), at most 8.
+        multiprocessing; else the number of CPUs that the calling thread may use now (affinity
+        mask and control-group quota), at most 8.
 
     Results of 1.5 MiB and more are written by more than one thread: by two, and by one more for
-    each 768 KiB above that. The threads stay, and take no processor's time between calls.
+    each 768 KiB above that. The threads stay, take no processor's time between calls, and run
+    where their caller may (``os.sched_setaffinity``).
     """
-    return _context.get() or _default()
+    return by_context.get() or default_threads()
 
 
-def _default() -> int:
+cdef default_threads():
     """Outside of every context."""
-    global _cpus
-    if _process:
-        return _process
+    cdef Py_ssize_t chosen = tilecore_look(&by_process)
+    if chosen:
+        return chosen
     if in_multiprocessing_child():
         return 1  # its siblings have the other processors
-    if _cpus is None:
-        _cpus = min(available_cpus(), MOST_BY_DEFAULT)
-    return _cpus
+    return min(available_cpus(), MOST_BY_DEFAULT)
 
 
-def set_num_threads(n: SupportsIndex | None) -> None:
+def set_num_threads(n):
     """Let at most `n` threads write one result, in the whole process.
 
     >>> import tilecore
@@ -80,18 +86,16 @@ def set_num_threads(n: SupportsIndex | None) -> None:
     ValueError
         Where `n` is less than 1.
     """
-    global _process
-    _process = _environment if n is None else checked("set_num_threads", n)
+    tilecore_put(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
     tell_c()
 
 
-def tell_c() -> None:
+def tell_c():
     """The C functions cannot ask: they run without the GIL, in threads that Python may not know."""
-    note_default_threads(_default())
+    note_default_threads(default_threads())
 
 
-@contextmanager
-def num_threads(n: SupportsIndex) -> Iterator[None]:
+class num_threads(ContextDecorator):
     """Let at most `n` threads write one result, within a ``with`` block.
 
     >>> import numpy, tilecore
@@ -108,42 +112,46 @@ def num_threads(n: SupportsIndex) -> Iterator[None]:
     n : int
         At least 1; TypeError or ValueError as in `set_num_threads`.
     """
-    token = _context.set(checked("num_threads", n))
-    try:
-        yield
-    finally:
+
+    def __init__(self, n):
+        self._count = read_threads("num_threads", n)
+
+    def _recreate_cm(self):  # of a decorated function, for each of its calls
+        return num_threads(self._count)
+
+    def __enter__(self):
+        self._token = by_context.set(self._count)
+
+    def __exit__(self, *exception):
         try:
-            _context.reset(token)
+            by_context.reset(self._token)
         except ValueError:
             # Left in another context, which knows nothing of `n`: an async generator that was broken off is
             # closed by the event loop. What ended the block goes on.
             pass
 
 
-def checked(name: str, n: SupportsIndex) -> int:
+cdef Py_ssize_t read_threads(name, n) except -1:
     count = read_count(name, n)
     if count < 1:
         raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
     return min(count, MOST_OF_ALL)
 
 
-def _forget() -> None:
-    global _cpus
-    _cpus = None
-    # Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way.
-    note_default_threads(_process or 1)
+def tell_c_of_fork():
+    """Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way."""
+    note_default_threads(tilecore_look(&by_process) or 1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)  # a child may be given other processors
+    os.register_at_fork(after_in_child=tell_c_of_fork)
 
 if "TILECORE_NUM_THREADS" in os.environ:
     try:
-        _process = _environment = checked(
-            "environment variable TILECORE_NUM_THREADS", int(os.environ["TILECORE_NUM_THREADS"])
-        )
+        by_environment = read_threads("", int(os.environ["TILECORE_NUM_THREADS"]))
     except ValueError:
         raise ValueError(
             "environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
-            f"got {os.environ['TILECORE_NUM_THREADS']!r}"
+            f"got {brief(os.environ['TILECORE_NUM_THREADS'])}"
         ) from None
+    by_process = by_environment

@@ -1,0 +1,87 @@
+"""The package imported again, and in other interpreters than the first."""
+
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+START = """
+import importlib
+x = numpy.arange(6).reshape(2, 3)
+first, numpys = tilecore, numpy.tile
+def modules(): return [name for name in sys.modules if name.partition(".")[0] == "tilecore"]
+
+def check(tilecore):
+    for call in (tilecore.tile, tilecore.onnx.tile, tilecore.directml.tile):
+        try: call(x, [-1, 2])
+        except ValueError as error: assert "got -1 for axis 0" in str(error)
+        else: raise AssertionError
+    for chosen in (3, 2):
+        tilecore.set_num_threads(chosen)
+        tilecore.set_max_bytes(chosen * 2**20)
+        tilecore.set_recycle_limit(chosen * 2**30)
+        for other in (first, tilecore):
+            assert other.get_num_threads() == chosen
+            assert other.get_max_bytes() == chosen * 2**20
+            assert other.get_recycle_limit() == chosen * 2**30
+    try: tilecore.tile(numpy.zeros(2**18), 2)
+    except MemoryError: pass
+    else: raise AssertionError
+    with tilecore.replace_numpy_tile():
+        ours = numpy.tile
+        assert ours is not numpys and ours(x, 2).shape == (2, 6)
+    assert numpy.tile is numpys
+"""
+
+
+def test_imported_twice(program):
+    """What removes modules: a test runner that isolates tests, a notebook that loads anew."""
+    program(
+        START
+        + """
+check(tilecore)
+for name in modules(): del sys.modules[name]
+second = importlib.import_module("tilecore")
+assert second is not first
+check(second)
+check(first)
+with second.replace_numpy_tile():
+    for name in modules(): del sys.modules[name]
+    third = importlib.import_module("tilecore")
+    assert numpy.tile(x, 2).shape == (2, 6)
+check(third)
+""",
+        TILECORE_NUM_THREADS="7",
+    )
+
+
+def test_reloaded(program):
+    """Each module, alone."""
+    program(
+        START
+        + """
+for name in modules():
+    importlib.reload(sys.modules[name])
+    check(tilecore)
+"""
+    )
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="it has no such interpreters to be made in Python"
+)
+@pytest.mark.parametrize("before", ["numpy", "tilecore"])
+def test_an_interpreter_that_numpy_refuses(before, run, tmp_path):
+    """The import fails there, for NumPy has been imported here; and so it must not begin before NumPy's."""
+    code = f"""
+import _xxsubinterpreters as interpreters
+import {before}
+try:
+    interpreters.run_string(interpreters.create(isolated=False), "import tilecore")
+except interpreters.RunFailedError as error:
+    assert "cannot load module more than once per process" in str(error)
+import tilecore
+print(tilecore.tile([1, 2], 2))
+"""
+    assert run(sys.executable, "-c", code, cwd=tmp_path) == "[1 2 1 2]\n"

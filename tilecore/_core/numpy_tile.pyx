@@ -1,0 +1,162 @@
+# cython: language_level=3
+"""tilecore's `tile` in the place of `numpy.tile`, for code that is not one's own.
+
+Who calls `numpy.tile` looks the name up in the module `numpy` at each call, so one assignment reaches all of
+them. What is put there is a function of NumPy's own signature, for its first argument is called `A` there. It
+asks whether it is still wanted: whoever has kept it beyond that gets what `numpy.tile` was.
+
+An exception may come at any moment, from a signal's handler say. So nothing here is Python code, between two
+instructions of which it could come: what is begun is done. And an object that dies restores: it does where an
+exception comes between `replace_numpy_tile()` and the block, or between the block and `__exit__`.
+"""
+
+import functools
+import os
+import sys
+import threading
+import warnings
+
+import numpy
+
+from tilecore._core.arrays import tile as _tile
+from tilecore._core.subclasses import numpy_tile
+
+cimport cython
+
+
+@cython.final
+cdef class Found:           # of each replacement
+    cdef object function    # what stood there before
+
+
+# By no name that is gone at exit.
+cdef list held = []                     # those not restored yet, in the order of their making
+cdef object module = numpy
+cdef object is_finalizing = sys.is_finalizing
+cdef object in_its_place
+cdef object lock = threading.RLock()    # of `held` and of the place
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+@functools.wraps(numpy_tile)
+def _in_its_place(A, reps):
+    return _tile(A, reps) if held else numpy_tile(A, reps)
+
+
+in_its_place = _in_its_place
+
+
+cdef int put(Found found) except -1:
+    with lock:
+        found.function = module.tile
+        held.append(found)
+        module.tile = in_its_place
+    return 0
+
+
+cdef bint take_away(Found found) except -1:
+    """False where that has been done."""
+    cdef Found later
+    cdef Py_ssize_t place
+    with lock:
+        for place in range(len(held)):
+            if held[place] is found:
+                break
+        else:
+            return False
+        del held[place]
+        if place < len(held):
+            # Restored later, it sets back both; else somebody came between.
+            later = held[place]
+            if later.function is in_its_place:
+                later.function = found.function
+        elif module.tile is in_its_place:
+            module.tile = found.function
+    return True
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class replace_numpy_tile:
+    """Put `tile` in the place of `numpy.tile`, for code that is not your own.
+
+    >>> import numpy, tilecore
+    >>> with tilecore.replace_numpy_tile():
+    ...     numpy.tile(numpy.arange(3), (2, 2)).shape      # from (3,), written by tilecore
+    (2, 6)
+
+    or from here on, for as long as you keep the result:
+
+    >>> replaced = tilecore.replace_numpy_tile()
+    >>> replaced.restore()
+
+    It holds for the whole process: every module and every thread that calls ``numpy.tile`` or
+    ``np.tile``. Several may be in force at once, nested or overlapping in any order; when the last
+    is restored, `numpy.tile` is what it was before the first. An exception within the ``with``
+    block restores too, and so does the end of the object: nothing holds it any longer.
+
+    Arrays of other libraries, and subclasses with ``__array_function__``, are still asked: they are
+    handed `numpy.tile` itself, whatever stands in its place.
+
+    Raises
+    ------
+    RuntimeError
+        Where one that has been restored is entered again.
+
+    Notes
+    -----
+    What it does not reach:
+
+    - names bound before: ``from numpy import tile``, a default argument, a table of functions;
+    - compiled code that does not look the name up in `numpy`;
+    - `numpy.ma`, `numpy.matlib` and other libraries' functions of that name (``torch.tile``,
+      ``jax.numpy.tile``), which do not call `numpy.tile`.
+
+    Import first, replace then: a library that is imported meanwhile, and notes which of NumPy's
+    functions it has versions of (astropy is one), notes the function that stands there then.
+
+    The results are those of `tile`, with its differences from `numpy.tile`; errors are in its words.
+
+    Source: tilecore; NumPy 2, `numpy.tile`.
+    """
+
+    cdef Found found
+    cdef bint entered
+
+    def __init__(self):
+        if self.found is None:
+            self.found = Found()
+            put(self.found)
+
+    def __del__(self):
+        if take_away(self.found) and not self.entered and not is_finalizing():
+            warnings.warn("replace_numpy_tile: its result was dropped, and numpy.tile is back; keep it for as long "
+                          "as the replacement is to hold", RuntimeWarning, stacklevel=1)
+
+    def restore(self):
+        """Set `numpy.tile` back to what it was; again is no error.
+
+        >>> import numpy, tilecore
+        >>> before = numpy.tile
+        >>> replaced = tilecore.replace_numpy_tile()
+        >>> numpy.tile is before
+        False
+        >>> replaced.restore()
+        >>> numpy.tile is before
+        True
+
+        Where somebody else has put a function of their own over it meanwhile, that one stays.
+
+        Source: tilecore.
+        """
+        take_away(self.found)
+
+    def __enter__(self):
+        if self.found not in held:
+            raise RuntimeError("replace_numpy_tile: it has been restored; make a new one")
+        self.entered = True
+        return self
+
+    def __exit__(self, *exception):
+        take_away(self.found)

@@ -1,0 +1,30 @@
+from collections.abc import Mapping
+from typing import Any
+
+NO_NAMES: Mapping[str, str]
+
+class Refusal(Exception):
+    kind: type[Exception]
+    what: str
+    argument: str | None
+    axis: int | None
+    def __init__(
+        self, kind: type[Exception], what: str, argument: str | None = None, axis: int | None = None
+    ) -> None: ...
+
+def worded(
+    refusal: Refusal,
+    name: str,
+    input: Any = None,
+    names: Mapping[str, str] = ...,
+    /,
+    **given: Any,
+) -> Exception: ...
+def reworded(
+    error: Exception,
+    name: str,
+    input: Any = None,
+    names: Mapping[str, str] = ...,
+    /,
+    **given: Any,
+) -> Exception: ...
