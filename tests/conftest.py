@@ -2,13 +2,10 @@
 
 import gc
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tarfile
-import tomllib
-import venv
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +13,6 @@ import numpy as np
 import numpy.testing  # noqa: F401 - as it is imported, NumPy 2.0 starts lscpu
 import pytest
 from hypothesis import HealthCheck, settings
-
-ROOT = Path(__file__).parent.parent
-PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
 
 # How long an example takes says something of the machine, and of sanitizers, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -88,17 +82,6 @@ def heard():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory):
-    """The interpreter of an environment that has `build` and what pyproject.toml says a build needs."""
-    folder = tmp_path_factory.mktemp("tools")
-    venv.create(folder, with_pip=True)
-    python = python_of(folder)
-    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    run_command(python, *PIP, "build>=1.2", *needed, cwd=folder)
-    return python
-
-
 class Built(NamedTuple):
     tree: Path  # a copy of the source tree
     sdist: Path
@@ -106,28 +89,53 @@ class Built(NamedTuple):
     unpacked: Path  # the sdist, in which the wheel was built
 
 
+BUILDING = pytest.StashKey()
+
+
+def pytest_collection_finish(session):
+    """The package is built beside the tests that do not need it, which are the first."""
+    used = set().union(*(item.fixturenames for item in session.items))
+    if used & {"built", "tools"} and not session.config.option.collectonly:
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        command = [sys.executable, Path(__file__).with_name("build.py"), folder.name]
+        with open(Path(folder.name, "log"), "w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        session.config.stash[BUILDING] = process, folder
+    # What was imported stays: a collection of garbage, of which there are hundreds, need not look at it.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure(config):
+    process, folder = config.stash.get(BUILDING, (None, None))
+    if process and process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM) if os.name == "posix" else process.terminate()
+        process.wait()
+    if folder:
+        folder.cleanup()
+
+
 @pytest.fixture(scope="session")
-def built(tmp_path_factory, tools):
-    """The sdist, and the wheel that is built from it: once, for all who need the package anew."""
-    tree, dist = tmp_path_factory.mktemp("tree") / "tilecore", tmp_path_factory.mktemp("dist")
-    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.so")
-    shutil.copytree(ROOT, tree, ignore=ignored)
-    command = [tools, "-m", "build", "--no-isolation", "--outdir", dist]
-    run_command(*command, "--sdist", tree, cwd=dist)
-    (sdist,) = dist.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(dist, filter="data")
-        unpacked = dist / archive.getnames()[0].partition("/")[0]
-    run_command(*command, "--wheel", unpacked, cwd=dist)
-    (wheel,) = dist.glob("*.whl")
-    return Built(tree, sdist, wheel, unpacked)
+def built(request):
+    """What tests/build.py made: once, for all who need the package anew."""
+    process, folder = request.config.stash[BUILDING]
+    folder = Path(folder.name)
+    assert process.wait(1200) == 0, (folder / "log").read_text()
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return Built(folder / "tree", sdist, wheel, folder / "unpacked")
+
+
+@pytest.fixture(scope="session")
+def tools(built):
+    """The interpreter of an environment that has `build` and what pyproject.toml says a build needs."""
+    return python_of(built.tree.with_name("tools"))
 
 
 # ---------------------------------------------------------------- tiers
 
 TIERS = ("quick", "process", "compiler", "package")
 ALONE = {"monkeypatch", "capsys", "tmp_path"}  # one for all threads that run one test
-PROCESSES = {"program", "run", "tools"}
+PROCESSES = {"program", "run", "built"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
@@ -151,12 +159,7 @@ def pytest_collection_modifyitems(items):
         item.add_marker(tier)
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
-
-
-def pytest_collection_finish():
-    """What was imported stays: a collection of garbage, of which there are hundreds, need not look at it."""
-    gc.collect()
-    gc.freeze()
+    items.sort(key=lambda item: TIERS.index(tiers[item][0]))
 
 
 # ---------------------------------------------------------------- reports

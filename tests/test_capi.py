@@ -260,6 +260,7 @@ def test_a_large_result_by_several_threads():
     assert not colour[:, :, ::2].any()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
 def test_the_default_number_of_threads(program):
     """Known without Python: what is set for the process, else the machine's, and 1 in a child."""

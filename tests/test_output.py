@@ -10,6 +10,7 @@ import pytest
 
 from tilecore._cli import output
 
+pytestmark = pytest.mark.quick
 posix = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 SOURCE = os.stat(__file__)
 

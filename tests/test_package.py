@@ -161,10 +161,11 @@ def test_wheel(built):
 
 def test_wheel_in_a_fresh_environment(built, run, tmp_path):
     """Installed from the wheel alone, NumPy from the index; no source tree within reach."""
-    venv.create(tmp_path / "venv", with_pip=True)
+    venv.create(tmp_path / "venv", with_pip=False)
     scripts = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     python = scripts / "python"
-    run(python, "-m", "pip", "install", "--disable-pip-version-check", built.wheel, cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    run(*pip, "install", built.wheel, cwd=tmp_path)
     code = "import numpy, tilecore; print(tilecore.tile(numpy.arange(3), (2, 2)).tolist())"
     assert (
         run(python, "-I", "-c", code, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"

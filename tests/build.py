@@ -1,0 +1,49 @@
+"""The sdist, and the wheel that is built from it, by tools of their own:
+
+    python tests/build.py FOLDER
+
+leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in
+which the wheel was built. conftest.py runs it beside the tests that do not need them. How fast the wheel's modules
+are is no matter, so their C is compiled in a hurry; and Cython runs once, for the sdist.
+"""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*command):
+    subprocess.run(command, check=True)
+
+
+def build(folder):
+    venv.create(folder / "tools", with_pip=False)
+    tools = folder / "tools" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    pip = (sys.executable, "-m", "pip", "--python", tools, "--disable-pip-version-check", "--quiet")
+    run(*pip, "install", "build>=1.2", *needed)
+
+    tree, unpacked = folder / "tree", folder / "unpacked"
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.so")
+    shutil.copytree(ROOT, tree, ignore=ignored)
+    command = (tools, "-m", "build", "--no-isolation", "--outdir", folder)
+    run(*command, "--sdist", tree)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+        (folder / archive.getnames()[0].partition("/")[0]).rename(unpacked)
+    (tree / "build").rename(unpacked / "build")
+    setup = unpacked / "setup.py"
+    assert '"-O3"' in (text := setup.read_text())
+    setup.write_text(text.replace('"-O3"', '"-O0"'))
+    run(*command, "--wheel", unpacked)
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]).resolve())
