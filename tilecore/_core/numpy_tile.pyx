@@ -24,17 +24,12 @@ from tilecore._core.subclasses import numpy_tile
 cimport cython
 
 
-@cython.final
-cdef class Found:           # of each replacement
-    cdef object function    # what stood there before
-
-
-# By no name that is gone at exit.
-cdef list held = []                     # those not restored yet, in the order of their making
+# By no name that is gone at exit. Of each replacement a list: what stood there before, until it is restored.
+cdef list held = []     # those not restored yet, in the order of their making
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
 cdef object in_its_place
-cdef object lock = threading.RLock()    # of `held` and of the place
+cdef object lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
@@ -47,39 +42,44 @@ def _in_its_place(A, reps):
 in_its_place = _in_its_place
 
 
-cdef int put(Found found) except -1:
+cdef list put():
+    cdef list found = [None]
     with lock:
-        found.function = module.tile
-        held.append(found)
+        before = module.tile
+        held.append(found)  # may fail, and then nothing has changed
+        found[0] = before
         module.tile = in_its_place
-    return 0
+    return found
 
 
-cdef bint take_away(Found found) except -1:
+cdef bint take_away(list found) except -1:
     """False where that has been done."""
-    cdef Found later
+    cdef list later
     cdef Py_ssize_t place
     with lock:
-        for place in range(len(held)):
-            if held[place] is found:
-                break
-        else:
+        if not found:
             return False
+        place = 0
+        while held[place] is not found:
+            place += 1
         del held[place]
         if place < len(held):
             # Restored later, it sets back both; else somebody came between.
             later = held[place]
-            if later.function is in_its_place:
-                later.function = found.function
+            if later[0] is in_its_place:
+                later[0] = found[0]
         elif module.tile is in_its_place:
-            module.tile = found.function
+            module.tile = found[0]
+        found.clear()
     return True
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class replace_numpy_tile:
-    """Put `tile` in the place of `numpy.tile`, for code that is not your own.
+    """replace_numpy_tile()\n--\n
+
+    Put `tile` in the place of `numpy.tile`, for code that is not your own.
 
     >>> import numpy, tilecore
     >>> with tilecore.replace_numpy_tile():
@@ -121,13 +121,12 @@ cdef class replace_numpy_tile:
     Source: tilecore; NumPy 2, `numpy.tile`.
     """
 
-    cdef Found found
+    cdef list found
     cdef bint entered
 
     def __init__(self):
         if self.found is None:
-            self.found = Found()
-            put(self.found)
+            self.found = put()
 
     def __del__(self):
         if take_away(self.found) and not self.entered and not is_finalizing():
@@ -153,7 +152,7 @@ cdef class replace_numpy_tile:
         take_away(self.found)
 
     def __enter__(self):
-        if self.found not in held:
+        if not self.found:
             raise RuntimeError("replace_numpy_tile: it has been restored; make a new one")
         self.entered = True
         return self
