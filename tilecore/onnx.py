@@ -296,6 +296,7 @@ def infer_shape(
     """
     version = _require_repeats(opset)
     try:
+        dims.check_flag(products, "products")
         shape = dims.as_shape(input_shape, "input_shape")
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, repeats_shape, INT64))
         return None if known is None else dims.tile_dims(*known, products)
@@ -337,6 +338,7 @@ def infer_shape_1(
     Source: ONNX Tile-1. Its schema infers the element type, and no shape.
     """
     try:
+        dims.check_flag(products, "products")
         shape = dims.as_shape(input_shape, "input_shape")
         count = None if tiles is None else _read_whole_number("tiles", tiles)
         position = None if axis is None else _read_whole_number("axis", axis)

@@ -136,6 +136,11 @@ def multiply_symbols(*dims: int | str) -> Dim:
     return "*".join(terms if number == 1 else [str(number), *terms])
 
 
+def check_flag(value: object, argument: str) -> None:
+    if not isinstance(value, bool):
+        raise Refusal(TypeError, f"must be True or False, got {brief(value)}", argument)
+
+
 def tile_dims(dims: Dims, counts: Dims, products: bool = False) -> Dims:
     """Each dimension times its repeat; both are equally long."""
     result = []
