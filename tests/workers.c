@@ -38,8 +38,13 @@ static long system_call(long number, ...)
     va_list arguments;
     int process, signal_number;
     long thread;
-    if (number != SYS_tgkill) return syscall(number);
+    if (number == SYS_gettid) return syscall(number);
     va_start(arguments, number);
+    if (number != SYS_tgkill) {
+        const long first = va_arg(arguments, long), second = va_arg(arguments, long), third = va_arg(arguments, long);
+        va_end(arguments);
+        return syscall(number, first, second, third);
+    }
     process = va_arg(arguments, int);
     thread = va_arg(arguments, long);
     signal_number = va_arg(arguments, int);

@@ -16,6 +16,8 @@
 #endif
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 /* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
@@ -66,9 +68,10 @@ TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mute
 
 /* ---------------------------------------------------------------- processors */
 
-/* A set of processors: 8192 of them, as many as Linux may be built for. */
+/* A set of processors: of up to 8192, as many as Linux may be built for; most systems know of few. */
 #if defined(__linux__)
 typedef struct tilecore_affinity {
+    long bytes; /* of the set, that are in use */
     cpu_set_t part[8];
 } tilecore_affinity;
 #else
@@ -79,7 +82,8 @@ typedef int tilecore_affinity;
 TILECORE_UNUSED static int tilecore_affinity_now(tilecore_affinity *now)
 {
 #if defined(__linux__)
-    return sched_getaffinity(0, sizeof *now, now->part) ? 0 : CPU_COUNT_S(sizeof *now, now->part);
+    now->bytes = syscall(SYS_sched_getaffinity, 0L, sizeof now->part, now->part); /* sched_getaffinity() tells no size */
+    return now->bytes < 0 ? 0 : CPU_COUNT_S((size_t)now->bytes, now->part);
 #else
     (void)now;
     return 0;

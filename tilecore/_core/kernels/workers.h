@@ -46,9 +46,7 @@
 #endif
 #include <string.h>
 #if defined(__linux__)
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 #endif
 
 /* ---------------------------------------------------------------- tunables, each with its reason */
@@ -317,10 +315,11 @@ static void tilecore_move_workers(void)
 #if defined(__linux__) && !defined(__ANDROID__) /* which has no such function */
     tilecore_affinity now;
     int k;
-    if (!tilecore_affinity_now(&now) || !memcmp(&now, &tilecore_workers.affinity, sizeof now)) return;
+    if (!tilecore_affinity_now(&now)) return;
+    if (!memcmp(now.part, tilecore_workers.affinity.part, (size_t)now.bytes)) return;
     for (k = 0; k < tilecore_workers.count; k++)
-        pthread_setaffinity_np(tilecore_workers.worker[k].thread, sizeof now, now.part);
-    tilecore_workers.affinity = now;
+        pthread_setaffinity_np(tilecore_workers.worker[k].thread, (size_t)now.bytes, now.part);
+    memcpy(tilecore_workers.affinity.part, now.part, (size_t)now.bytes);
 #endif
 }
 
