@@ -78,9 +78,7 @@ class TilePlan(Generic[_Scalar]):
     ) -> NDArray[_Scalar]:
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
     @overload
-    def tile(
-        self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
-    ) -> _Out: ...
+    def tile(self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None) -> _Out: ...
     @overload
     def region(
         self,
