@@ -24,7 +24,7 @@ def is_ours():
     try:
         np.tile(np.zeros(0), -1)
     except ValueError as error:
-        return str(error).startswith("tile: repeats must not be negative")
+        return str(error).startswith("tile: reps must not be negative")
     return False
 
 
