@@ -99,7 +99,10 @@ def test_types_named_as_others(name):
 
 
 # All the classes that NumPy's own errors may have, and those of Python that are kinds of these.
-OWN = [type("Mine", (kind,), {}) for kind in (ValueError, TypeError, RuntimeError, BufferError, MemoryError)]
+OWN = [
+    type("Mine", (kind,), {})
+    for kind in (ValueError, TypeError, RuntimeError, BufferError, MemoryError)
+]
 OWN += [Own, KeyboardInterrupt, RecursionError, NotImplementedError]
 
 
@@ -124,7 +127,9 @@ def test_own_exceptions_of_arrays(function, error):
 def test_numpys_own_memory_error():
     """It is no caller's, and takes no words: ours is Python's."""
     large = type("Large", (), {"__array__": lambda *_, **__: np.empty(2**60, "u1")})()
-    with pytest.raises(MemoryError, match="^tile: a of type Large cannot be read as an array: ") as caught:
+    with pytest.raises(
+        MemoryError, match="^tile: a of type Large cannot be read as an array: "
+    ) as caught:
         tilecore.tile(large, 2)
     assert caught.type is MemoryError and type(caught.value.__cause__) is not MemoryError
 

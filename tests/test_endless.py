@@ -169,9 +169,7 @@ def test_others_want_repeats():
         lambda: tilecore.TilePlan(3, None, "f8"),
         lambda: tilecore.output_shape(3, None),
     ):
-        with pytest.raises(
-            TypeError, match="reps must be an integer or a sequence of integers"
-        ):
+        with pytest.raises(TypeError, match="reps must be an integer or a sequence of integers"):
             call()
 
 

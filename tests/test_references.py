@@ -297,7 +297,7 @@ def test_references_of_an_unknown_kind():
     dtype.__setstate__((*state[:flags], 1, *state[flags + 1 :]))
     try:
         assert dtype.hasobject
-        with pytest.raises(TypeError, match="^tile: input holds references of an unknown kind"):
+        with pytest.raises(TypeError, match="^tile: a holds references of an unknown kind"):
             tilecore.tile(x, 2, out)
     finally:
         dtype.__setstate__(state)

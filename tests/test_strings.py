@@ -45,7 +45,7 @@ def test_out_of_another_string_dtype(pair):
         lambda: plan.tile(x, out),
         lambda: plan.tile(out[:2]),
     ):
-        with pytest.raises(TypeError, match=r"^(tile|tile_region|TilePlan): .*dtype StringDType"):
+        with pytest.raises(TypeError, match=r"^(tile|tile_region|TilePlan.tile): .*dtype StringDType"):
             call()
     assert out.tolist() == ["old"] * 4
 

@@ -157,7 +157,8 @@ def test_reps_of_every_kind(reps):
 
 
 @pytest.mark.parametrize(
-    "reps", [True, np.True_, [False], [np.False_], (np.True_, 2), (2, True), np.array([True, False])]
+    "reps",
+    [True, np.True_, [False], [np.False_], (np.True_, 2), (2, True), np.array([True, False])],
 )
 def test_bools_are_no_reps(reps):
     for call in (

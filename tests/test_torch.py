@@ -109,7 +109,9 @@ def test_what_is_not_in_plain_memory(make, text):
         "ONNX Tile-13": lambda: onnx.tile(tensor, [2]),
     }.items():
         argument = "input" if "ONNX" in name else "a"
-        wanted = f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"
+        wanted = (
+            f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"
+        )
         with pytest.raises(TypeError, match=wanted):
             call()
 

@@ -35,7 +35,7 @@ cnp.import_array()
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here call the core's arguments
 
 
-cdef cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out):
+cdef inline cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out):
     """Plan for `array`; `out` as read_out reads it, or None. Nothing of the caller's runs between the two."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
@@ -60,7 +60,7 @@ cdef cnp.ndarray read_plane(Tiling *tiling, cnp.ndarray array, axis, out):
     return target
 
 
-cdef tile_plain(cnp.ndarray array, reps, out, axis, threads):
+cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Tiling tiling
     cdef int count = 0 if threads is None else read_threads(threads)
     cdef cnp.ndarray target = read_request(&tiling, array, reps, axis, out)
@@ -101,7 +101,8 @@ def repeats_of(value, numbers):
 
 @cython.embedsignature(False)
 def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=...):
-    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\nRepeat a whole array along its axes, as `numpy.tile` does.
+    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\n
+    Repeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1, 2, 3],

@@ -41,9 +41,7 @@ class TilePlan(Generic[_Scalar]):
         self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
     ) -> NDArray[_Scalar]: ...
     @overload
-    def tile(
-        self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
-    ) -> _Out: ...
+    def tile(self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None) -> _Out: ...
     @overload
     def region(
         self,

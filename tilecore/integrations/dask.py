@@ -99,7 +99,9 @@ def tile(
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except Refusal as refusal:
-        raise worded(refusal, "dask.tile", array, names, reps=reps, axis=axis) from refusal.__cause__
+        raise worded(
+            refusal, "dask.tile", array, names, reps=reps, axis=axis
+        ) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
         raise reworded(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     ndim = len(plan.output_shape)
