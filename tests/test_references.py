@@ -208,12 +208,19 @@ class Place(ctypes.Structure):
     ]
 
 
+class Held(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("array", "dtype", "base", "data")),
+        ("nbytes", ctypes.c_ssize_t),
+    ]
+
+
 class Mode(ctypes.Structure):  # for what is no region
     _fields_ = [("unused", ctypes.c_ssize_t * 3)]
 
 
-def write_references():
-    """The compiled function: the core's regions may begin anywhere, before 0 too."""
+def compiled(name, result, *kinds):
+    """A compiled function: the core's regions may begin anywhere, before 0 too."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (
         ctypes.c_char_p,
@@ -221,12 +228,21 @@ def write_references():
     )
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = tilecore._core.references.__pyx_capi__["write_references"]
+    capsule = tilecore._core.references.__pyx_capi__[name]
     pointer = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
-    places = [ctypes.POINTER(kind) for kind in (Plan, Place, Place)]
+    return ctypes.PYFUNCTYPE(result, *kinds)(pointer)
+
+
+def write_references():
+    places = [ctypes.POINTER(kind) for kind in (Plan, Place, Place, Held, Held)]
     lengths = [ctypes.POINTER(ctypes.c_ssize_t)] * 2
-    last = [ctypes.py_object, ctypes.py_object, ctypes.c_int, Mode]
-    return ctypes.PYFUNCTYPE(ctypes.c_int, *places, *lengths, *last)(pointer)
+    last = [ctypes.py_object, ctypes.c_int, Mode]
+    return compiled("write_references", ctypes.c_int, *places, *lengths, *last)
+
+
+def held_of(x):
+    base = None if x.base is None else id(x.base)
+    return Held(id(x), id(x.dtype), base, x.ctypes.data, x.nbytes)
 
 
 def place_of(x):
@@ -238,7 +254,7 @@ def place_of(x):
 def test_regions_of_an_endless_plane(seed):
     """They begin at any place, before 0 and far behind the source's end too."""
     rng = np.random.default_rng(seed)
-    write = write_references()
+    write, leaves_of = write_references(), compiled("leaves_of", *[ctypes.py_object] * 2)
     integers = ctypes.c_ssize_t * 64
     for x, items in sources(rng):
         shape = (1,) * int(rng.integers(2)) + x.shape
@@ -256,7 +272,8 @@ def test_regions_of_an_endless_plane(seed):
                 got[...] = "what was there before, and is long"
             bounds = integers(*start), integers(*size)
             old = counts(items)
-            assert not write(plan, place_of(x), place_of(got), *bounds, x, got, False, Mode())
+            places = place_of(x), place_of(got), held_of(x), held_of(got)
+            assert not write(plan, *places, *bounds, leaves_of(x.dtype), False, Mode())
             assert same(got, want), (shape, start, size)
             assert [a - b for a, b in zip(counts(items), old, strict=True)] == copied
             del got
