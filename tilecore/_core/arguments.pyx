@@ -40,9 +40,9 @@ cdef object memmap = numpy.memmap
 
 
 cdef cnp.ndarray as_plain_array(a):
-    """`a`, which is no plain ndarray, as one; None where its own type decides what tiling it gives."""
+    """`a`, which is no plain ndarray, as one, or a memmap; None where its own type decides what tiling it gives."""
     if PyArray_Check(a):
-        return numpy.asarray(a) if issubclass(type(a), memmap) else None
+        return a if issubclass(type(a), memmap) else None
     if type(a) in KNOWN:
         try:
             return cnp.PyArray_FROM_O(a)

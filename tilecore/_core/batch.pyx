@@ -30,9 +30,7 @@ from tilecore._core.execute cimport (
     execute_watched, look, raise_pending, watch_begin, write_in_shares, write_one_block,
 )
 from tilecore._core.integers cimport as_tuple
-from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, descr_of,
-)
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK
 from tilecore._core.plan cimport (
     MAX_RANK, Held, Nest, Place, Plan, held_note, holds, place_note, place_strides, plan_check, plan_nest,
 )
@@ -142,7 +140,7 @@ cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list array
     cdef Batch batch
     cdef Place place
     cdef cnp.ndarray result = None
-    cdef cnp.dtype kept = dtype     # of the result
+    cdef cnp.dtype of_result = dtype
     cdef dict alike = read_items(arrays, dtype)
     cdef Leaves leaves = leaves_of(dtype) if PyDataType_REFCHK(dtype) else None
     cdef bytes notes
@@ -150,7 +148,7 @@ cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list array
     cdef int status
     if out is not None:
         result = read_target(out, dtype)
-        kept = result.descr
+        of_result = result.descr
     batch.tiling = tiling
     batch.n = n
     batch.pitch = sizeof(Note) + plan.input_ndim * sizeof(Py_ssize_t)
@@ -158,7 +156,7 @@ cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list array
     batch.notes = PyBytes_AS_STRING(notes)
     stacked_init(&stacked, plan, n)
     if result is None:
-        result = new_result(stacked.plan.ndim, stacked.plan.output, stacked.plan.nbytes, &warm, dtype)
+        result = new_result(stacked.plan.ndim, stacked.plan.output, stacked.plan.nbytes, &warm, of_result)
         place_note(&place, result)
         held_note(&batch.result, result, stacked.plan.nbytes)
     else:
@@ -171,7 +169,8 @@ cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list array
     if leaves is not None:
         write_items(&batch, leaves, stacked.plan.nbytes, out is None)
         return result
-    check_held(&batch.result, &batch.result)
+    if out is None:
+        check_held(&batch.result, &batch.result)
     batch.mode = choose_mode(tiling, stacked.plan.nbytes, threads, warm)
     if ran or stacked.plan.nbytes >= TILECORE_NOGIL_BYTES:
         for i in range(n):

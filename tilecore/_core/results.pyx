@@ -95,7 +95,7 @@ cdef cnp.ndarray whole(const Tiling *tiling, cnp.ndarray array, cnp.ndarray out,
 cdef cnp.ndarray whole_at(const Tiling *tiling, const Place *source, cnp.ndarray array, cnp.ndarray out, int threads):
     """Of the items at `source`, in the memory of `array`."""
     cdef const Plan *plan = &tiling.plan
-    cdef cnp.dtype dtype = array.descr, kept = dtype if out is None else out.descr
+    cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
     cdef bint counted = PyDataType_REFCHK(dtype)
     cdef Leaves leaves
     cdef cnp.ndarray result
@@ -104,7 +104,7 @@ cdef cnp.ndarray whole_at(const Tiling *tiling, const Place *source, cnp.ndarray
     cdef int status
     job_note(&job, plan, array, out, plan.nbytes)
     leaves = leaves_of(dtype) if counted else None
-    result = place_for(&job, plan.ndim, plan.output, plan.nbytes, dtype, plan, source, out)
+    result = place_for(&job, plan.ndim, plan.output, plan.nbytes, of_result, plan, source, out)
     if plan.nbytes == 0:
         pass
     elif counted:
@@ -198,7 +198,7 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
     cdef const Py_ssize_t *last = &bounds.stop[0]
     cdef Py_ssize_t shape[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = plan.itemsize
-    cdef cnp.dtype dtype = array.descr, kept = dtype if out is None else out.descr
+    cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
     cdef bint counted = PyDataType_REFCHK(dtype)
     cdef Leaves leaves
     cdef cnp.ndarray result
@@ -216,7 +216,7 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
         nbytes *= shape[k]
     job_note(&job, plan, array, out, nbytes)
     leaves = leaves_of(dtype) if counted else None
-    result = place_for(&job, plan.ndim, shape, nbytes, dtype, plan, &source, out)
+    result = place_for(&job, plan.ndim, shape, nbytes, of_result, plan, &source, out)
     if nbytes == 0:
         pass
     elif counted:
