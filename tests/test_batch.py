@@ -333,7 +333,7 @@ def test_resized_in_the_midst(what):
 
     out[0, 0] = Last()
     name = r"arrays\[2\]" if what == "arrays" else "out"
-    with pytest.raises(ValueError, match=f"^TilePlan.batch: {name} was resized"):
+    with pytest.raises(ValueError, match=f"^TilePlan.batch: {name} was given other memory"):
         plan.batch(list(arrays), out)
     assert all(isinstance(item, int | None) for item in out.ravel())
 

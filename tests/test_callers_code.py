@@ -5,6 +5,7 @@ names the function, or the object's own exception. Under AddressSanitizer (`.ci/
 same tests look for bytes out of bounds.
 """
 
+import gc
 import itertools
 from functools import partial
 
@@ -397,3 +398,59 @@ def test_titles_that_change_the_input(change):
         else:
             assert result.nbytes == 96  # bytes of the input alone
             assert set(result.view("u8").ravel().tolist()) == set(range(6))
+
+
+# ---------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize("size", [1, 4, 4096])
+@pytest.mark.parametrize("fields", [True, False])
+def test_a_dtype_that_is_changed_in_place(fields, size):
+    """The plan is for items of 8 bytes; those of its dtype are of another size by now."""
+    dtype = np.dtype([("a", "u1")] if fields else "V8")
+    state = list(dtype.__reduce__()[2])
+    state[5] = 8
+    dtype.__setstate__(tuple(state))
+    plan = tilecore.TilePlan(1000, 3, dtype)
+    hashed = hash(plan)
+    state[5] = size
+    dtype.__setstate__(tuple(state))
+    x, out = np.zeros(1000, dtype), np.zeros((1, 3000), dtype)
+    for call in (
+        lambda: plan(x),
+        lambda: plan(x, out[0]),
+        lambda: plan.region(x, (0,), (3000,)),
+        lambda: plan.region(x, (5,), (3000,), out[0, 5:]),
+        lambda: plan.batch([x]),
+        lambda: plan.batch([x], out),
+        lambda: plan.batch(x[None]),
+        lambda: plan.batch(x[None], out),
+    ):
+        with pytest.raises(ValueError, match=r"^TilePlan.*shape .*1000"):
+            call()
+    assert hash(plan) == hashed
+    again = tilecore.TilePlan(1000, 3, dtype)  # for items as they are now
+    assert again(x).nbytes == 3000 * size
+
+
+def test_plans_that_are_half_made():
+    """Nobody finds one, neither while its arguments are read nor after that has failed."""
+    found = []
+
+    class Searching:
+        def __init__(self, error):
+            self.error = error
+
+        def __index__(self):
+            found.extend(item for item in gc.get_objects() if type(item) is tilecore.TilePlan)
+            if self.error:
+                raise Own("mine")
+            return 2
+
+    for error in (False, True):
+        for arguments in ((Searching(error), 2), (2, Searching(error))):
+            try:
+                tilecore.TilePlan(*arguments, "f8")
+            except Own:
+                assert error
+    assert not [plan for plan in found if plan.reps is None]

@@ -228,7 +228,7 @@ def test_resized_in_the_midst(what):
         lost.append(counts([NEW])[0] - held + items)  # of NumPy 2.0.0 alone, all of them
 
     out[1] = Dying(last_words)
-    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
+    with pytest.raises(ValueError, match=f"^tile: {what} was given other memory"):
         tilecore.tile(x, 2, out)
     left = sum(1 for item in itertools.chain(x, out) if item is NEW)
     assert counts([NEW])[0] == before - 4000 + left + sum(lost)
@@ -250,9 +250,119 @@ def test_resized_before_the_first(what, kind, monkeypatch):
             done.append(changed.resize(10, refcheck=False))
 
     signal.signal(signal.SIGINT, resize)
-    with pytest.raises(ValueError, match=f"^tile: {what} was resized while"):
+    with pytest.raises(ValueError, match=f"^tile: {what} was given other memory"):
         from_c(interrupt_main, partial(tilecore.tile, x, 4, out))
     assert done and (out[:10] == np.empty(10, x.dtype)).all()
+
+
+CHANGED = """
+from functools import partial
+Strings = numpy.dtypes.StringDType()
+KINDS = {
+    "objects": (numpy.dtype(object), numpy.dtype("i8")),
+    "structures": (
+        numpy.dtype([("o", "O"), ("n", "i8")]), numpy.dtype([("o", "i8"), ("n", "i8")])
+    ),
+    "strings": (Strings, numpy.dtype("V16")),
+    "numbers": (numpy.dtype("i8"), numpy.dtype(">i8")),
+}
+
+def filled(n, dtype, item):
+    a = numpy.zeros(n, dtype)
+    (a["o"] if dtype.names else a)[...] = item
+    return a
+
+WAYS = "tile", "region", "plane", "plan", "plan.region", "batch", "stack", "mapped"
+
+def case(way, dtype, size, n, with_out):
+    # x, `out`, the call, and what its errors call x
+    x = filled((1, size) if way == "stack" else size, dtype, "7")
+    last = n * size
+    out = filled((1, last) if way in ("batch", "stack") else last, dtype, "0") if with_out else None
+    plan = tilecore.TilePlan(size, n, dtype)
+    call = {
+        "tile": lambda: tilecore.tile(x, n, out),
+        "region": lambda: tilecore.tile_region(x, n + 1, (5,), (5 + last,), out),
+        "plane": lambda: tilecore.tile_region(x, None, (-5,), (last - 5,), out),
+        "plan": lambda: plan(x, out),
+        "plan.region": lambda: plan.region(x, (0,), (last,), out),
+        "batch": lambda: plan.batch([x], out),
+        "stack": lambda: plan.batch(x, out),
+        "mapped": lambda: tilecore.tile_mapped(x, n),
+    }[way]
+    return x, out, call, {"batch": "arrays[0]", "stack": "arrays"}.get(way, "input")
+
+def refused(call, argument):
+    try:
+        call()
+    except ValueError as error:
+        assert f": {argument} was given other memory or another dtype" in str(error), error
+    else:
+        raise AssertionError("not refused")
+"""
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("what", ["input", "out"])
+def test_another_dtype_at_the_same_address(kind, what, program):
+    """An object that dies makes numbers of what was references; their address and size stay as they were."""
+    counted = program(
+        CHANGED
+        + f"""
+what = {what!r}
+dtype, plain = KINDS[{kind!r}]
+
+class Dying:
+    def __del__(self):
+        changed = x if what == "input" else out
+        at = changed.ctypes.data
+        changed.__setstate__((1, changed.shape, plain, False, b"1" * changed.nbytes))
+        same.append(changed.dtype == plain and changed.ctypes.data == at)
+
+same = []
+for way in WAYS[:5]:
+    x, out, call, name = case(way, dtype, 60, 40, True)
+    (out if dtype == object else out["o"])[3] = Dying()
+    refused(call, what)
+plan = tilecore.TilePlan(30, 80, dtype)
+for stack in False, True:  # of whose arrays the second is yet to be read
+    x, out = filled((2, 30) if stack else 30, dtype, "new"), filled((2, 2400), dtype, "old")
+    (out if dtype == object else out["o"])[0, 3] = Dying()
+    name = what if what == "out" else "arrays" if stack else "arrays[0]"
+    refused(partial(plan.batch, x if stack else [x, x], out), name)
+print(*same)
+"""
+    )
+    if what == "input":  # of a thousand bytes or more NumPy keeps the bytes themselves
+        assert counted.split() == ["True"] * 7
+
+
+@pytest.mark.parametrize("kind", [*SOURCES, "strings", "numbers"])
+@pytest.mark.parametrize("what", ["input", "out", "none"])
+def test_a_profiler_that_takes_memory_away(kind, what, program):
+    """It runs with each function written in Python: as the number of threads is asked for."""
+    program(
+        CHANGED
+        + f"""
+what = {what!r}
+dtype, plain = KINDS[{kind!r}]
+
+def profile(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "get_num_threads":
+        sys.setprofile(None)
+        changed = out if what == "out" else x
+        changed.__setstate__((1, (4,), plain, False, b"1" * (4 * plain.itemsize)))
+
+ways = [way for way in WAYS if way != "mapped" or what == "none" and dtype == "i8"]
+if dtype.hasobject:  # then they are written without asking
+    ways.remove("batch")
+for way in ways:
+    x, out, call, name = case(way, dtype, 1 << 18, 2, what != "none")
+    sys.setprofile(profile)
+    refused(call, "out" if what == "out" else name)
+    assert sys.getprofile() is None  # it was asked
+"""
+    )
 
 
 def test_the_source_changes_in_the_midst():

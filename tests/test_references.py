@@ -210,12 +210,19 @@ class Place(ctypes.Structure):
     ]
 
 
+class Held(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("array", "dtype", "base", "data")),
+        ("nbytes", ctypes.c_ssize_t),
+    ]
+
+
 class Mode(ctypes.Structure):  # for what is no region
     _fields_ = [("unused", ctypes.c_ssize_t * 3)]
 
 
-def write_references():
-    """The compiled function: the core's regions may begin anywhere, before 0 too."""
+def compiled(name, result, *kinds):
+    """A compiled function: the core's regions may begin anywhere, before 0 too."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (
         ctypes.c_char_p,
@@ -223,12 +230,21 @@ def write_references():
     )
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = tilecore._core.references.__pyx_capi__["write_references"]
+    capsule = tilecore._core.references.__pyx_capi__[name]
     pointer = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
-    places = [ctypes.POINTER(kind) for kind in (Plan, Place, Place)]
+    return ctypes.PYFUNCTYPE(result, *kinds)(pointer)
+
+
+def write_references():
+    places = [ctypes.POINTER(kind) for kind in (Plan, Place, Place, Held, Held)]
     lengths = [ctypes.POINTER(ctypes.c_ssize_t)] * 2
-    last = [ctypes.py_object, ctypes.py_object, ctypes.c_int, Mode]
-    return ctypes.PYFUNCTYPE(ctypes.c_int, *places, *lengths, *last)(pointer)
+    last = [ctypes.py_object, ctypes.c_int, Mode]
+    return compiled("write_references", ctypes.c_int, *places, *lengths, *last)
+
+
+def held_of(x):
+    base = None if x.base is None else id(x.base)
+    return Held(id(x), id(x.dtype), base, x.ctypes.data, x.nbytes)
 
 
 def place_of(x):
@@ -240,7 +256,7 @@ def place_of(x):
 def test_regions_of_an_endless_plane(seed):
     """They begin at any place, before 0 and far behind the source's end too."""
     rng = np.random.default_rng(seed)
-    write = write_references()
+    write, leaves_of = write_references(), compiled("leaves_of", *[ctypes.py_object] * 2)
     integers = ctypes.c_ssize_t * 64
     for x, items in sources(rng):
         shape = (1,) * int(rng.integers(2)) + x.shape
@@ -258,7 +274,8 @@ def test_regions_of_an_endless_plane(seed):
                 got[...] = "what was there before, and is long"
             bounds = integers(*start), integers(*size)
             old = counts(items)
-            assert not write(plan, place_of(x), place_of(got), *bounds, x, got, False, Mode())
+            places = place_of(x), place_of(got), held_of(x), held_of(got)
+            assert not write(plan, *places, *bounds, leaves_of(x.dtype), False, Mode())
             assert same(got, want), (shape, start, size)
             assert [a - b for a, b in zip(counts(items), old, strict=True)] == copied
             del got
@@ -302,6 +319,87 @@ def test_references_of_an_unknown_kind():
     finally:
         dtype.__setstate__(state)
     assert (out == np.ones(6, dtype)).all()
+
+
+T = Strings(na_object=None)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        {"names": ["a"], "formats": [T]},
+        [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")],
+    ],
+)
+def test_strings_inside_structures(dtype):
+    """NumPy refuses most of them too ("not currently supported for structured dtype fields")."""
+    dtype = np.dtype(dtype)
+    x, out = np.zeros(3, dtype), np.zeros(12, dtype)
+    (x["a"]["b"] if x["a"].dtype.names else x["a"])[...] = "longer than what lies in the item"
+    before = out.tobytes()
+    plan = tilecore.TilePlan(3, 4, dtype)
+    for call in (
+        lambda: tilecore.tile(x, 4),
+        lambda: tilecore.tile(x, 4, out),
+        lambda: tilecore.tile(x, (10**9, 1)),  # more than there is memory for
+        lambda: tilecore.tile_mapped(x, 4),
+        lambda: tilecore.tile_region(x, 9, (1,), (13,)),
+        lambda: tilecore.tile_region(x, None, (-1,), (11,), out),
+        lambda: plan(x),
+        lambda: plan.region(x, (0,), (12,), out),
+        lambda: plan.batch([x, x]),
+        lambda: plan.batch(x[None], out[None]),
+    ):
+        with pytest.raises(TypeError, match="holds references of an unknown kind, dtype"):
+            call()
+    assert out.tobytes() == before
+    assert str(np.tile(x, 4).tolist()) == str(x.tolist() * 4)
+
+
+def test_a_dtype_that_changes_while_its_fields_are_read(program):
+    """What is noted has room, whatever a field's name does when it is looked up the second time."""
+    program("""
+class Name(str):
+    act = lambda: None
+    def __hash__(self):
+        Name.act()
+        return str.__hash__(self)
+
+lookups = 0
+def grow():
+    global lookups
+    lookups += 1
+    if lookups == when:
+        state = list(dtype.__reduce__()[2])
+        state[4] = {"a": (numpy.dtype(("O", (500,))), 0), "b": dtype.fields["b"]}
+        dtype.__setstate__(tuple(state))
+
+for when in (1, 2, 3):
+    dtype = numpy.dtype({"names": [Name("a"), "b"], "formats": ["O", "V4096"], "offsets": [0, 8]})
+    x, out = numpy.zeros(100, dtype), numpy.zeros(200, dtype)
+    lookups, Name.act = 0, grow
+    try:
+        tilecore.tile(x, 2, out)
+    except TypeError as error:  # the two fields overlap then
+        assert "of an unknown kind" in str(error)
+    Name.act = lambda: None
+    assert lookups >= 1
+""")
+
+
+@pytest.mark.parametrize("place", [-8, 1, 4, 2**31])
+def test_references_that_lie_nowhere(place):
+    """In a dtype that was changed in place: outside the item, or one in the other."""
+    dtype = np.dtype([("a", "O"), ("n", "V4")])
+    x, out = np.zeros(3, dtype), np.zeros(6, dtype)
+    state = dtype.__reduce__()[2]
+    fields = {"a": (np.dtype("O"), 0), "n": (np.dtype("O"), place)}
+    dtype.__setstate__((*state[:4], fields, *state[5:]))
+    try:
+        with pytest.raises(TypeError, match="^tile: input holds references of an unknown kind"):
+            tilecore.tile(x, 2, out)
+    finally:
+        dtype.__setstate__(state)
 
 
 @pytest.mark.parametrize("number", ["u1", "i4", "i8"])

@@ -6,9 +6,11 @@ The order is the same everywhere: types, ranks, signs, overflow, then `out` or t
 Reading may run code of the caller's: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's
 titles. It may change the input meanwhile, and `out`. So first all of that is read, dtypes compared
 included; then, in one go that runs nothing of anybody's, the plan is made and noted where the bytes of
-input and `out` lie (`place_note`); what is written later goes by these notes, whatever becomes of the
-arrays. A check that might run such code belongs into the first part: a comparison of objects,
-isinstance (which asks `__class__`), a NumPy function that looks for `__array_function__`.
+input and `out` lie (`place_note`), and in whose memory (`held_note`); what is written later goes by these
+notes, whatever shape the arrays are given. A check that might run such code belongs into the first part: a
+comparison of objects, isinstance (which asks `__class__`), a NumPy function that looks for
+`__array_function__`. Where anything written in Python has run since, a profiler's or a signal handler's code
+may have too, and the collector's: just before writing, `check_held` asks whether the memory is still there.
 """
 
 import numpy
@@ -22,9 +24,7 @@ cimport numpy as cnp
 
 from tilecore._core.integers cimport as_tuple
 from tilecore._core.memory cimport memory_limit
-from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, PyArray_Type, PyArray_View, array_upon,
-)
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.plan cimport MAX_RANK, Place, place_note, place_strides
 
 cnp.import_array()
@@ -38,9 +38,9 @@ cdef object memmap = numpy.memmap
 
 
 cdef cnp.ndarray as_plain_array(a):
-    """`a`, which is no plain ndarray, as one; None where its own type decides what tiling it gives."""
+    """`a`, which is no plain ndarray, as one, or a memmap; None where its own type decides what tiling it gives."""
     if PyArray_Check(a):
-        return numpy.asarray(a) if issubclass(type(a), memmap) else None
+        return a if issubclass(type(a), memmap) else None
     if type(a) in KNOWN:
         try:
             return cnp.PyArray_FROM_O(a)
@@ -81,12 +81,9 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     """`given` as a plain array of this dtype. Comparing dtypes may run code of the caller's."""
     cdef cnp.ndarray out
     cdef cnp.dtype found
-    if PyArray_CheckExact(given):
-        out = given
-    elif PyArray_Check(given) and not is_masked(given):
-        out = PyArray_View(given, NULL, &PyArray_Type)
-    else:
+    if not PyArray_CheckExact(given) and (not PyArray_Check(given) or is_masked(given)):
         raise refuse_out(given)
+    out = given
     found = out.descr
     if found is not dtype and not same_dtype(found, dtype):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
@@ -99,19 +96,29 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
     """Note the place of `out` if it is exactly the result's, and apart from the source, which may be NULL.
 
-    It runs nothing of the caller's.
+    1 where code written in Python has run since, to see whether bytes are shared; else 0.
     """
-    if not has_shape(out, ndim, shape) or cnp.PyArray_ITEMSIZE(out) != itemsize:
-        raise Refusal(ValueError, f"must have shape {as_tuple(shape, ndim)}, got {(<object>out).shape}", "out")
+    cdef bint ran = False
+    if not has_shape(out, ndim, shape, itemsize):
+        raise shape_refusal(out, ndim, shape, itemsize, "must have", "out")
     if not PyArray_ISWRITEABLE(out):
         raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
     place_note(place, out)
-    if not place.contiguous and overlaps_itself(place, shape, itemsize):
+    if not place.contiguous and overlaps_itself(place, shape, itemsize, &ran):
         raise Refusal(ValueError, "must not have two elements that share a byte, got strides "
                       f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
-    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize):
+    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize, &ran):
         raise Refusal(ValueError, "must not share memory with the input", "out")
-    return 0
+    return ran
+
+
+cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument):
+    """What to raise where not has_shape."""
+    found = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
+    if cnp.PyArray_ITEMSIZE(array) == itemsize:
+        return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
+    return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)} and items of {itemsize} bytes, got {found} and "
+                   f"{cnp.PyArray_ITEMSIZE(array)}, for its dtype was changed", argument)
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
@@ -137,17 +144,19 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 
 
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
-                      Py_ssize_t itemsize) except -1:
+                      Py_ssize_t itemsize, bint *ran) except -1:
+    """`ran` is set where code written in Python runs."""
     cdef size_t a_low, a_high, b_low, b_high
     if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
         return False
     if a_high <= b_low or b_high <= a_low:
         return False
+    ran[0] = True
     return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
 
 
-cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
-    """Whether two elements share a byte; an array of fewer than two elements has no such."""
+cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, bint *ran) except -1:
+    """Whether two elements share a byte; an array of fewer than two elements has no such. `ran` as in share_bytes."""
     cdef Py_ssize_t covered = itemsize, step
     cdef int order[MAX_RANK]
     cdef int i, k, n = 0
@@ -170,6 +179,7 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
         return False  # each step goes past all that the shorter ones cover
     # Of two elements that overlap, let the index on axis k differ; they overlap as much with the first's
     # index there made 0. So it is enough to compare index 0 with all others, axis by axis.
+    ran[0] = True
     view = bytes_at(place, shape, itemsize)
     for i in range(n):
         k = order[i]

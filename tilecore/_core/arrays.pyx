@@ -23,9 +23,7 @@ from tilecore._core.arguments cimport as_plain_array, check_size, plain_array, r
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
 from tilecore._core.mapped cimport mapped
-from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_Type, PyArray_View, PyDataType_REFCHK, array_upon,
-)
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
 from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
 from tilecore._core.results cimport read_bounds, region, whole
 from tilecore._core.tiling cimport Bounds, Tiling, tiling_of
@@ -220,8 +218,6 @@ cdef tile_other(a, reps, out, axis, threads):
     else:
         simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not copied and not simple and is_masked(a)
-    if simple:
-        array = PyArray_View(a, NULL, &PyArray_Type)
     tiling_of(&tiling, array, n, repeats)
     check_size(tiling.plan.nbytes)
     if copied:  # which is all that `numpy.tile` does then, whatever the class

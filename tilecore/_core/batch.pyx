@@ -16,30 +16,30 @@ converted, dtypes compared. Only then are shapes looked at.
 
 from tilecore._core.dtypes import same_dtype
 from tilecore._core.refusals import Refusal
+from tilecore._core.walk import MOVED
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
-from tilecore._core.arguments cimport check_out, extents, plain_array, read_target, share_bytes
+from tilecore._core.arguments cimport (
+    check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
+)
 from tilecore._core.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide,
     execute_watched, look, raise_pending, watch_begin, write_parallel, write_one_block,
 )
 from tilecore._core.integers cimport as_tuple
-from tilecore._core.numpy_api cimport (
-    PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, array_upon,
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK
+from tilecore._core.plan cimport (
+    MAX_RANK, Held, Nest, Place, Plan, held_note, holds, place_note, place_strides, plan_check, plan_nest,
 )
-from tilecore._core.plan cimport MAX_RANK, Nest, Place, Plan, place_note, place_strides, plan_check, plan_nest
-from tilecore._core.references cimport write_references
-from tilecore._core.results cimport new_result, no_memory, whole
+from tilecore._core.references cimport Leaves, leaves_of, write_references
+from tilecore._core.results cimport new_result, no_memory, whole_at
 from tilecore._core.tiling cimport Tiling, choose_mode, tiling_init
+from tilecore._core.walk cimport check_held
 
 cnp.import_array()
-
-
-cdef extern from "numpy/arrayobject.h":
-    enum: NPY_ARRAY_BEHAVED
 
 
 cdef extern from "Python.h":
@@ -80,13 +80,14 @@ cdef int stacked_init(Tiling *stacked, const Plan *plan, Py_ssize_t n) except -1
 
 cdef cnp.ndarray batch_of_stack(const Tiling *tiling, cnp.dtype dtype, arrays, out, int threads):
     cdef const Plan *plan = &tiling.plan
-    cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
-    cdef Py_ssize_t strides[MAX_RANK + 1]
+    cdef int padding = plan.ndim - plan.input_ndim
+    cdef const Py_ssize_t *shape = &plan.shape[padding]
+    cdef Py_ssize_t rows[MAX_RANK + 1]
     cdef Tiling stacked
+    cdef Place source
     cdef cnp.ndarray array = plain_array(arrays)
     cdef cnp.ndarray target = None
     cdef cnp.dtype found = array.descr
-    cdef bint fits
     cdef int k
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise Refusal(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, got "
@@ -95,27 +96,24 @@ cdef cnp.ndarray batch_of_stack(const Tiling *tiling, cnp.dtype dtype, arrays, o
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "input")
     if out is not None:
         target = read_target(out, found)
-    fits = cnp.PyArray_NDIM(array) == plan.input_ndim + 1 and array.descr is found
-    for k in range(plan.input_ndim if fits else 0):
-        fits = fits and cnp.PyArray_DIM(array, k + 1) == shape[k]
-    if not fits:
+    memcpy(&rows[1], shape, plan.input_ndim * sizeof(Py_ssize_t))
+    rows[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
+    if not has_shape(array, plan.input_ndim + 1, rows, plan.itemsize) or array.descr is not found:
         raise Refusal(ValueError, f"must have shape (n, {', '.join(map(str, as_tuple(shape, plan.input_ndim)))}), got "
                       f"{(<object>array).shape}", "input")
-    stacked_init(&stacked, plan, cnp.PyArray_DIM(array, 0))
-    if plan.ndim > plan.input_ndim:
-        for k in range(plan.ndim + 1):
-            strides[k] = 0
-        strides[0] = cnp.PyArray_STRIDE(array, 0)
-        for k in range(plan.input_ndim):
-            strides[plan.ndim + 1 - plan.input_ndim + k] = cnp.PyArray_STRIDE(array, k + 1)
-        array = array_upon(array, plan.ndim + 1, stacked.plan.shape, strides, found, cnp.PyArray_DATA(array), 0)
-    return whole(&stacked, array, target, threads)
+    stacked_init(&stacked, plan, rows[0])
+    place_note(&source, array)
+    if not source.contiguous:  # the plan's axes of extent 1 come behind the first
+        for k in range(plan.ndim, 0, -1):
+            source.strides[k] = cnp.PyArray_STRIDE(array, k - padding) if k > padding else 0
+    source.ndim = plan.ndim + 1
+    return whole_at(&stacked, &source, array, target, threads)
 
 
 # ---------------------------------------------------------------- a list
 
-cdef struct Note:       # where an array lies; its strides follow
-    char *data
+cdef struct Note:       # an array, and where its items lie; their strides follow
+    Held held
     Py_ssize_t contiguous
 
 
@@ -123,6 +121,8 @@ cdef struct Batch:
     const Tiling *tiling
     const char *notes
     Py_ssize_t pitch        # bytes of a note
+    Py_ssize_t n
+    Held result
     Place target            # of the first array's tiling
     Py_ssize_t step         # from there to the next
     Mode mode               # for each of them
@@ -135,40 +135,51 @@ cdef refusal_of(kind, str what, Py_ssize_t i):
 
 cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list arrays, out, int threads):
     cdef const Plan *plan = &tiling.plan
-    cdef Py_ssize_t n = PyList_GET_SIZE(arrays)
+    cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef Tiling stacked
     cdef Batch batch
     cdef Place place
     cdef cnp.ndarray result = None
+    cdef cnp.dtype of_result = dtype
     cdef dict alike = read_items(arrays, dtype)
+    cdef Leaves leaves = leaves_of(dtype) if PyDataType_REFCHK(dtype) else None
     cdef bytes notes
-    cdef bint warm = True
+    cdef bint warm = True, ran = False
     cdef int status
     if out is not None:
         result = read_target(out, dtype)
+        of_result = result.descr
     batch.tiling = tiling
+    batch.n = n
     batch.pitch = sizeof(Note) + plan.input_ndim * sizeof(Py_ssize_t)
     notes = noted(arrays, alike, plan, dtype, batch.pitch)
     batch.notes = PyBytes_AS_STRING(notes)
     stacked_init(&stacked, plan, n)
     if result is None:
-        result = new_result(stacked.plan.ndim, stacked.plan.output, stacked.plan.nbytes, &warm, dtype)
+        result = new_result(stacked.plan.ndim, stacked.plan.output, stacked.plan.nbytes, &warm, of_result)
         place_note(&place, result)
+        held_note(&batch.result, result, stacked.plan.nbytes)
     else:
-        check_out(result, stacked.plan.output, stacked.plan.ndim, plan.itemsize, NULL, NULL, &place)
-        check_apart(&batch, n, &stacked.plan, &place)
+        held_note(&batch.result, result, stacked.plan.nbytes)
+        ran = check_out(result, stacked.plan.output, stacked.plan.ndim, plan.itemsize, NULL, NULL, &place)
+        check_apart(&batch, &stacked.plan, &place, &ran)
     if stacked.plan.nbytes == 0:
         return result
     aim(&batch, &place)
-    if PyDataType_REFCHK(dtype):
-        write_items(&batch, arrays, result, stacked.plan.nbytes, out is None)
+    if leaves is not None:
+        write_items(&batch, leaves, stacked.plan.nbytes, out is None)
         return result
+    if out is None:
+        check_held(&batch.result, &batch.result)
     batch.mode = choose_mode(tiling, stacked.plan.nbytes, threads, warm)
+    if ran or stacked.plan.nbytes >= TILECORE_NOGIL_BYTES:
+        for i in range(n):
+            check_array(&batch, i)
     if stacked.plan.nbytes < TILECORE_NOGIL_BYTES:
         write_range(&batch, 0, n, NULL)
         return result
     with nogil:
-        status = write_all(&batch, n)
+        status = write_all(&batch)
     if status < 0:
         raise_pending()
     return result
@@ -199,13 +210,13 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
 
 cdef bytes noted(list arrays, dict alike, const Plan *plan, cnp.dtype dtype, Py_ssize_t pitch):
     """A note of each array, which has the plan's shape and still the dtype that was compared."""
+    cdef Py_ssize_t size = plan.nbytes // max(plan.copies, 1)
     cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef cnp.ndarray array
     cdef Py_ssize_t *strides
     cdef Note *note
     cdef bytes notes
-    cdef bint fits
     cdef int k
     try:
         notes = PyBytes_FromStringAndSize(NULL, n * pitch)
@@ -215,15 +226,12 @@ cdef bytes noted(list arrays, dict alike, const Plan *plan, cnp.dtype dtype, Py_
         array = <cnp.ndarray>arrays[i]
         note = <Note *>(PyBytes_AS_STRING(notes) + i * pitch)
         strides = <Py_ssize_t *>(note + 1)
-        fits = cnp.PyArray_NDIM(array) == plan.input_ndim and (array.descr is dtype or array.descr is alike.get(i))
-        if fits:
-            for k in range(plan.input_ndim):
-                fits = fits and cnp.PyArray_DIM(array, k) == shape[k]
-                strides[k] = cnp.PyArray_STRIDE(array, k)
-        if not fits:
-            raise refusal_of(ValueError, f"must have shape {as_tuple(shape, plan.input_ndim)}, got "
-                             f"{(<object>array).shape}", i)
-        note.data = cnp.PyArray_BYTES(array)
+        if (not has_shape(array, plan.input_ndim, shape, plan.itemsize)
+                or array.descr is not dtype and array.descr is not alike.get(i)):
+            raise shape_refusal(array, plan.input_ndim, shape, plan.itemsize, "must have", f"arrays[{i}]")
+        for k in range(plan.input_ndim):
+            strides[k] = cnp.PyArray_STRIDE(array, k)
+        held_note(&note.held, array, size)
         note.contiguous = PyArray_IS_C_CONTIGUOUS(array)
     return notes
 
@@ -234,14 +242,22 @@ cdef const Note *note_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
 
 cdef void read_note(const Batch *batch, Py_ssize_t i, Place *place) noexcept nogil:
     cdef const Note *note = note_of(batch, i)
-    place.data = note.data
+    place.data = <char *>note.held.data
     place.ndim = batch.tiling.plan.input_ndim
     place.contiguous = note.contiguous
     memcpy(place.strides, note + 1, place.ndim * sizeof(Py_ssize_t))
 
 
-cdef int check_apart(const Batch *batch, Py_ssize_t n, const Plan *stacked, const Place *target) except -1:
-    """That `out` shares no byte with any of the arrays."""
+cdef int check_array(const Batch *batch, Py_ssize_t i) except -1:
+    """Other code may have run since the array was noted, and the result."""
+    cdef const Held *held = &note_of(batch, i).held
+    if not holds(held):
+        raise refusal_of(ValueError, MOVED, i)
+    return check_held(held, &batch.result)
+
+
+cdef int check_apart(const Batch *batch, const Plan *stacked, const Place *target, bint *ran) except -1:
+    """That `out` shares no byte with any of the arrays; `ran` as in share_bytes."""
     cdef const Plan *plan = &batch.tiling.plan
     cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
     cdef size_t low, high, first
@@ -251,13 +267,13 @@ cdef int check_apart(const Batch *batch, Py_ssize_t n, const Plan *stacked, cons
     if plan.nbytes == 0 or not extents(target, stacked.output, plan.itemsize, &low, &high):
         return 0
     size = plan.nbytes // plan.copies
-    for i in range(n):
+    for i in range(batch.n):
         note = note_of(batch, i)
-        first = <size_t>note.data
+        first = <size_t>note.held.data
         if note.contiguous and (first + size <= low or high <= first):
             continue
         read_note(batch, i, &source)
-        if share_bytes(&source, shape, target, stacked.output, plan.itemsize):
+        if share_bytes(&source, shape, target, stacked.output, plan.itemsize, ran):
             raise Refusal(ValueError, f"must not share memory with arrays[{i}]", "out")
     return 0
 
@@ -283,9 +299,9 @@ cdef void aim(Batch *batch, const Place *place) noexcept:
 
 # ---------------------------------------------------------------- bytes
 
-cdef int write_all(Batch *batch, Py_ssize_t n) noexcept nogil:
+cdef int write_all(Batch *batch) noexcept nogil:
     """0, or -1 where a signal handler has raised."""
-    cdef Py_ssize_t one = batch.tiling.plan.nbytes, first = 0, last, stretch
+    cdef Py_ssize_t one = batch.tiling.plan.nbytes, n = batch.n, first = 0, last, stretch
     cdef int threads = batch.mode.threads
     cdef Watch watch
     watch_begin(&watch, batch.mode.poll)
@@ -322,16 +338,16 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
         watch_begin(watch, False)
     for i in range(first, last):
         note = note_of(batch, i)
-        if ready == NULL or memcmp(&note.contiguous, &ready.contiguous, batch.pitch - sizeof(note.data)):
+        if ready == NULL or memcmp(&note.contiguous, &ready.contiguous, batch.pitch - sizeof(note.held)):
             read_note(batch, i, &source)
             plan_nest(plan, place_strides(&source), place_strides(&batch.target), &nest)
             divide(&block, &nest, False, True)
             ready = note
         if block.loops == 0:
-            write_one_block(&block, dst + nest.dst, note.data + nest.src)
+            write_one_block(&block, dst + nest.dst, note.held.data + nest.src)
             if watch.on and look(watch, plan.nbytes) < 0:
                 return -1
-        elif execute_watched(&nest, dst, note.data, plan.nbytes, batch.mode, watch) < 0:
+        elif execute_watched(&nest, dst, note.held.data, plan.nbytes, batch.mode, watch) < 0:
             return -1
         dst += batch.step
     return 0
@@ -339,31 +355,24 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
 
 # ---------------------------------------------------------------- references
 
-cdef int write_items(const Batch *batch, list arrays, cnp.ndarray result, Py_ssize_t nbytes, bint is_new) except -1:
-    """As write_range, with the GIL. Code that runs meanwhile may resize arrays that are yet to come."""
+cdef int write_items(const Batch *batch, Leaves leaves, Py_ssize_t nbytes, bint is_new) except -1:
+    """As write_range, with the GIL."""
     cdef const Plan *plan = &batch.tiling.plan
     cdef Py_ssize_t start[MAX_RANK]
-    cdef Py_ssize_t size = plan.nbytes // plan.copies, i
-    cdef char *begin = cnp.PyArray_BYTES(result)
-    cdef cnp.ndarray array, part    # `part`: where one tiling goes
     cdef Place source
     cdef Place target = batch.target
+    cdef Py_ssize_t i
     cdef int k
     for k in range(plan.ndim):
-        start[k] = 0  # for NULL, counting first would make bytes of `part` where it is interrupted
-    for i in range(PyList_GET_SIZE(arrays)):
-        array = <cnp.ndarray>arrays[i]
+        start[k] = 0  # for NULL, counting first would make bytes of the result where it is interrupted
+    for i in range(batch.n):
         read_note(batch, i, &source)
-        if cnp.PyArray_BYTES(array) != source.data or cnp.PyArray_NBYTES(array) != size:
-            raise refusal_of(ValueError, "was resized while references were copied", i)
-        if cnp.PyArray_BYTES(result) != begin or cnp.PyArray_NBYTES(result) != nbytes:
-            raise Refusal(ValueError, "was resized while references were copied", "out")
-        part = array_upon(result, plan.ndim, plan.output, place_strides(&target), result.descr, target.data,
-                          NPY_ARRAY_BEHAVED)
         try:
-            write_references(plan, &source, &target, start, plan.output, array, part, is_new,
-                             Mode(1, False, False))
+            write_references(plan, &source, &target, &note_of(batch, i).held, &batch.result, start, plan.output,
+                             leaves, is_new, Mode(1, False, False))
         except MemoryError:  # NumPy's: a string
             raise no_memory(nbytes) from None
+        except Refusal as refusal:
+            raise refusal if refusal.argument != "input" else refusal_of(refusal.kind, refusal.what, i) from None
         target.data += batch.step
     return 0

@@ -30,9 +30,10 @@ from tilecore._core.execute cimport TILECORE_WATCH_BYTES, Mode, Watch, execute, 
 from tilecore._core.memory cimport memory_limit
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, array_upon
 from tilecore._core.plan cimport (
-    MAX_RANK, PY_SSIZE_T_MAX, Axis, Nest, Place, nest_push, place_note, place_strides, plan_nest,
+    MAX_RANK, PY_SSIZE_T_MAX, Axis, Held, Nest, Place, held_note, nest_push, place_note, place_strides, plan_nest,
 )
 from tilecore._core.tiling cimport Tiling, choose_mode
+from tilecore._core.walk cimport check_held
 
 cnp.import_array()
 
@@ -219,11 +220,13 @@ cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
     cdef Nest nest
     cdef Sharing sharing
     cdef Place source
+    cdef Held held
     cdef Mapping mapping
     cdef Mode mode
     cdef cnp.dtype dtype = array.descr
     cdef int status
     place_note(&source, array)
+    held_note(&held, array, tiling.plan.input_nbytes)
     plan_nest(&tiling.plan, place_strides(&source), NULL, &nest)
     if not choose_sharing(&sharing, &nest, tiling.plan.nbytes) or sharing.file_bytes > memory_limit():
         return None
@@ -233,6 +236,7 @@ cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
     mapping.bytes = whole_pages(tiling.plan.nbytes)
     if tilecore_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
+    check_held(&held, &held)
     with nogil:
         status = build(mapping, &sharing, &nest, source.data, mode)
     if status < 0:

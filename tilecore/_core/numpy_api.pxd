@@ -23,7 +23,6 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_IS_C_CONTIGUOUS(cnp.ndarray a) noexcept
     bint PyArray_ISWRITEABLE(cnp.ndarray a) noexcept
     bint PyDataType_REFCHK(cnp.dtype dtype) noexcept
-    cnp.ndarray PyArray_View(cnp.ndarray a, PyObject *dtype, PyTypeObject *type)
     PyObject *PyArray_NewFromDescr(PyTypeObject *subtype, cnp.dtype dtype, int ndim, const Py_ssize_t *shape,
                                    const Py_ssize_t *strides, void *data, int flags, PyObject *obj)
     cnp.ndarray new_from_descr "(PyArrayObject *)PyArray_NewFromDescr" (

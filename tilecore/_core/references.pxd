@@ -3,9 +3,17 @@
 cimport numpy as cnp
 
 from tilecore._core.execute cimport Mode
-from tilecore._core.plan cimport Place, Plan
+from tilecore._core.plan cimport Held, Place, Plan
 
 
-cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
-                          const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new,
-                          Mode mode) except -1
+cdef class Leaves:
+    cdef bint is_string         # the item is one of StringDType, else it holds objects
+    cdef Py_ssize_t itemsize
+    cdef Py_ssize_t *places     # of the objects' references in the item, in their order
+    cdef Py_ssize_t count, room
+
+
+cdef Leaves leaves_of(cnp.dtype dtype)
+cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Held *array,
+                          const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
+                          bint is_new, Mode mode) except -1

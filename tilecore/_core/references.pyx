@@ -29,8 +29,9 @@ import math
 
 from tilecore._core.refusals import Refusal
 
+cimport cython
 cimport numpy as cnp
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
@@ -41,10 +42,10 @@ from tilecore._core.counting cimport (
 )
 from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, execute, raise_pending
 from tilecore._core.memory cimport memory_limit
-from tilecore._core.numpy_api cimport try_array
-from tilecore._core.plan cimport PY_SSIZE_T_MAX, Nest, Place, Plan, place_note, plan_nest
+from tilecore._core.numpy_api cimport PyDataType_REFCHK, try_array
+from tilecore._core.plan cimport PY_SSIZE_T_MAX, Held, Nest, Place, Plan, held_note, holds, place_note, plan_nest
 from tilecore._core.strings cimport write_strings
-from tilecore._core.walk cimport TURN, Walk, advance, check_places, places_hold, run_of, take_turn, walk_init
+from tilecore._core.walk cimport TURN, Walk, advance, check_held, run_of, take_turn, walk_init
 
 cnp.import_array()
 
@@ -168,26 +169,24 @@ cdef Py_ssize_t write_piece(Walk *walk, Items *items) noexcept:
 cdef struct Stop:           # what is done while the world is stopped
     Walk *walk
     Items *items
-    PyObject *array
-    PyObject *result
     Py_ssize_t written
 
 
 cdef int write_stopped(PyObject *nobody, void *argument) noexcept:
     cdef Stop *stop = <Stop *>argument
     stop.written = 0
-    if places_hold(stop.walk, <cnp.ndarray>stop.array, <cnp.ndarray>stop.result):
+    if holds(stop.walk.source) and holds(stop.walk.target):
         stop.items.at_rest = True
         stop.written = write_piece(stop.walk, stop.items)
         stop.items.at_rest = False
     return 0  # the next object need not be visited
 
 
-cdef int write_objects(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result) except -1:
-    cdef Stop stop = Stop(walk, items, <PyObject *>array, <PyObject *>result, 0)
+cdef int write_objects(Walk *walk, Items *items) except -1:
+    cdef Stop stop = Stop(walk, items, 0)
     cdef Py_ssize_t n, work = 0
     while True:
-        check_places(walk, array, result)
+        check_held(walk.source, walk.target)
         n = write_piece(walk, items)
         if items.stuck:
             tilecore_stop_for(write_stopped, &stop)
@@ -216,7 +215,7 @@ cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
     return bits % sizeof(PyObject *) == 0
 
 
-cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray result, bint is_new) except -1:
+cdef int write_pieces(Walk *walk, Items *items, bint is_new) except -1:
     items.is_new = is_new
     items.at_rest = not TILECORE_FREE_THREADED
     items.aligned = items.count == 0 or is_aligned(walk, items)
@@ -230,7 +229,7 @@ cdef int write_pieces(Walk *walk, Items *items, cnp.ndarray array, cnp.ndarray r
         if items.old == NULL:
             raise MemoryError
     try:
-        write_objects(walk, items, array, result)
+        write_objects(walk, items)
     finally:
         PyMem_Free(items.old)
     return 0
@@ -272,10 +271,11 @@ cdef cnp.dtype bytes_dtype(Py_ssize_t itemsize):
     return dtype
 
 
-cdef int write_counted(const Plan *plan, const Place *source, Items *items, cnp.ndarray array,
+cdef int write_counted(const Plan *plan, const Place *source, Items *items, const Held *array,
                        cnp.ndarray result, Mode mode) except -1:
-    cdef PyObject *copy
-    cdef cnp.ndarray held
+    cdef PyObject *made
+    cdef cnp.ndarray copy
+    cdef Held held
     cdef cnp.dtype as_bytes = bytes_dtype(plan.itemsize)
     cdef Walk walk
     cdef Place place
@@ -283,16 +283,17 @@ cdef int write_counted(const Plan *plan, const Place *source, Items *items, cnp.
     cdef const char *at
     cdef Py_ssize_t n
     cdef int status
-    copy = try_array(plan.ndim, plan.shape, result.descr, NULL, 0)
-    if copy == NULL:
+    made = try_array(plan.ndim, plan.shape, result.descr, NULL, 0)
+    if made == NULL:
         raise_pending()
-    held = <cnp.ndarray>copy
-    Py_DECREF(held)
-    place_note(&place, held)
-    walk_init(&walk, plan, source, &place, NULL, plan.shape)
-    write_pieces(&walk, items, array, held, True)
-    at = cnp.PyArray_BYTES(held)
-    n = cnp.PyArray_SIZE(held)
+    copy = <cnp.ndarray>made
+    Py_DECREF(copy)
+    place_note(&place, copy)
+    held_note(&held, copy, plan.input_nbytes)
+    walk_init(&walk, plan, source, &place, array, &held, NULL, plan.shape)
+    write_pieces(&walk, items, True)
+    at = cnp.PyArray_BYTES(copy)
+    n = cnp.PyArray_SIZE(copy)
     add_counts(at, n, items, plan.copies - 1)
     plan_nest(plan, NULL, NULL, &nest)
     with nogil:
@@ -302,94 +303,129 @@ cdef int write_counted(const Plan *plan, const Place *source, Items *items, cnp.
         remove_counts(at, n, items, plan.copies - 1)
         raise_pending()
     # Its own references are the last copy's. NumPy would want memory to let go of them.
-    tilecore_become_bytes(held, as_bytes)
+    tilecore_become_bytes(copy, as_bytes)
     return 0
 
 
-# ---------------------------------------------------------------- what results.pyx calls
+# ---------------------------------------------------------------- where an item holds references
 
-cdef Py_ssize_t object_offsets(dtype, Py_ssize_t start, Py_ssize_t *places) except -1:
-    """How many references to objects an item of `dtype` holds; where, from `start` on, unless that is NULL.
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Leaves:
+    """Which references an item of a dtype holds, and where."""
+
+    def __dealloc__(self):
+        PyMem_Free(self.places)
+
+
+cdef Leaves leaves_of(cnp.dtype dtype):
+    """Of a dtype that NumPy says holds references. A Refusal where these are of a kind that is not known.
+
+    It may run code of the caller's: names of fields may be of a class derived from str.
+    """
+    if dtype.type_num == cnp.NPY_OBJECT:
+        return OBJECT
+    if dtype.type_num == NPY_VSTRING:
+        return STRING
+    return new_leaves(dtype)
+
+
+cdef Leaves new_leaves(cnp.dtype dtype):
+    cdef Leaves leaves = Leaves.__new__(Leaves)
+    leaves.itemsize = dtype.itemsize
+    if not add_leaves(leaves, dtype, 0) or not put_in_order(leaves):
+        raise Refusal(TypeError, f"holds references of an unknown kind, dtype {dtype}", "input")
+    return leaves
+
+
+cdef bint add_leaves(Leaves leaves, dtype, Py_ssize_t start) except -1:
+    """Note the references of a part of the item, of this dtype, which begins at `start`; False for an unknown kind.
 
     There may be none: of an empty subarray NumPy says that it holds objects.
     """
-    cdef Py_ssize_t n = 0, copies, step, i, k
+    cdef Py_ssize_t first = leaves.count, copies, step, n, i, k
+    if not PyDataType_REFCHK(dtype):
+        return True
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         copies, step = math.prod(shape), base.itemsize
         if copies == 0:
-            return 0
-        n = object_offsets(base, start, places)
-        if places != NULL:
-            for k in range(1, copies):
-                for i in range(n):
-                    places[k * n + i] = places[i] + k * step
-        return n * copies
+            return True
+        if not add_leaves(leaves, base, start):
+            return False
+        n = leaves.count - first
+        for k in range(1, copies if n else 0):
+            for i in range(n):
+                if not add_leaf(leaves, leaves.places[first + i] + k * step):
+                    return False
+        return True
     if dtype.names is not None:
         for name in dtype.names:
             field = dtype.fields[name]
-            n += object_offsets(field[0], start + field[1], places + n if places != NULL else NULL)
-        return n
-    if dtype.kind != "O":
-        return 0
-    if places != NULL:
-        places[0] = start
-    return 1
+            if not add_leaves(leaves, field[0], start + field[1]):
+                return False
+        return True
+    return dtype.num == cnp.NPY_OBJECT and add_leaf(leaves, start)
 
 
-cdef void in_order(Py_ssize_t *places, Py_ssize_t count) noexcept:
-    """Fields may lie in any order; most come as they lie."""
+cdef bint add_leaf(Leaves leaves, Py_ssize_t place) except -1:
+    """False where the item has no room for it: only a dtype that was changed in place says so."""
+    cdef Py_ssize_t *places
+    cdef Py_ssize_t most = leaves.itemsize // <Py_ssize_t>sizeof(PyObject *)
+    if leaves.count == most or not 0 <= place <= leaves.itemsize - <Py_ssize_t>sizeof(PyObject *):
+        return False
+    if leaves.count == leaves.room:
+        leaves.room = min(most, 2 * leaves.room + 4)
+        places = <Py_ssize_t *>PyMem_Realloc(leaves.places, leaves.room * sizeof(Py_ssize_t))
+        if places == NULL:
+            raise MemoryError
+        leaves.places = places
+    leaves.places[leaves.count] = place
+    leaves.count += 1
+    return True
+
+
+cdef bint put_in_order(Leaves leaves) noexcept:
+    """Fields may lie in any order; most come as they lie. False where two overlap, which NumPy refuses to make."""
+    cdef Py_ssize_t *places = leaves.places
     cdef Py_ssize_t i, k, place
-    for i in range(1, count):
+    for i in range(1, leaves.count):
         place = places[i]
         k = i
         while k > 0 and places[k - 1] > place:
             places[k] = places[k - 1]
             k -= 1
         places[k] = place
+    for i in range(1, leaves.count):
+        if places[i] - places[i - 1] < <Py_ssize_t>sizeof(PyObject *):
+            return False
+    return True
 
 
-cdef int write_items(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
-                     const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new, Mode mode,
-                     const Py_ssize_t *places, Py_ssize_t count) except -1:
-    cdef Walk walk
-    cdef Items items
-    items.itemsize, items.places, items.count = plan.itemsize, places, count
-    if is_new and start == NULL and plan.copies > 1 and plan.nbytes >= TILECORE_NOGIL_BYTES:
-        return write_counted(plan, source, &items, array, result, mode)
-    walk_init(&walk, plan, source, target, start, shape)
-    return write_pieces(&walk, &items, array, result, is_new)
+cdef Leaves OBJECT = new_leaves(cnp.PyArray_DescrFromType(cnp.NPY_OBJECT))
+cdef Leaves STRING = Leaves.__new__(Leaves)
+STRING.is_string = True
 
 
-cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
-                          const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new,
-                          Mode mode) except -1:
-    """Fill `result`, with the GIL: all of the tiling, where `start` is NULL, or the region that begins there.
+# ---------------------------------------------------------------- what results.pyx calls
+
+cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Held *array,
+                          const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
+                          bint is_new, Mode mode) except -1:
+    """Fill `target`, with the GIL, with all of the tiling, where `start` is NULL, or the region that begins there.
 
     `start` counts in any number of repeats, and may be negative. `source` and `target` tell where the items
-    of `array` and `result` lie, whatever shape other code has given the two meanwhile. `is_new`: `result`
-    holds no references yet, and nobody else knows it. `shape` is the result's, without a 0. `mode` is for
-    `execute`.
+    lie in the memory of the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result`
+    holds no references yet, and nobody else knows it. `shape` is that of what is written, without a 0. `leaves`
+    are those of both dtypes. `mode` is for `execute`.
     """
     cdef Walk walk
-    cdef Py_ssize_t only = 0, count
-    cdef Py_ssize_t *places
-    cdef int kind = cnp.PyArray_TYPE(result)
-    if kind == cnp.NPY_OBJECT:
-        return write_items(plan, source, target, start, shape, array, result, is_new, mode, &only, 1)
-    if kind == NPY_VSTRING:
-        walk_init(&walk, plan, source, target, start, shape)
-        return write_strings(&walk, array, result, memory_limit() if is_new else PY_SSIZE_T_MAX)
-    if kind != cnp.NPY_VOID:
-        raise Refusal(TypeError, f"holds references of an unknown kind, dtype {result.dtype}", "input")
-    count = object_offsets(result.dtype, 0, NULL)
-    places = <Py_ssize_t *>PyMem_Malloc((count + 1) * sizeof(Py_ssize_t))
-    if places == NULL:
-        raise MemoryError
-    try:
-        object_offsets(result.dtype, 0, places)
-        in_order(places, count)
-        write_items(plan, source, target, start, shape, array, result, is_new, mode, places, count)
-    finally:
-        PyMem_Free(places)
-    return 0
+    cdef Items items
+    walk_init(&walk, plan, source, target, array, result, start, shape)
+    if leaves.is_string:
+        return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
+    items.itemsize, items.places, items.count = plan.itemsize, leaves.places, leaves.count
+    if is_new and start == NULL and plan.copies > 1 and plan.nbytes >= TILECORE_NOGIL_BYTES:
+        return write_counted(plan, source, &items, array, <cnp.ndarray>result.array, mode)
+    return write_pieces(&walk, &items, is_new)

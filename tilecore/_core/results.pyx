@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A tiling and its source -> an array that holds it, or a region of it: new, or the caller's.
 
-The last checks are made here, of `out` or of the size; then memory, then bytes. While memory is sought a
-signal's handler or another thread may run, and give the input another shape: so where its bytes lie is
-noted first (see arguments.pyx).
+The last checks are made here, of `out` or of the size; then memory, then bytes. While memory is sought, and
+while the number of threads is asked for, other code may run, and give the input another shape or take its
+memory away: so where its bytes lie is noted first, and checked last (see arguments.pyx).
 """
 
 import math
@@ -17,9 +17,12 @@ from tilecore._core.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
 from tilecore._core.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.memory cimport new_array
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
-from tilecore._core.plan cimport MAX_RANK, PY_SSIZE_T_MAX, Place, Plan, place_note, plan_check, plan_init
-from tilecore._core.references cimport write_references
+from tilecore._core.plan cimport (
+    MAX_RANK, PY_SSIZE_T_MAX, Held, Place, Plan, held_note, place_note, plan_check, plan_init,
+)
+from tilecore._core.references cimport Leaves, leaves_of, write_references
 from tilecore._core.tiling cimport Bounds, Tiling, choose_mode, tiling_execute, tiling_execute_region
+from tilecore._core.walk cimport check_held
 
 from tilecore._core.refusals import Refusal
 
@@ -51,15 +54,32 @@ cdef no_memory(nbytes):
     return Refusal(MemoryError, f"no memory for a result of {nbytes} bytes")
 
 
-cdef inline cnp.ndarray place_for(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype,
-                                  const Plan *plan, const Place *source, cnp.ndarray out, Place *place, bint *warm):
-    """The array that is to hold the result, `out` or a new one, and where its bytes lie."""
-    if out is None:
-        out = new_result(ndim, shape, nbytes, warm, dtype)
-        place_note(place, out)
-    else:
-        warm[0] = True
-        check_out(out, shape, ndim, plan.itemsize, source, &plan.shape[plan.ndim - plan.input_ndim], place)
+cdef struct Job:        # one result: what is noted of it before anything else may run
+    Held source         # the caller holds both arrays and their dtypes
+    Held target
+    Place place         # where the items of the target lie
+    bint is_new
+    bint warm
+
+
+cdef inline void job_note(Job *job, const Plan *plan, cnp.ndarray array, cnp.ndarray out, Py_ssize_t nbytes) noexcept:
+    held_note(&job.source, array, plan.input_nbytes)
+    job.is_new = out is None
+    if not job.is_new:
+        held_note(&job.target, out, nbytes)
+
+
+cdef cnp.ndarray place_for(Job *job, int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype,
+                           const Plan *plan, const Place *source, cnp.ndarray out):
+    """The array that is to hold the result, `out` or a new one."""
+    if job.is_new:
+        out = new_result(ndim, shape, nbytes, &job.warm, dtype)
+        place_note(&job.place, out)
+        held_note(&job.target, out, nbytes)
+        return out
+    job.warm = True
+    if check_out(out, shape, ndim, plan.itemsize, source, &plan.shape[plan.ndim - plan.input_ndim], &job.place):
+        check_held(&job.source, &job.target)
     return out
 
 
@@ -67,37 +87,46 @@ cdef inline cnp.ndarray place_for(int ndim, const Py_ssize_t *shape, Py_ssize_t 
 
 cdef cnp.ndarray whole(const Tiling *tiling, cnp.ndarray array, cnp.ndarray out, int threads):
     """The whole tiling of `array`, in `out`, which read_out has read, or in a new array where that is None."""
-    cdef const Plan *plan = &tiling.plan
-    cdef cnp.dtype dtype = array.descr
-    cdef cnp.ndarray result
-    cdef Place source, place
-    cdef Mode mode
-    cdef bint warm
-    cdef int status
+    cdef Place source
     place_note(&source, array)
-    result = place_for(plan.ndim, plan.output, plan.nbytes, dtype, plan, &source, out, &place, &warm)
+    return whole_at(tiling, &source, array, out, threads)
+
+
+cdef cnp.ndarray whole_at(const Tiling *tiling, const Place *source, cnp.ndarray array, cnp.ndarray out, int threads):
+    """Of the items at `source`, in the memory of `array`."""
+    cdef const Plan *plan = &tiling.plan
+    cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
+    cdef bint counted = PyDataType_REFCHK(dtype)
+    cdef Leaves leaves
+    cdef cnp.ndarray result
+    cdef Job job
+    cdef Mode mode
+    cdef int status
+    job_note(&job, plan, array, out, plan.nbytes)
+    leaves = leaves_of(dtype) if counted else None
+    result = place_for(&job, plan.ndim, plan.output, plan.nbytes, of_result, plan, source, out)
     if plan.nbytes == 0:
         pass
-    elif PyDataType_REFCHK(dtype):
-        write_items(tiling, &source, &place, NULL, plan.output, array, result, out is None, threads)
+    elif counted:
+        write_items(tiling, &job, source, NULL, plan.output, leaves, threads)
     elif plan.nbytes < TILECORE_NOGIL_BYTES:
-        tiling_execute(tiling, &source, &place, Mode(1, False, False))
+        tiling_execute(tiling, source, &job.place, Mode(1, False, False))
     else:
-        mode = choose_mode(tiling, plan.nbytes, threads, warm)
+        mode = choose_mode(tiling, plan.nbytes, threads, job.warm)
+        check_held(&job.source, &job.target)
         with nogil:
-            status = tiling_execute(tiling, &source, &place, mode)
+            status = tiling_execute(tiling, source, &job.place, mode)
         if status < 0:
             raise_pending()
     return result
 
 
-cdef int write_items(const Tiling *tiling, const Place *source, const Place *place, const Py_ssize_t *start,
-                     const Py_ssize_t *shape, cnp.ndarray array, cnp.ndarray result, bint is_new,
-                     int threads) except -1:
+cdef int write_items(const Tiling *tiling, const Job *job, const Place *source, const Py_ssize_t *start,
+                     const Py_ssize_t *shape, Leaves leaves, int threads) except -1:
     """Items that hold references."""
-    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(result)
+    cdef Py_ssize_t nbytes = job.target.nbytes
     try:
-        write_references(&tiling.plan, source, place, start, shape, array, result, is_new,
+        write_references(&tiling.plan, source, &job.place, &job.source, &job.target, start, shape, leaves, job.is_new,
                          choose_mode(tiling, nbytes, threads, False))
     except MemoryError:  # NumPy's: a string, a copy of the source
         raise no_memory(nbytes) from None
@@ -169,11 +198,13 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
     cdef const Py_ssize_t *last = &bounds.stop[0]
     cdef Py_ssize_t shape[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = plan.itemsize
-    cdef cnp.dtype dtype = array.descr
+    cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
+    cdef bint counted = PyDataType_REFCHK(dtype)
+    cdef Leaves leaves
     cdef cnp.ndarray result
-    cdef Place source, place
+    cdef Place source
+    cdef Job job
     cdef Mode mode
-    cdef bint warm
     cdef int k, status
     place_note(&source, array)
     check_lengths(tiling, bounds)
@@ -183,17 +214,20 @@ cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *b
         check_bounds(tiling, bounds, shape)
     for k in range(plan.ndim):
         nbytes *= shape[k]
-    result = place_for(plan.ndim, shape, nbytes, dtype, plan, &source, out, &place, &warm)
+    job_note(&job, plan, array, out, nbytes)
+    leaves = leaves_of(dtype) if counted else None
+    result = place_for(&job, plan.ndim, shape, nbytes, of_result, plan, &source, out)
     if nbytes == 0:
         pass
-    elif PyDataType_REFCHK(dtype):
-        write_items(tiling, &source, &place, first, shape, array, result, out is None, threads)
+    elif counted:
+        write_items(tiling, &job, &source, first, shape, leaves, threads)
     elif nbytes < TILECORE_NOGIL_BYTES:
-        tiling_execute_region(tiling, &source, &place, first, last, nbytes, Mode(1, False, False))
+        tiling_execute_region(tiling, &source, &job.place, first, last, nbytes, Mode(1, False, False))
     else:
-        mode = choose_mode(tiling, nbytes, threads, warm)
+        mode = choose_mode(tiling, nbytes, threads, job.warm)
+        check_held(&job.source, &job.target)
         with nogil:
-            status = tiling_execute_region(tiling, &source, &place, first, last, nbytes, mode)
+            status = tiling_execute_region(tiling, &source, &job.place, first, last, nbytes, mode)
         if status < 0:
             raise_pending()
     return result

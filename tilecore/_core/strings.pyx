@@ -11,7 +11,7 @@ cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcpy
 
-from tilecore._core.walk cimport TURN, Walk, advance, check_places, run_of, take_turn
+from tilecore._core.walk cimport TURN, Walk, advance, check_held, run_of, take_turn
 
 cnp.import_array()
 
@@ -39,22 +39,21 @@ cdef extern from "numpy/arrayobject.h":
     void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) noexcept
 
 
-cdef int write_strings(Walk *walk, cnp.ndarray array, cnp.ndarray result, Py_ssize_t most) except -1:
+cdef int write_strings(Walk *walk, Py_ssize_t most) except -1:
     """Pack each string of the walk again; a Refusal where those outside the items take more than `most` bytes.
 
     How long strings are, an array's size in bytes does not tell.
     """
-    cdef cnp.dtype source = array.descr, target = result.descr
-    cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>source, <PyArray_Descr *>target]
+    cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype]
     cdef (npy_string_allocator *)[2] memory
     cdef Py_ssize_t n, i, work, left = most
     cdef bint packed = True
     # In the order of their addresses: two calls that each wait for the other's second lock would wait for ever.
     cdef int of = <size_t>dtypes[0] > <size_t>dtypes[1]
-    dtypes[of], dtypes[1 - of] = <PyArray_Descr *>source, <PyArray_Descr *>target
+    dtypes[of], dtypes[1 - of] = <PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype
     while True:
         work = 0
-        check_places(walk, array, result)
+        check_held(walk.source, walk.target)
         acquire_two(2, dtypes, memory)
         while packed and work < TURN and not walk.done:
             n = run_of(walk, TURN - work)

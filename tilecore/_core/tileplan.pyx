@@ -14,7 +14,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
-from tilecore._core.arguments cimport has_shape, plain_array, read_out
+from tilecore._core.arguments cimport has_shape, plain_array, read_out, shape_refusal
 from tilecore._core.batch cimport batch
 from tilecore._core.integers cimport as_tuple, read_integers, read_threads, spread
 from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK, descr_of
@@ -36,6 +36,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}
 
 
 @cython.final
+@cython.no_gc  # nobody finds it half made in gc.get_objects(); what it refers to knows of no cycles either
 cdef class TilePlan:
     """TilePlan(shape, reps, dtype, *, axis=None)\n--\n
 
@@ -207,8 +208,8 @@ cdef class TilePlan:
                 raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {dtype}")
         if out is not None:
             target = read_out(out, array)
-        if not has_shape(array, plan.input_ndim, shape) or descr_of(array) != <PyObject *>dtype:
-            raise Refusal(ValueError, f"the plan is for shape {self.input_shape}, got {(<object>array).shape}")
+        if not has_shape(array, plan.input_ndim, shape, plan.itemsize) or descr_of(array) != <PyObject *>dtype:
+            raise shape_refusal(array, plan.input_ndim, shape, plan.itemsize, "the plan is for", None)
         return target
 
     def __repr__(self):
@@ -221,7 +222,7 @@ cdef class TilePlan:
 
     def __hash__(self):
         # Not the dtype's own: of equal ones with NaN for a missing string, each has another.
-        return hash((self.input_shape, self.reps, self.dtype.kind, self.dtype.itemsize))
+        return hash((self.input_shape, self.reps, self.dtype.kind, self.tiling.plan.itemsize))
 
     def __reduce__(self):
         return TilePlan, (self.input_shape, self.reps, self.dtype)

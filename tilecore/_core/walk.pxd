@@ -1,8 +1,6 @@
 """A walk through a region of a tiling, item by item. See walk.pyx."""
 
-cimport numpy as cnp
-
-from tilecore._core.plan cimport MAX_RANK, Place, Plan
+from tilecore._core.plan cimport MAX_RANK, Held, Place, Plan
 
 
 cdef enum:
@@ -17,13 +15,9 @@ cdef struct Step:               # an axis of the walk
     Py_ssize_t place, index     # where the walk is, in the output and in the source
 
 
-cdef struct Extent:             # the memory of an array, as it was noted
-    const char *data
-    Py_ssize_t nbytes           # of its items, wherever they lie
-
-
 cdef struct Walk:
-    Extent source, target
+    const Held *source          # the arrays that it reads and writes
+    const Held *target
     int n                       # axes, innermost first
     Step step[MAX_RANK + 1]
     const char *src
@@ -32,9 +26,9 @@ cdef struct Walk:
 
 
 cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Place *target,
-                    const Py_ssize_t *start, const Py_ssize_t *shape) noexcept
+                    const Held *array, const Held *result, const Py_ssize_t *start,
+                    const Py_ssize_t *shape) noexcept
 cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept
 cdef void advance(Walk *walk, Py_ssize_t n) noexcept
-cdef bint places_hold(const Walk *walk, cnp.ndarray array, cnp.ndarray result) noexcept
-cdef int check_places(const Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1
+cdef int check_held(const Held *array, const Held *result) except -1
 cdef int take_turn() except -1

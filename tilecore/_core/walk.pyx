@@ -2,8 +2,8 @@
 """A walk through a region of a tiling in the order of C, for items that hold references.
 
 It goes a run of the innermost axis at a time, and knows for each item where it comes from. Between two
-runs other code may get a turn: the walk keeps no more than addresses and counts, and `check_places` says
-whether the memory of both arrays is still there.
+runs other code may get a turn: the walk keeps no more than addresses and counts, and `check_held` says
+whether the memory of both arrays is still there, and still holds what it held.
 """
 
 from tilecore._core.refusals import Refusal
@@ -12,7 +12,7 @@ cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pystate cimport PyThreadState
 
-from tilecore._core.plan cimport Place, Plan
+from tilecore._core.plan cimport Held, Place, Plan, holds
 
 cnp.import_array()
 
@@ -23,7 +23,8 @@ cdef extern from "Python.h":
 
 
 cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Place *target,
-                    const Py_ssize_t *start, const Py_ssize_t *shape) noexcept:
+                    const Held *array, const Held *result, const Py_ssize_t *start,
+                    const Py_ssize_t *shape) noexcept:
     """A walk through the region of `shape` that begins at `start`, or NULL for 0; it is not empty.
 
     A merged axis is like a merged loop of plan.pyx: it only continues the inner one.
@@ -32,8 +33,8 @@ cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Pla
     cdef Step *inner
     cdef int k
     walk.n = 0
-    walk.source = Extent(source.data, plan.itemsize)
-    walk.target = Extent(target.data, plan.itemsize)
+    walk.source = array
+    walk.target = result
     walk.src = source.data
     walk.dst = target.data
     walk.done = False
@@ -49,8 +50,6 @@ cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Pla
         dst_step = dst_pitch if target.contiguous else target.strides[k]
         src_pitch *= extent
         dst_pitch *= count
-        walk.source.nbytes *= extent
-        walk.target.nbytes *= count
         walk.src += first * src_step
         if count == 1:
             continue
@@ -101,22 +100,15 @@ cdef void advance(Walk *walk, Py_ssize_t n) noexcept:
     walk.done = True
 
 
-# ---------------------------------------------------------------- arrays that other code may reach
+# ---------------------------------------------------------------- other code
 
-cdef bint holds(const Extent *noted, cnp.ndarray array) noexcept:
-    """`ndarray.resize` may have moved the items, or there are fewer. Another shape does no harm."""
-    return cnp.PyArray_BYTES(array) == noted.data and cnp.PyArray_NBYTES(array) == noted.nbytes
+MOVED = "was given other memory or another dtype in the midst of the call"
 
 
-cdef bint places_hold(const Walk *walk, cnp.ndarray array, cnp.ndarray result) noexcept:
-    return holds(&walk.source, array) and holds(&walk.target, result)
-
-
-cdef int check_places(const Walk *walk, cnp.ndarray array, cnp.ndarray result) except -1:
-    """Other code may have run since the places were noted, or since the last piece of the walk."""
-    if not places_hold(walk, array, result):
-        raise Refusal(ValueError, "was resized while its references were copied",
-                      "out" if holds(&walk.source, array) else "input")
+cdef int check_held(const Held *array, const Held *result) except -1:
+    """Other code may have run since they were noted, or since this was asked last."""
+    if not (holds(array) and holds(result)):
+        raise Refusal(ValueError, MOVED, "out" if holds(array) else "input")
     return 0
 
 
