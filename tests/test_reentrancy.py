@@ -302,6 +302,7 @@ def refused(call, argument):
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("what", ["input", "out"])
 def test_another_dtype_at_the_same_address(kind, what, program):
@@ -337,6 +338,7 @@ print(*same)
         assert counted.split() == ["True"] * 7
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", [*SOURCES, "strings", "numbers"])
 @pytest.mark.parametrize("what", ["input", "out", "none"])
 def test_a_profiler_that_takes_memory_away(kind, what, program):

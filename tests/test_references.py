@@ -356,6 +356,7 @@ def test_strings_inside_structures(dtype):
     assert str(np.tile(x, 4).tolist()) == str(x.tolist() * 4)
 
 
+@pytest.mark.process
 def test_a_dtype_that_changes_while_its_fields_are_read(program):
     """What is noted has room, whatever a field's name does when it is looked up the second time."""
     program("""
