@@ -417,8 +417,8 @@ def test_a_dtype_that_is_changed_in_place(fields, size):
     dtype.__setstate__(tuple(state))
     x, out = np.zeros(1000, dtype), np.zeros((1, 3000), dtype)
     for call in (
-        lambda: plan(x),
-        lambda: plan(x, out[0]),
+        lambda: plan.tile(x),
+        lambda: plan.tile(x, out[0]),
         lambda: plan.region(x, (0,), (3000,)),
         lambda: plan.region(x, (5,), (3000,), out[0, 5:]),
         lambda: plan.batch([x]),

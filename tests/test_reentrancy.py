@@ -214,6 +214,9 @@ def test_collections_while_they_are_let_go():
     assert counts([NEW, OTHER]) == [a + b for a, b in zip(before, held, strict=True)]
 
 
+NAMES = {"input": "a", "out": "out"}  # as errors call them
+
+
 @pytest.mark.parametrize("what", ["input", "out"])
 def test_resized_in_the_midst(what):
     """The memory is gone that was to be read, or written: the rest is an error, and counts are exact."""
@@ -228,7 +231,7 @@ def test_resized_in_the_midst(what):
         lost.append(counts([NEW])[0] - held + items)  # of NumPy 2.0.0 alone, all of them
 
     out[1] = Dying(last_words)
-    with pytest.raises(ValueError, match=f"^tile: {what} was given other memory"):
+    with pytest.raises(ValueError, match=f"^tile: {NAMES[what]} was given other memory"):
         tilecore.tile(x, 2, out)
     left = sum(1 for item in itertools.chain(x, out) if item is NEW)
     assert counts([NEW])[0] == before - 4000 + left + sum(lost)
@@ -236,12 +239,12 @@ def test_resized_in_the_midst(what):
 
 @pytest.mark.parametrize("kind", [*SOURCES, "strings"])
 @pytest.mark.parametrize("what", ["input", "out"])
-def test_resized_before_the_first(what, kind, monkeypatch):
-    """A signal's handler runs when the places have been noted, and nothing has been read or written."""
+def test_resized_by_a_signal_handler(what, kind, monkeypatch):
+    """It runs after the places have been noted."""
     monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)  # not there yet
     source = SOURCES.get(kind, lambda n: np.full(n, "a string that is long", Strings()))
     x = source(2**18)
-    out = np.empty(2**20, x.dtype)  # large enough to ask for the count of threads, in Python
+    out = np.empty(2**20, x.dtype)  # large enough to look for signals
     changed = {"input": x, "out": out}[what]
     done = []
 
@@ -250,9 +253,9 @@ def test_resized_before_the_first(what, kind, monkeypatch):
             done.append(changed.resize(10, refcheck=False))
 
     signal.signal(signal.SIGINT, resize)
-    with pytest.raises(ValueError, match=f"^tile: {what} was given other memory"):
+    with pytest.raises(ValueError, match=f"^tile: {NAMES[what]} was given other memory"):
         from_c(interrupt_main, partial(tilecore.tile, x, 4, out))
-    assert done and (out[:10] == np.empty(10, x.dtype)).all()
+    assert done
 
 
 CHANGED = """

@@ -345,7 +345,7 @@ def test_strings_inside_structures(dtype):
         lambda: tilecore.tile_mapped(x, 4),
         lambda: tilecore.tile_region(x, 9, (1,), (13,)),
         lambda: tilecore.tile_region(x, None, (-1,), (11,), out),
-        lambda: plan(x),
+        lambda: plan.tile(x),
         lambda: plan.region(x, (0,), (12,), out),
         lambda: plan.batch([x, x]),
         lambda: plan.batch(x[None], out[None]),
@@ -397,7 +397,7 @@ def test_references_that_lie_nowhere(place):
     fields = {"a": (np.dtype("O"), 0), "n": (np.dtype("O"), place)}
     dtype.__setstate__((*state[:4], fields, *state[5:]))
     try:
-        with pytest.raises(TypeError, match="^tile: input holds references of an unknown kind"):
+        with pytest.raises(TypeError, match="^tile: a holds references of an unknown kind"):
             tilecore.tile(x, 2, out)
     finally:
         dtype.__setstate__(state)

@@ -62,7 +62,7 @@ CALLS = {
     "region of several pieces": lambda x: (
         tilecore.tile_region, np.broadcast_to(x, (250, MIB)), (9, 1), (100, 0), (100 + ROWS, MIB),
     ),
-    "plan": lambda x: (tilecore.TilePlan(x.shape, (ROWS, 1), x.dtype), x),
+    "plan": lambda x: (tilecore.TilePlan(x.shape, (ROWS, 1), x.dtype).tile, x),
     "plan.region": lambda x: (
         tilecore.TilePlan(x.shape, (9999, 1), x.dtype).region, x, (9, 0), (9 + ROWS, MIB),
     ),

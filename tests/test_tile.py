@@ -379,7 +379,7 @@ class TestMaxBytes:
 
     @pytest.mark.whole_process
     @pytest.mark.parametrize(
-        ("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("1", TypeError)]
+        ("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("much", ValueError), (None, TypeError)]
     )
     def test_refused(self, n, kind):
         with pytest.raises(kind):
