@@ -430,7 +430,7 @@ def test_a_dtype_that_is_changed_in_place(fields, size):
             call()
     assert hash(plan) == hashed
     again = tilecore.TilePlan(1000, 3, dtype)  # for items as they are now
-    assert again(x).nbytes == 3000 * size
+    assert again.tile(x).nbytes == 3000 * size
 
 
 def test_plans_that_are_half_made():

@@ -287,7 +287,7 @@ def case(way, dtype, size, n, with_out):
         "tile": lambda: tilecore.tile(x, n, out),
         "region": lambda: tilecore.tile_region(x, n + 1, (5,), (5 + last,), out),
         "plane": lambda: tilecore.tile_region(x, None, (-5,), (last - 5,), out),
-        "plan": lambda: plan(x, out),
+        "plan": lambda: plan.tile(x, out),
         "plan.region": lambda: plan.region(x, (0,), (last,), out),
         "batch": lambda: plan.batch([x], out),
         "stack": lambda: plan.batch(x, out),
