@@ -9,7 +9,7 @@ import pytest
 import tilecore
 from tilecore import integrations
 from tilecore._core.arrays import repeats_of
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects.tensors import INTEGERS, read_repeats
 
 pytestmark = pytest.mark.quick

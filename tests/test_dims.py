@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects.dims import (
     as_repeats_dims,
     as_shape,

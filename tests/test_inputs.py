@@ -8,7 +8,7 @@ import pytest
 
 import tilecore
 from tilecore import directml, onnx, openvino
-from tilecore._core.inputs import as_array
+from tilecore._core.request.inputs import as_array
 
 pytestmark = pytest.mark.quick
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilecore._core.execute import instruction_sets
+from tilecore._core.write.execute import instruction_sets
 
 pytestmark = pytest.mark.compiler
 
@@ -176,8 +176,8 @@ def test_kernels_are_plain_c(tmp_path, name, language, standard):
 def used(tmp_path, isa):
     """The set that tilecore uses, or the last line of the error at its import."""
     code = """
-import numpy, tilecore._core.execute, tilecore
-print(tilecore._core.execute.instruction_sets()['used'])
+import numpy, tilecore._core.write.execute, tilecore
+print(tilecore._core.write.execute.instruction_sets()['used'])
 x = numpy.arange(3000, dtype="u1").reshape(-1, 3)
 assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 """

@@ -342,7 +342,7 @@ assert done.returncode and "TILECORE_RECYCLE_BYTES: expected a number of bytes" 
 
 @pytest.mark.process
 def test_by_default_a_part_of_the_memory(program):
-    code = "print(tilecore.get_recycle_limit(), tilecore._core.limits.physical_memory())"
+    code = "print(tilecore.get_recycle_limit(), tilecore._core.resources.limits.physical_memory())"
     limit, memory = map(int, program(code).split())
     assert limit == min(2**30, memory // 16)
 

@@ -33,8 +33,8 @@ def from_c(*calls):
 @pytest.fixture
 def no_python(monkeypatch):
     """On the way to where tilecore looks for signals."""
-    monkeypatch.setattr(tilecore._core.tiling, "get_num_threads", partial(int, 1))
-    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)
+    monkeypatch.setattr(tilecore._core.plan.plan, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.request.arguments, "same_dtype", operator.eq)
 
 
 def counts(items):
@@ -241,7 +241,7 @@ def test_resized_in_the_midst(what):
 @pytest.mark.parametrize("what", ["input", "out"])
 def test_resized_by_a_signal_handler(what, kind, monkeypatch):
     """It runs after the places have been noted."""
-    monkeypatch.setattr(tilecore._core.arguments, "same_dtype", operator.eq)  # not there yet
+    monkeypatch.setattr(tilecore._core.request.arguments, "same_dtype", operator.eq)  # not there yet
     source = SOURCES.get(kind, lambda n: np.full(n, "a string that is long", Strings()))
     x = source(2**18)
     out = np.empty(2**20, x.dtype)  # large enough to look for signals

@@ -230,7 +230,7 @@ def compiled(name, result, *kinds):
     )
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = tilecore._core.references.__pyx_capi__[name]
+    capsule = tilecore._core.write.references.__pyx_capi__[name]
     pointer = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
     return ctypes.PYFUNCTYPE(result, *kinds)(pointer)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._core import limits
+from tilecore._core.resources import limits
 
 pytestmark = pytest.mark.process
 

@@ -15,14 +15,14 @@ from cpython.pycapsule cimport PyCapsule_New
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan cimport MAX_RANK, PLAN_NEGATIVE, PLAN_OK, Place, plan_check
-from tilecore._core.tiling cimport (
+from tilecore._core.plan.sizes cimport MAX_RANK, PLAN_NEGATIVE, PLAN_OK, Place, plan_check
+from tilecore._core.plan.plan cimport (
     Tiling, caller_mode, tiling_clear, tiling_execute, tiling_execute_region, tiling_init, tiling_prepare,
 )
 
 from tilecore._core.arrays import tile
-from tilecore._core.refusals import Refusal, worded
-from tilecore._core.threads import tell_c
+from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.resources.threads import tell_c
 
 
 cdef extern from "tilecore/tilecore.h":

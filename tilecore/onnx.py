@@ -14,8 +14,8 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import are_integers, tiled
-from tilecore._core.counts import brief, read_count
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.request.counts import brief, read_count
+from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule

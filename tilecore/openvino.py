@@ -15,7 +15,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import tiled
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Range
 from tilecore._dialects.row import Dialect, Rule

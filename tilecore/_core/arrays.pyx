@@ -13,20 +13,20 @@ from functools import partial
 
 import numpy
 
-from tilecore._core.refusals import Refusal, worded
-from tilecore._core.subclasses import is_masked, numpy_tile, tile_masked
+from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.arguments cimport as_plain_array, check_size, plain_array, read_out
-from tilecore._core.execute cimport TILECORE_NOGIL_BYTES
-from tilecore._core.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
-from tilecore._core.mapped cimport mapped
+from tilecore._core.request.arguments cimport as_plain_array, check_size, plain_array, read_out
+from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
+from tilecore._core.request.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
+from tilecore._core.write.mapped cimport mapped
 from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
-from tilecore._core.plan cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
-from tilecore._core.results cimport read_bounds, region, whole
-from tilecore._core.tiling cimport Bounds, Tiling, tiling_of
+from tilecore._core.plan.sizes cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
+from tilecore._core.write.results cimport read_bounds, region, whole
+from tilecore._core.plan.plan cimport Bounds, Tiling, tiling_of
 
 cnp.import_array()
 

@@ -19,7 +19,7 @@ import warnings
 import numpy
 
 from tilecore._core.arrays import tile as _tile
-from tilecore._core.subclasses import numpy_tile
+from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
 

@@ -6,21 +6,21 @@ from types import GenericAlias
 
 import numpy
 
-from tilecore._core.counts import brief
-from tilecore._core.dtypes import same_dtype
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.request.counts import brief
+from tilecore._core.request.dtypes import same_dtype
+from tilecore._core.request.refusals import Refusal, worded
 
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
-from tilecore._core.arguments cimport has_shape, plain_array, read_out, shape_refusal
-from tilecore._core.batch cimport batch
-from tilecore._core.integers cimport as_tuple, read_integers, read_threads, spread
+from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_refusal
+from tilecore._core.write.batch cimport batch
+from tilecore._core.request.integers cimport as_tuple, read_integers, read_threads, spread
 from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK, descr_of
-from tilecore._core.plan cimport MAX_RANK, Plan, plan_check
-from tilecore._core.results cimport read_bounds, region, whole
-from tilecore._core.tiling cimport Bounds, Tiling, tiling_clear, tiling_init, tiling_prepare
+from tilecore._core.plan.sizes cimport MAX_RANK, Plan, plan_check
+from tilecore._core.write.results cimport read_bounds, region, whole
+from tilecore._core.plan.plan cimport Bounds, Tiling, tiling_clear, tiling_init, tiling_prepare
 
 cnp.import_array()
 

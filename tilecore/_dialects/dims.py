@@ -21,8 +21,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.counts import brief
-from tilecore._core.refusals import NO_NAMES, Refusal, worded
+from tilecore._core.request.counts import brief
+from tilecore._core.request.refusals import NO_NAMES, Refusal, worded
 from tilecore._dialects.tensors import (
     INT64_MAX,
     INT64_MIN,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from tilecore._core.refusals import NO_NAMES
+from tilecore._core.request.refusals import NO_NAMES
 
 
 class Option(NamedTuple):

@@ -16,10 +16,10 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import repeats_of
-from tilecore._core.counts import as_index
-from tilecore._core.inputs import as_array
-from tilecore._core.refusals import Refusal
-from tilecore._core.subclasses import is_masked
+from tilecore._core.request.counts import as_index
+from tilecore._core.request.inputs import as_array
+from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.subclasses import is_masked
 
 # For the types of the dialects' functions: a result has the dtype of its input, or is `out`.
 Scalar = TypeVar("Scalar", bound=np.generic)

@@ -29,8 +29,8 @@ from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore
-from tilecore._core.inputs import as_array
-from tilecore._core.refusals import Refusal, reworded, worded
+from tilecore._core.request.inputs import as_array
+from tilecore._core.request.refusals import Refusal, reworded, worded
 
 __all__ = ["tile"]
 

@@ -42,7 +42,7 @@ from openvino.utils import replace_node
 
 import tilecore
 from tilecore._core.arrays import planned_shape
-from tilecore._core.refusals import Refusal, worded
+from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects.dims import Dim, Range, get_bounds
 from tilecore.openvino import DIALECT, infer_shape
 

@@ -1,8 +1,0 @@
-"""The tilings of many arrays, in one array. See batch.pyx."""
-
-cimport numpy as cnp
-
-from tilecore._core.tiling cimport Tiling
-
-
-cdef cnp.ndarray batch(const Tiling *tiling, cnp.dtype dtype, arrays, out, int threads)

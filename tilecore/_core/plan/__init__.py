@@ -1,0 +1,1 @@
+"""From shape and repeats to checked sizes and loops."""

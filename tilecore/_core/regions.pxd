@@ -1,9 +1,0 @@
-"""A region of a tiling -> bytes. See regions.pyx."""
-
-from tilecore._core.execute cimport Mode
-from tilecore._core.plan cimport Plan
-
-
-cdef int execute_region(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                        char *dst, const char *src, const Py_ssize_t *start, const Py_ssize_t *stop,
-                        Py_ssize_t nbytes, Mode mode) noexcept nogil

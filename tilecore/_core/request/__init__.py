@@ -1,0 +1,1 @@
+"""What callers hand in: read, and refused where it cannot be."""

@@ -1,0 +1,37 @@
+"""Reading and refusing what a caller hands in. See arguments.pyx."""
+
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
+from tilecore._core.plan.sizes cimport Place
+
+
+cdef cnp.ndarray as_plain_array(a)
+cdef cnp.ndarray plain_array(a)
+cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
+cdef cnp.ndarray read_target(given, cnp.dtype dtype)
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
+                   const Place *source, const Py_ssize_t *source_shape, Place *place) except -1
+cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept
+cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
+                      Py_ssize_t itemsize, bint *ran) except -1
+cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument)
+cdef int check_size(Py_ssize_t nbytes) except -1
+
+
+cdef inline cnp.ndarray read_out(given, cnp.ndarray array):
+    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's."""
+    if PyArray_CheckExact(given) and descr_of(<cnp.ndarray>given) == descr_of(array):
+        return <cnp.ndarray>given
+    return read_other_out(given, array)
+
+
+cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept:
+    """`dtype.__setstate__` can change the size of items, of a dtype that is otherwise the same."""
+    cdef int k
+    if cnp.PyArray_NDIM(array) != ndim or cnp.PyArray_ITEMSIZE(array) != itemsize:
+        return False
+    for k in range(ndim):
+        if cnp.PyArray_DIM(array, k) != shape[k]:
+            return False
+    return True

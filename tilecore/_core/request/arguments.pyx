@@ -1,0 +1,210 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Reading and refusing what a caller hands in, before anything is allocated.
+
+The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
+
+Reading may run code of the caller's: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's
+titles. It may change the input meanwhile, and `out`. So first all of that is read, dtypes compared
+included; then, in one go that runs nothing of anybody's, the plan is made and noted where the bytes of
+input and `out` lie (`place_note`), and in whose memory (`held_note`); what is written later goes by these
+notes, whatever shape the arrays are given. A check that might run such code belongs into the first part: a
+comparison of objects, isinstance (which asks `__class__`), a NumPy function that looks for
+`__array_function__`. Where anything written in Python has run since, a profiler's or a signal handler's code
+may have too, and the collector's: just before writing, `check_held` asks whether the memory is still there.
+"""
+
+import numpy
+
+from tilecore._core.request.dtypes import same_dtype
+from tilecore._core.request.inputs import UNREADABLE, as_any_array, refuse_out, unreadable
+from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.subclasses import is_masked
+
+cimport numpy as cnp
+
+from tilecore._core.request.integers cimport as_tuple
+from tilecore._core.resources.memory cimport memory_limit
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
+from tilecore._core.plan.sizes cimport MAX_RANK, Place, place_note, place_strides
+
+cnp.import_array()
+
+
+# ---------------------------------------------------------------- inputs
+
+# Of these classes NumPy knows itself how to read them: nothing is to be asked for.
+cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
+cdef object memmap = numpy.memmap
+
+
+cdef cnp.ndarray as_plain_array(a):
+    """`a`, which is no plain ndarray, as one, or a memmap; None where its own type decides what tiling it gives."""
+    if PyArray_Check(a):
+        return a if issubclass(type(a), memmap) else None
+    if type(a) in KNOWN:
+        try:
+            return cnp.PyArray_FROM_O(a)
+        except UNREADABLE as reason:
+            refusal = unreadable(a, reason)
+            if refusal is None:
+                raise
+            raise refusal from reason
+    if hasattr(type(a), "__array_function__"):
+        return None
+    array = as_any_array(a)
+    return array if PyArray_CheckExact(array) else None
+
+
+cdef cnp.ndarray plain_array(a):
+    """`a` as a plain array, for what can only be done with one."""
+    cdef cnp.ndarray array
+    if PyArray_CheckExact(a):
+        return a
+    array = as_plain_array(a)
+    if array is None:
+        raise Refusal(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
+    return array
+
+
+# ---------------------------------------------------------------- out
+
+cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
+    """As read_out, where there is something to compare."""
+    cdef cnp.dtype dtype = array.descr
+    cdef cnp.ndarray out = read_target(given, dtype)
+    if dtype is not array.descr:
+        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+    return out
+
+
+cdef cnp.ndarray read_target(given, cnp.dtype dtype):
+    """`given` as a plain array of this dtype. Comparing dtypes may run code of the caller's."""
+    cdef cnp.ndarray out
+    cdef cnp.dtype found
+    if not PyArray_CheckExact(given) and (not PyArray_Check(given) or is_masked(given)):
+        raise refuse_out(given)
+    out = given
+    found = out.descr
+    if found is not dtype and not same_dtype(found, dtype):
+        raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
+    if found is not out.descr:
+        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+    return out
+
+
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
+                   const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
+    """Note the place of `out` if it is exactly the result's, and apart from the source, which may be NULL.
+
+    1 where code written in Python has run since, to see whether bytes are shared; else 0.
+    """
+    cdef bint ran = False
+    if not has_shape(out, ndim, shape, itemsize):
+        raise shape_refusal(out, ndim, shape, itemsize, "must have", "out")
+    if not PyArray_ISWRITEABLE(out):
+        raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
+    place_note(place, out)
+    if not place.contiguous and overlaps_itself(place, shape, itemsize, &ran):
+        raise Refusal(ValueError, "must not have two elements that share a byte, got strides "
+                      f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
+    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize, &ran):
+        raise Refusal(ValueError, "must not share memory with the input", "out")
+    return ran
+
+
+cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument):
+    """What to raise where not has_shape."""
+    found = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
+    if cnp.PyArray_ITEMSIZE(array) == itemsize:
+        return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
+    return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)} and items of {itemsize} bytes, got {found} and "
+                   f"{cnp.PyArray_ITEMSIZE(array)}, for its dtype was changed", argument)
+
+
+cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
+    """The addresses of the first byte and of the one behind the last; 0 where there is none."""
+    cdef Py_ssize_t span
+    cdef int k
+    low[0] = high[0] = <size_t>place.data
+    if place.contiguous:
+        for k in range(place.ndim):
+            itemsize *= shape[k]
+        high[0] += itemsize
+        return itemsize > 0
+    high[0] += itemsize
+    for k in range(place.ndim):
+        if shape[k] == 0:
+            return 0
+        span = (shape[k] - 1) * place.strides[k]
+        if span < 0:
+            low[0] += span
+        else:
+            high[0] += span
+    return itemsize > 0
+
+
+cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
+                      Py_ssize_t itemsize, bint *ran) except -1:
+    """`ran` is set where code written in Python runs."""
+    cdef size_t a_low, a_high, b_low, b_high
+    if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
+        return False
+    if a_high <= b_low or b_high <= a_low:
+        return False
+    ran[0] = True
+    return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
+
+
+cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, bint *ran) except -1:
+    """Whether two elements share a byte; an array of fewer than two elements has no such. `ran` as in share_bytes."""
+    cdef Py_ssize_t covered = itemsize, step
+    cdef int order[MAX_RANK]
+    cdef int i, k, n = 0
+    for k in range(place.ndim):
+        if shape[k] == 0:
+            return False
+        if shape[k] > 1:  # in the order of their steps
+            i = n
+            order[i] = k
+            while i > 0 and abs(place.strides[order[i - 1]]) > abs(place.strides[order[i]]):
+                order[i - 1], order[i] = order[i], order[i - 1]
+                i -= 1
+            n += 1
+    for i in range(n):
+        step = abs(place.strides[order[i]])
+        if step < covered:
+            break
+        covered = step * (shape[order[i]] - 1) + covered
+    else:
+        return False  # each step goes past all that the shorter ones cover
+    # Of two elements that overlap, let the index on axis k differ; they overlap as much with the first's
+    # index there made 0. So it is enough to compare index 0 with all others, axis by axis.
+    ran[0] = True
+    view = bytes_at(place, shape, itemsize)
+    for i in range(n):
+        k = order[i]
+        index = (slice(None),) * k
+        if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
+            return True
+    return False
+
+
+cdef bytes_at(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
+    """The place as an array of items without a meaning."""
+    return array_upon(None, place.ndim, shape, place_strides(place), numpy.dtype((numpy.void, itemsize)), place.data, 0)
+
+
+cdef bint shares_memory(a, b) except -1:
+    try:
+        return numpy.shares_memory(a, b, max_work=100000)
+    except numpy.exceptions.TooHardError:
+        return True
+
+
+# ---------------------------------------------------------------- what several modules need
+
+cdef int check_size(Py_ssize_t nbytes) except -1:
+    if nbytes > memory_limit():
+        raise Refusal(MemoryError, f"the result would take {nbytes} bytes, more than the limit of "
+                      f"{memory_limit()} bytes (tilecore.set_max_bytes)")
+    return 0

@@ -1,0 +1,260 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Integers as callers write them: repeats, bounds, axes, shapes, a count of threads.
+
+The usual kinds are read without running anything: ints, NumPy's integers, tuples and lists of them, arrays of
+integers. For all else, and for the words of every error, there is a longer way, which may run code of the
+caller's (`__index__`, `__iter__`); what that means for those who call is said in arguments.pyx.
+"""
+
+import operator
+
+import numpy
+
+from tilecore._core.request.counts import as_index, brief
+from tilecore._core.request.refusals import Refusal
+
+cimport numpy as cnp
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
+from tilecore._core.numpy_api cimport PyArray_CheckExact, integer_item, integer_scalar
+from tilecore._core.plan.sizes cimport MAX_RANK, PY_SSIZE_T_MAX
+
+cnp.import_array()
+
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
+    PyObject *PyTuple_GET_ITEM(object tuple, Py_ssize_t i) noexcept
+    Py_ssize_t PyTuple_GET_SIZE(object tuple) noexcept
+
+
+cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
+    """An int or a NumPy integer that is not below `least` and fits; nothing is run. False for all else."""
+    cdef int overflow = 0
+    cdef long long number
+    if PyLong_CheckExact(item):
+        number = PyLong_AsLongLongAndOverflow(item, &overflow)
+    elif not integer_scalar(item, &number):
+        return False
+    value[0] = <Py_ssize_t>number
+    return not overflow and least <= number <= PY_SSIZE_T_MAX
+
+
+cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
+    """The usual kinds of integers: one, a tuple, a list, an array; how many. -1 for everything else."""
+    cdef Py_ssize_t i, n
+    cdef long long number = 0
+    cdef tuple items
+    if type(given) is tuple:
+        items = given
+    elif type(given) is list:
+        items = tuple(given)  # another thread may change a list meanwhile
+    elif not PyArray_CheckExact(given):
+        return 1 if read_one(given, least, values) else -1
+    else:
+        if cnp.PyArray_NDIM(given) != 1 or not cnp.PyArray_ISNOTSWAPPED(given):
+            return -1
+        n = cnp.PyArray_DIM(given, 0)
+        if n > MAX_RANK:
+            return -1
+        for i in range(n):
+            if not integer_item(given, i, &number) or not least <= number <= PY_SSIZE_T_MAX:
+                return -1
+            values[i] = <Py_ssize_t>number
+        return <int>n
+    n = PyTuple_GET_SIZE(items)
+    if n > MAX_RANK:
+        return -1
+    for i in range(n):
+        if not read_one(<object>PyTuple_GET_ITEM(items, i), least, &values[i]):
+            return -1
+    return <int>n
+
+
+cdef int known_integers(value, unsigned long numbers) noexcept:
+    """How many: of a tuple of ints, or of an array of a type whose number's bit is set; -1 for all else.
+
+    No more than MAX_RANK, of any sign and, in a tuple, of any size. It runs nothing of the caller's.
+    """
+    cdef Py_ssize_t i, n
+    cdef long long number = 0
+    if type(value) is tuple:
+        n = PyTuple_GET_SIZE(value)
+        for i in range(min(n, MAX_RANK)):
+            if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(value, i)):
+                return -1
+    elif PyArray_CheckExact(value) and cnp.PyArray_NDIM(value) == 1 and cnp.PyArray_ISNOTSWAPPED(value):
+        n = cnp.PyArray_TYPE(value)
+        if n >= 32 or not numbers >> n & 1:
+            return -1
+        n = cnp.PyArray_DIM(value, 0)
+        for i in range(min(n, MAX_RANK)):
+            if not integer_item(value, i, &number):
+                return -1
+    else:
+        return -1
+    return <int>n if n <= MAX_RANK else -1
+
+
+cdef tuple integers_of(value, unsigned long numbers):
+    """As a tuple of ints; a list of them too. None for all else."""
+    cdef long long number = 0
+    cdef list integers
+    cdef int i, n
+    if type(value) is list:
+        value = tuple(value)
+    n = known_integers(value, numbers)
+    if n < 0:
+        return None
+    if type(value) is tuple:
+        return <tuple>value
+    integers = []
+    for i in range(n):
+        integer_item(value, i, &number)
+        integers.append(number)
+    return tuple(integers)
+
+
+cdef as_integer(value):
+    """operator.index, but for bools."""
+    if PyLong_CheckExact(value):
+        return value
+    if type(value) is bool or type(value) is numpy.bool_:
+        raise TypeError
+    return operator.index(value)
+
+
+cdef int raise_own(reason) except -1:
+    """An error of a class of the caller's own is raised by an object, not by Python for want of a method."""
+    if type(reason) is not TypeError:
+        raise reason
+    return 0
+
+
+cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
+
+
+cdef list draw_integers(given, str what):
+    """An integer, or what can be iterated: at most 65 items drawn, __len__ never asked."""
+    cdef list integers = []
+    items = None
+    if type(given) is tuple or type(given) is list:
+        items = tuple(given)
+    elif PyArray_CheckExact(given) and cnp.PyArray_NDIM(given) == 1 and cnp.PyArray_ISINTEGER(given):
+        items = given[:MAX_RANK + 1].tolist()
+    else:
+        try:
+            integers.append(as_integer(given))
+        except TypeError as reason:
+            raise_own(reason)
+            try:
+                if issubclass(type(given), NO_SEQUENCES):
+                    raise TypeError
+                items = iter(given)
+            except TypeError as reason:
+                raise_own(reason)
+                raise Refusal(TypeError, "must be an integer or a sequence of integers, "
+                              f"got {type(given).__name__}", what) from None
+    if items is not None:
+        for item in items:
+            try:
+                integers.append(as_integer(item))
+            except TypeError as reason:
+                raise_own(reason)
+                if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
+                    raise Refusal(ValueError, f"must be an integer or one-dimensional, but item {len(integers)} "
+                                  f"is a {type(item).__name__}", what) from None
+                raise Refusal(TypeError, f"must be integers, but item {len(integers)} is of type "
+                              f"{type(item).__name__}", what) from None
+            if len(integers) > MAX_RANK:
+                raise Refusal(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
+    return integers
+
+
+cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+    """Fill `values` (room for MAX_RANK + 1) with integers, none negative, and return how many.
+
+    Axes are named in the result's rank. `input_ndim` below 0: which axes the integers are for is not known yet.
+    """
+    cdef int n = read_usual(given, 0, values)
+    if n >= 0:
+        return n
+    cdef list integers = draw_integers(given, what)
+    cdef Py_ssize_t k, rank
+    # Axes are counted in the output, whose rank is the larger of the two.
+    rank = max(len(integers), input_ndim)
+    for k, value in enumerate(integers, rank - len(integers)):
+        if value < 0:
+            raise Refusal(ValueError, f"must not be negative, got {brief(value)}", what, k if input_ndim >= 0 else None)
+    for k, value in enumerate(integers):
+        if value > PY_SSIZE_T_MAX:
+            if input_ndim < 0:
+                raise Refusal(ValueError, f"overflows: {brief(value)} is more than {PY_SSIZE_T_MAX}", what)
+            raise Refusal(ValueError, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
+                          f"more than {PY_SSIZE_T_MAX}")
+        values[k] = value
+    return <int>len(integers)
+
+
+cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
+    """As read_integers, of either sign."""
+    cdef int n = read_usual(given, -PY_SSIZE_T_MAX - 1, values)
+    if n >= 0:
+        return n
+    cdef list integers = draw_integers(given, what)
+    for k, value in enumerate(integers):
+        if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
+            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, None if what == "axis" else k)
+        values[k] = value
+    return <int>len(integers)
+
+
+cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
+    """Put each repeat in the place of its axis, 1 in the others; the new count, which is `ndim`."""
+    cdef Py_ssize_t axes[MAX_RANK + 1]
+    cdef Py_ssize_t placed[MAX_RANK]
+    cdef int k, n = read_signed(axis, axes, "axis")
+    for k in range(ndim):
+        placed[k] = -1
+    for k in range(n):
+        if not -ndim <= axes[k] < ndim:
+            raise Refusal(numpy.exceptions.AxisError, f"axis {axes[k]} is out of bounds for array of dimension {ndim}")
+        if axes[k] < 0:
+            axes[k] += ndim
+        if placed[axes[k]] >= 0:
+            raise Refusal(ValueError, f"repeated axis {axes[k]}")
+        placed[axes[k]] = repeats[k] if k < nreps else 1
+    if n != nreps:
+        raise Refusal(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
+    for k in range(ndim):
+        repeats[k] = placed[k] if placed[k] >= 0 else 1
+    return ndim
+
+
+cdef int read_threads(threads) except -1:
+    """The count of threads asked for, or 0 for the default."""
+    if threads is None:
+        return 0
+    try:
+        count = threads if PyLong_CheckExact(threads) else as_index(threads)
+    except TypeError as reason:
+        raise_own(reason)
+        raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
+                      f"{type(threads).__name__}", "threads") from None
+    if count < 1:
+        raise Refusal(ValueError, f"must be at least 1, got {brief(count)}", "threads")
+    return <int>min(count, 1 << 20)
+
+
+cdef tuple as_tuple(const Py_ssize_t *values, int n):
+    cdef tuple items = PyTuple_New(n)
+    cdef object number
+    cdef int k
+    for k in range(n):
+        number = values[k]
+        Py_INCREF(number)  # PyTuple_SET_ITEM steals it
+        PyTuple_SET_ITEM(items, k, number)
+    return items

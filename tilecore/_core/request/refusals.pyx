@@ -1,0 +1,81 @@
+# cython: language_level=3
+"""Errors are worded once, at the edge.
+
+Inside, whoever finds that a request cannot be met raises a `Refusal`: which kind of error, what is
+wrong, with which argument, on which axis. It knows no function's name. The public function that was
+called, of whatever dialect, catches it and has it `worded`: its own name in front, its own names for
+the arguments, and behind them what the caller typed.
+
+    core        Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
+    tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
+    Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
+
+What an object of the caller's raises by itself is no Refusal, and comes out as it is.
+
+Compiled, so that there is one class `Refusal` in a process, however often the package is imported.
+"""
+
+import numpy as np
+
+from tilecore._core.request.counts import brief
+
+NO_NAMES = {}
+
+
+class Refusal(Exception):
+    """Why a request cannot be met, for the public function to word.
+
+    Parameters
+    ----------
+    kind : exception class
+        TypeError, ValueError or MemoryError: what the caller is to get.
+    what : str
+        What is wrong, in a sentence whose subject is `argument` where that is given.
+    argument : str, optional
+        The argument at fault, as the core calls it: "input", "repeats", "shape", "out", "start", ...
+    axis : int, optional
+        The axis at fault, counted in the result.
+    """
+
+    def __init__(self, kind, what, argument=None, axis=None):
+        super().__init__(kind, what, argument, axis)
+        self.kind, self.what, self.argument, self.axis = kind, what, argument, axis
+
+
+def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
+    """The error to raise for `refusal`, of the function `name`, ``from refusal.__cause__``.
+
+    >>> refusal = Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
+    >>> worded(refusal, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)
+    ValueError('ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape (2, 3), tiles -2, axis 1')
+
+    Parameters
+    ----------
+    input : array, or its shape, or None where nothing is known of it
+    names : mapping
+        The function's own names for the core's arguments and for "input shape", where they differ.
+    given : the arguments as they were typed; those that are None are left out
+    """
+    subject = (
+        "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
+    )
+    where = "" if refusal.axis is None else f" for axis {refusal.axis}"
+    context = []
+    if input is not None:
+        shape = getattr(input, "shape", input)
+        context.append(f"{names.get('input shape', 'input shape')} {brief(shape)}")
+        if isinstance(input, np.ndarray):
+            context.append(f"dtype {input.dtype}")
+    context += [f"{what} {brief(value)}" for what, value in given.items() if value is not None]
+    asked = f"; {', '.join(context)}" if context else ""
+    return refusal.kind(f"{name}: {subject}{refusal.what}{where}{asked}")
+
+
+def reworded(error, name, input=None, names=NO_NAMES, /, **given):
+    """The error of another public function, in the words of the one that called it.
+
+    An error that `worded` made was raised while its refusal was handled: that is its context. Any
+    other comes out as it is.
+    """
+    refusal = error.__context__
+    return worded(refusal, name, input, names, **given) if isinstance(refusal, Refusal) else error

@@ -1,0 +1,1 @@
+"""Memory and processors: what may be used, and what is kept."""

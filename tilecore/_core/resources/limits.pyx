@@ -1,0 +1,186 @@
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+"""What this process may use: memory and processors, the machine's or its control group's.
+
+Compiled, as all is that the first large call of a process runs: between two instructions of Python's a signal
+handler may raise, and what it raises would be taken for one of the errors that are expected here.
+"""
+
+import os
+import re
+import sys
+
+from tilecore._core.request.counts import brief, read_count
+
+from libc.stdio cimport FILE, fclose, fread
+
+
+cdef extern from "kernels/locks.h" nogil:
+    ctypedef struct tilecore_affinity:
+        pass
+    int tilecore_affinity_now(tilecore_affinity *now)
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+
+
+cdef extern from *:
+    """
+    static FILE *tilecore_open(const char *path)
+    {
+    #if defined(_WIN32)
+        (void)path;
+        return NULL; /* what is read here only Linux has */
+    #else
+        return fopen(path, "rbe");
+    #endif
+    }
+    """
+    FILE *tilecore_open(const char *path)
+
+
+# ---------------------------------------------------------------- bytes
+
+cdef object BYTES = re.compile(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE | re.ASCII)
+
+
+def parse_bytes(text):
+    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T).
+
+    >>> parse_bytes("256M")
+    268435456
+    """
+    match = BYTES.fullmatch(text)
+    if not match:
+        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {brief(text)}")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def read_bytes(name, n):
+    """A count of bytes, an integer or a text, in an error the argument of the function `name`.
+
+    A text may ask for more than an address can reach, which is as good as no limit.
+    """
+    if isinstance(n, str):
+        try:
+            return min(parse_bytes(n), sys.maxsize)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    n = read_count(name, n)
+    if not 0 <= n <= sys.maxsize:
+        raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {brief(n)}")
+    return n
+
+
+def bytes_from_environment(name):
+    """What the environment variable `name` says, or None where it is not set."""
+    text = os.environ.get(name)
+    return None if text is None else read_bytes(f"environment variable {name}", text)
+
+
+def physical_memory():
+    """Bytes of memory: the machine's, or the control group's where lower."""
+    limits = [sys.maxsize]
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        pass
+    for text in control_files("memory.max", "memory", "memory.limit_in_bytes"):
+        if text[0].isdigit():  # else "max"
+            limits.append(int(text[0]))
+    return min([limit for limit in limits if limit > 0])
+
+
+# ---------------------------------------------------------------- processors
+
+cdef Py_ssize_t paid = 0    # 0 until it is asked for: once in each process
+
+
+def available_cpus():
+    """Processors that the calling thread may run on now, or as many as the control group's quota pays for."""
+    cdef tilecore_affinity now
+    cdef Py_ssize_t most = tilecore_look(&paid)
+    if most == 0:
+        most = cpu_quota()
+        tilecore_put(&paid, most)
+    return min(tilecore_affinity_now(&now) or os.cpu_count() or 1, most)
+
+
+def cpu_quota():
+    """As many processors as the control group's quota pays for, rounded up."""
+    quotas = [
+        (int(quota), int(period))
+        for quota, period in control_files("cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+        if quota.isdigit() and int(period) > 0  # else "max", or -1 in version 1
+    ]
+    return max(1, min([-(-quota // period) for quota, period in quotas], default=sys.maxsize))
+
+
+# ---------------------------------------------------------------- a child of multiprocessing
+
+cdef object modules = sys.modules   # by no name that is gone at exit
+cdef Py_ssize_t known = -1          # 1 for a child, 0 for none, -1 until it is asked for
+
+
+cpdef bint in_multiprocessing_child() except -1:
+    """Whether this process is one of several that share the machine's processors and memory.
+
+    Decided once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and
+    nobody unlocks it in the child. No function of multiprocessing's is called: another thread may be
+    importing it, and then its names are not there yet, and nobody has begun a child.
+    """
+    cdef Py_ssize_t child = tilecore_look(&known)
+    if child < 0:
+        process = modules.get("multiprocessing.process")
+        # A spawned child imports the main module before it has a parent process.
+        inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
+        child = bool(inherits) or getattr(process, "_parent_process", None) is not None
+        tilecore_put(&known, child)
+    return child
+
+
+def forget():
+    """In a forked child, before multiprocessing says whose child it is."""
+    tilecore_put(&known, -1)
+    tilecore_put(&paid, 0)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget)
+
+
+# ---------------------------------------------------------------- control groups
+
+def control_files(unified, controller, *legacy):
+    """The words in a control file, for this process' control group and every group above it.
+
+    Version 2 has one file with all the words, version 1 one file (`legacy`) for each of them.
+    """
+    found = []
+    for line in filter(None, read_text("/proc/self/cgroup").split("\n")):  # names may hold blanks
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            root, names = "/sys/fs/cgroup", (unified,)
+        elif controller in controllers.split(","):
+            root, names = f"/sys/fs/cgroup/{controller}", legacy
+        else:
+            continue
+        groups = [part for part in path.split("/") if part]
+        for depth in range(len(groups) + 1):
+            folder = "/".join([root, *groups[:depth]])
+            words = [word for name in names for word in read_text(f"{folder}/{name}").split()]
+            if len(words) >= len(legacy):
+                found.append(words)
+    return found
+
+
+def read_text(path):
+    """The text of a file, or "" where there is none. Not by open(): a program may have it run Python (sys.audit)."""
+    cdef char part[4096]
+    cdef bytes text = b""
+    cdef size_t n = 1
+    cdef FILE *file = tilecore_open(path.encode("utf-8", "surrogateescape"))
+    if file != NULL:
+        while n > 0:
+            n = fread(part, 1, sizeof(part), file)
+            text += part[:n]
+        fclose(file)
+    return text.decode("utf-8", "surrogateescape")

@@ -1,0 +1,108 @@
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+"""Where outputs live, and how large they may be."""
+
+from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
+from tilecore._core.resources.recycle import release_memory
+
+cimport numpy as cnp
+from cpython.exc cimport PyErr_Clear
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+
+from tilecore._core.numpy_api cimport try_array
+from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, recycled_array, recycles
+
+
+cnp.import_array()
+
+# Read by every call that allocates, written by set_max_bytes: one aligned word, so a reader sees
+# the old limit or the new one, never a mixture.
+cdef Py_ssize_t max_bytes
+
+
+def get_max_bytes():
+    """The largest result, in bytes, that tilecore allocates.
+
+    >>> import tilecore
+    >>> tilecore.get_max_bytes() > 0
+    True
+
+    Returns
+    -------
+    int
+        Bytes. By default the physical memory (the cgroup's limit where lower), or what the
+        environment variable ``TILECORE_MAX_BYTES`` said when tilecore was imported.
+
+    See Also
+    --------
+    set_max_bytes
+    """
+    return max_bytes
+
+
+def set_max_bytes(n, /):
+    """Refuse to allocate results larger than `n` bytes.
+
+    >>> import tilecore
+    >>> before = tilecore.get_max_bytes()
+    >>> tilecore.set_max_bytes(1 << 20)
+    >>> tilecore.tile([1, 2, 3], 10**6)
+    Traceback (most recent call last):
+    ...
+    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes \
+(tilecore.set_max_bytes); input shape (3,), dtype int64, reps 1000000
+    >>> tilecore.set_max_bytes(before)
+
+    A guard against a hostile or mistaken `repeats`: the error comes before anything is allocated.
+    It counts the bytes that would be allocated, so results written into ``out=`` are not limited.
+
+    Parameters
+    ----------
+    n : int or str
+        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``.
+
+    Raises
+    ------
+    TypeError
+        Where `n` is neither an integer nor a text.
+    ValueError
+        Where `n` is negative, more than fits 64 bits, or a text that is no number of bytes.
+    """
+    global max_bytes
+    max_bytes = read_bytes("set_max_bytes", n)
+
+
+cdef Py_ssize_t memory_limit() noexcept nogil:
+    return max_bytes
+
+
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
+    """A new C-contiguous array of any dtype, or None where there is no memory for it.
+
+    References in it are NULL, for the caller to set. `warm` tells whether its pages are there.
+    """
+    cdef PyObject *result
+    warm[0] = False
+    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and recycles(nbytes, dtype):
+        array = recycled_array(ndim, shape, dtype, nbytes, warm)
+        if array is not None:
+            return array
+    result = try_array(ndim, shape, dtype, NULL, 0)
+    if result == NULL:  # no memory: the plan has ruled out every other error
+        PyErr_Clear()
+        release_memory()
+        result = try_array(ndim, shape, dtype, NULL, 0)
+        if result == NULL:
+            PyErr_Clear()
+            return None
+    array = <object>result
+    Py_DECREF(array)
+    return array
+
+
+def _default_max_bytes():
+    given = bytes_from_environment("TILECORE_MAX_BYTES")
+    return physical_memory() if given is None else given
+
+
+set_max_bytes(_default_max_bytes())

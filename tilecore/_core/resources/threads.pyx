@@ -1,0 +1,157 @@
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+"""How many threads write one large result."""
+
+import os
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+
+from tilecore._core.request.counts import brief, read_count
+from tilecore._core.write.execute import note_default_threads
+from tilecore._core.resources.limits import available_cpus
+
+from tilecore._core.resources.limits cimport in_multiprocessing_child
+
+
+cdef extern from "kernels/locks.h" nogil:
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+
+
+cdef enum:
+    MOST_BY_DEFAULT = 8     # memory bandwidth is used up before that
+    MOST_OF_ALL = 0x7FFFFFFF    # what a C int holds; "as many as there are" need not know that
+
+# Chosen for the process, by the environment or since; 0 where nobody has. A reader in another thread sees
+# the old choice or the new one.
+cdef Py_ssize_t by_environment = 0
+cdef Py_ssize_t by_process = 0
+cdef object by_context = ContextVar("tilecore_num_threads", default=None)
+
+
+def get_num_threads():
+    """How many threads at most write one result.
+
+    >>> import tilecore
+    >>> with tilecore.num_threads(2):
+    ...     tilecore.get_num_threads()
+    2
+
+    Returns
+    -------
+    int
+        What `num_threads` says in the current context; else what `set_num_threads` or the
+        environment variable ``TILECORE_NUM_THREADS`` said; else 1 in a child process of
+        multiprocessing; else the number of CPUs that the calling thread may use now (affinity
+        mask and control-group quota), at most 8.
+
+    Results of 1.5 MiB and more are written by more than one thread: by two, and by one more for
+    each 768 KiB above that. The threads stay, take no processor's time between calls, and run
+    where their caller may (``os.sched_setaffinity``).
+    """
+    return by_context.get() or default_threads()
+
+
+cdef default_threads():
+    """Outside of every context."""
+    cdef Py_ssize_t chosen = tilecore_look(&by_process)
+    if chosen:
+        return chosen
+    if in_multiprocessing_child():
+        return 1  # its siblings have the other processors
+    return min(available_cpus(), MOST_BY_DEFAULT)
+
+
+def set_num_threads(n):
+    """Let at most `n` threads write one result, in the whole process.
+
+    >>> import tilecore
+    >>> before = tilecore.get_num_threads()
+    >>> tilecore.set_num_threads(1)
+    >>> tilecore.get_num_threads()
+    1
+    >>> tilecore.set_num_threads(None)
+    >>> tilecore.get_num_threads() == before
+    True
+
+    Parameters
+    ----------
+    n : int, or None
+        At least 1. None goes back to what the environment variable ``TILECORE_NUM_THREADS`` says,
+        or else to the default.
+
+    Raises
+    ------
+    TypeError
+        Where `n` is neither an integer nor None.
+    ValueError
+        Where `n` is less than 1.
+    """
+    tilecore_put(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
+    tell_c()
+
+
+def tell_c():
+    """The C functions cannot ask: they run without the GIL, in threads that Python may not know."""
+    note_default_threads(default_threads())
+
+
+class num_threads(ContextDecorator):
+    """Let at most `n` threads write one result, within a ``with`` block.
+
+    >>> import numpy, tilecore
+    >>> with tilecore.num_threads(1):
+    ...     tilecore.tile(numpy.zeros((512, 512)), (2, 2)).shape     # from (512, 512)
+    (1024, 1024)
+
+    For the current context alone: other threads, and other asyncio tasks, are not affected. A thread
+    that is begun inside the block is where it inherits the context (``sys.flags.thread_inherit_context``,
+    which from Python 3.14 on is the default without the GIL).
+
+    Parameters
+    ----------
+    n : int
+        At least 1; TypeError or ValueError as in `set_num_threads`.
+    """
+
+    def __init__(self, n):
+        self._count = read_threads("num_threads", n)
+
+    def _recreate_cm(self):  # of a decorated function, for each of its calls
+        return num_threads(self._count)
+
+    def __enter__(self):
+        self._token = by_context.set(self._count)
+
+    def __exit__(self, *exception):
+        try:
+            by_context.reset(self._token)
+        except ValueError:
+            # Left in another context, which knows nothing of `n`: an async generator that was broken off is
+            # closed by the event loop. What ended the block goes on.
+            pass
+
+
+cdef Py_ssize_t read_threads(name, n) except -1:
+    count = read_count(name, n)
+    if count < 1:
+        raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
+    return min(count, MOST_OF_ALL)
+
+
+def tell_c_of_fork():
+    """Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way."""
+    note_default_threads(tilecore_look(&by_process) or 1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=tell_c_of_fork)
+
+if "TILECORE_NUM_THREADS" in os.environ:
+    try:
+        by_environment = read_threads("", int(os.environ["TILECORE_NUM_THREADS"]))
+    except ValueError:
+        raise ValueError(
+            "environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
+            f"got {brief(os.environ['TILECORE_NUM_THREADS'])}"
+        ) from None
+    by_process = by_environment

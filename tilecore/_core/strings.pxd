@@ -1,6 +1,0 @@
-"""Strings of variable length. See strings.pyx."""
-
-from tilecore._core.walk cimport Walk
-
-
-cdef int write_strings(Walk *walk, Py_ssize_t most) except -1

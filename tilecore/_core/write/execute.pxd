@@ -1,0 +1,67 @@
+"""Plan and source -> bytes of the output. See execute.pyx."""
+
+from tilecore._core.plan.sizes cimport MAX_RANK, Axis, Nest
+
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_THREAD_BYTES
+    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
+    long long TILECORE_LOOK_MILLISECONDS
+
+
+cdef extern from "kernels/kernels.h" nogil:
+    ctypedef struct tilecore_rows:
+        void (*write)(const tilecore_rows *self, char *dst, const char *src,
+                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
+
+
+ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+
+
+cdef struct Blocks:
+    # The block: its axes, innermost first, of which `rows` are written by one kernel call.
+    Axis axis[2 * MAX_RANK + 2]
+    int n
+    int leaf
+    bint turned              # the leaf's rows are steps of axis 2, once for each step of axis 1
+    bint dense               # its bytes lie together in the output
+    bint stream
+    Py_ssize_t last_count    # steps of its outermost axis in the last, shorter block
+    # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
+    Axis loop[2 * MAX_RANK + 2]
+    int loops
+    int fanout
+    int split                # the loop whose last step is a shorter block, or -1
+    Py_ssize_t total         # how many blocks
+    char *dst
+    const char *src
+    tilecore_rows rows
+
+
+cdef struct Mode:
+    int threads   # at most so many
+    bint warm     # the output has been written before, so that its pages are there
+    bint poll     # look for signals; never but in the main thread
+
+
+cdef struct Watch:          # when to look for signals
+    bint on
+    Py_ssize_t work         # bytes written since the clock was last read
+    long long looked        # when signals were last looked for, in milliseconds
+
+
+cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
+cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
+cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+                         int threads) noexcept nogil
+cdef int default_threads() noexcept nogil
+cdef int check_signals() noexcept with gil
+cdef int raise_pending() except -1
+cdef void watch_begin(Watch *watch, bint on) noexcept nogil
+cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil
+cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
+                      char *dst, const char *src) noexcept nogil
+cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil
+cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil
+cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
+                         Watch *watch) noexcept nogil

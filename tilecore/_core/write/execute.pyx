@@ -1,0 +1,512 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A nest of loops and a source -> bytes of the output.
+
+The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: produced once, by
+the kernels, from the innermost dimension outward. What is left outside the block are loops over
+blocks, reordered: first those that move in the source, then, innermost, those that repeat. So
+every block is written to all of its destinations while it is hot, and the source is read once.
+
+    nest of (1024, 1024) float32 tiled (8, 8):   run 4096, 8x 4096, 1024 rows, 8x 33554432
+    block: run 4096, 8 times = 32768 bytes;      for each of 1024 rows: to 8 destinations
+
+A loop that would overfill the block is split: part of its steps join the block, the rest loop
+over blocks; the last such block may be shorter.
+
+The blocks are numbered. Threads, and the stretches between two looks for a signal, are ranges of those
+numbers; a region of the output is a few nests of its own (regions.pyx).
+
+Signals. Python delivers them to the main thread alone, so only a call in the main thread looks for them;
+choose_mode finds that out while it holds the GIL. Any other thread that asked for the GIL here might ask an
+interpreter that is gone: a daemon thread goes on while the process ends.
+
+Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and
+the few kilobytes of state lie on the stack. Where there is no memory for a block of scratch, the block
+is made in the output; a worker that cannot be created has its share done by the others. Hence
+`noexcept nogil`.
+"""
+
+import os
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from tilecore._core.request.counts import brief
+
+from tilecore._core.plan.sizes cimport MAX_RANK, Axis, Nest
+
+
+cdef extern from "kernels/kernels.h" nogil:
+    ctypedef struct tilecore_kernels:
+        const char *name
+        unsigned needs
+        void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
+        void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
+        void (*stream_end)() noexcept nogil
+        void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
+
+    enum: TILECORE_BLOCK_BYTES
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
+    Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
+    const tilecore_kernels *tilecore_sets[]
+    unsigned tilecore_features()
+    enum: TILECORE_HAS_QUICK_MEMCPY
+    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
+                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
+                               int in_first_cache)
+
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals()
+
+
+cdef extern from *:
+    """
+    #if defined(__clang__)
+    #define TILECORE_COMPILER "clang " __clang_version__
+    #elif defined(__GNUC__)
+    #define TILECORE_COMPILER "gcc " __VERSION__
+    #else
+    #define TILECORE_COMPILER "MSVC"
+    #endif
+    """
+    const char *TILECORE_COMPILER
+    int CYTHON_HEX_VERSION
+
+
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    #include <windows.h>
+    static long long tilecore_milliseconds(void) { return (long long)GetTickCount64(); }
+    #else
+    #include <time.h>
+    static long long tilecore_milliseconds(void)
+    {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    #endif
+    """
+    long long tilecore_milliseconds() noexcept nogil
+
+
+cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
+    void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+                           int threads)
+    int tilecore_workers_ready()
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+
+
+cdef enum:
+    # So many runs of so many bytes are copied one by one, unless a run repeats in place, which kernels are quick at:
+    # 24 of 4 bytes to another stride in 73 ns, by kernels in 118; the kernel has to be prepared.
+    FEW_RUNS = 24
+    FEW_RUN_BYTES = 16
+
+
+# Chosen once, when the module is imported, and only read afterwards, so any thread may.
+cdef unsigned features
+cdef const tilecore_kernels *kernels
+cdef Py_ssize_t stream_bytes, libc_bytes
+
+
+cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
+    """Choose the block, and order the loops over it; where from and to is said later."""
+    cdef Axis *axis = blocks.axis
+    cdef Axis top
+    cdef Py_ssize_t payload = 1, extent = 1, inner, steps
+    cdef int i, k, n = 0
+    cdef bint dense = True, is_split = False, near
+    # Inner axes, as long as they fit; the first that does not is split.
+    while n < nest.n:
+        top = nest.axis[n]
+        if dense and top.dst != extent and top.count > 1:
+            dense = False
+            if payload >= TILECORE_BLOCK_BYTES // 8:
+                dense = True
+                break  # a dense block this large is better than a larger one that is not
+        if payload * top.count > TILECORE_BLOCK_BYTES:
+            break
+        axis[n] = top
+        payload *= top.count
+        extent = top.dst * top.count
+        n += 1
+    blocks.last_count = 0
+    steps = 0
+    if n < nest.n:
+        top = nest.axis[n]
+        inner = TILECORE_BLOCK_BYTES // payload
+        if inner >= 2 and (n == 0 or not dense or top.dst == extent):
+            steps = (top.count + inner - 1) // inner          # blocks along this axis
+            inner = (top.count + steps - 1) // steps          # of nearly equal length
+            if n == 0:
+                inner = (inner + 63) & ~<Py_ssize_t>63        # a run: whole cache lines
+            steps = (top.count + inner - 1) // inner
+            axis[n] = Axis(inner, top.src, top.dst)
+            blocks.last_count = top.count - (steps - 1) * inner
+            is_split = True
+            n += 1
+    blocks.n = n
+    blocks.dense = dense
+    blocks.stream = stream and dense
+    # The loops outside: repeats first, or all as they come.
+    blocks.loops = 0
+    blocks.fanout = 0
+    blocks.split = -1
+    blocks.total = 1
+    for k in range(2 if reorder else 1):
+        for i in range(n - 1 if is_split else n, nest.n):
+            top = nest.axis[i]
+            if reorder and (top.src == 0) != (k == 0):
+                continue
+            if is_split and i == n - 1:
+                blocks.split = blocks.loops
+                inner = axis[n - 1].count
+                top = Axis(steps, top.src * inner, top.dst * inner)
+            blocks.loop[blocks.loops] = top
+            if top.src == 0 and blocks.fanout == blocks.loops:
+                blocks.fanout += 1
+            blocks.loops += 1
+            blocks.total *= top.count
+    # The innermost axes that one kernel call writes: a run; repeated; for many rows.
+    near = blocks.loops == 0
+    blocks.leaf = 1
+    # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
+    # pixels rather than their three colours.
+    blocks.turned = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
+    if blocks.turned:
+        blocks.leaf = 3
+        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[2].src, axis[2].dst,
+                              axis[2].count, near)
+    elif n > 1:
+        if axis[1].src == 0 and axis[1].dst == axis[0].count:
+            blocks.leaf = 2
+            if n > 2 and axis[2].src != 0:
+                blocks.leaf = 3
+                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count,
+                                      axis[2].src, axis[2].dst, axis[2].count, near)
+            else:
+                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1, near)
+        else:
+            blocks.leaf = 2
+            tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst,
+                                  axis[1].count, near)
+
+
+cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
+    """Write the inner `n` axes of the block, the outermost of them for `count` steps."""
+    cdef const Axis *top = &blocks.axis[n - 1]
+    cdef const Axis *inner
+    cdef Py_ssize_t i
+    if n == 1:
+        kernels.copy(dst, src, count)
+    elif n == blocks.leaf:
+        if blocks.turned:
+            inner = &blocks.axis[1]
+            for i in range(inner.count):
+                blocks.rows.write(&blocks.rows, dst + i * inner.dst, src + i * inner.src, count, 1)
+        elif n == 3:
+            blocks.rows.write(&blocks.rows, dst, src, count, blocks.axis[1].count)
+        elif top.src == 0 and top.dst == blocks.axis[0].count:
+            blocks.rows.write(&blocks.rows, dst, src, 1, count)
+        else:
+            blocks.rows.write(&blocks.rows, dst, src, count, 1)
+    else:
+        inner = &blocks.axis[n - 2]
+        if top.src == 0 and blocks.dense:
+            fill(blocks, n - 1, inner.count, dst, src)
+            kernels.replicate(dst, top.dst, count)
+        else:
+            for i in range(count):
+                fill(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
+
+
+cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil:
+    """Write an output that is a single block."""
+    fill(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
+
+
+cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Write the blocks numbered first to last - 1."""
+    cdef void *scratch = NULL
+    cdef char *aligned = NULL
+    cdef bint stream = blocks.stream
+    cdef Py_ssize_t index[2 * MAX_RANK + 2]
+    cdef char *dst = blocks.dst
+    cdef const char *src = blocks.src
+    cdef const char *hot = NULL     # where the current block's bytes stand already, `ready` steps of it
+    cdef Py_ssize_t number = first, count, nbytes, ready = 0, step
+    cdef int k
+    cdef const Axis *top = &blocks.axis[blocks.n - 1]
+    if stream and blocks.n > 1:
+        # Not on the stack, of which a thread may have little; nor PyMem_RawMalloc, for which tracemalloc
+        # takes the GIL, while its holder waits for this thread.
+        scratch = malloc(TILECORE_BLOCK_BYTES + 64)
+        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+        stream = scratch != NULL
+    for k in range(blocks.loops):
+        index[k] = number % blocks.loop[k].count
+        number //= blocks.loop[k].count
+        dst += index[k] * blocks.loop[k].dst
+        src += index[k] * blocks.loop[k].src
+    number = first
+    while True:
+        count = top.count
+        if blocks.split >= 0 and index[blocks.split] == blocks.loop[blocks.split].count - 1:
+            count = blocks.last_count
+        if not blocks.dense:
+            fill(blocks, blocks.n, count, dst, src)
+        else:
+            nbytes = top.dst * count
+            if blocks.n == 1:
+                hot = src
+            elif ready < count:  # not yet made, or only a shorter part
+                if stream:
+                    fill(blocks, blocks.n, count, aligned, src)
+                    hot = aligned
+                else:
+                    fill(blocks, blocks.n, count, dst, src)
+                    hot = dst
+                ready = count
+            if stream:
+                kernels.stream(dst, hot, nbytes)
+            elif hot != dst and nbytes >= libc_bytes:
+                memcpy(dst, hot, nbytes)
+            elif hot != dst:
+                kernels.copy(dst, hot, nbytes)
+        number += 1
+        if number >= last:
+            break
+        # The next block.
+        k = 0
+        while True:
+            step = blocks.loop[k].count - 1
+            if index[k] < step:
+                index[k] += 1
+                dst += blocks.loop[k].dst
+                src += blocks.loop[k].src
+                break
+            index[k] = 0
+            dst -= step * blocks.loop[k].dst
+            src -= step * blocks.loop[k].src
+            k += 1
+        if k >= blocks.fanout:
+            ready = 0  # the source has moved
+    if stream:
+        kernels.stream_end()
+    free(scratch)
+
+
+cdef void write_numbered_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    write_blocks(<const Blocks *>blocks, first, last)
+
+
+cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
+                         int threads) noexcept nogil:
+    """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
+    tilecore_parallel(write, job, first, last, nbytes, threads)
+
+
+# For callers from C, who cannot ask Python. Written with the GIL, read without: a counter.
+cdef Py_ssize_t noted_threads = 1
+
+
+def note_default_threads(int n):
+    """Let C callers who do not say a number of threads have this one."""
+    tilecore_put(&noted_threads, n)
+
+
+cdef int default_threads() noexcept nogil:
+    """As last noted."""
+    return <int>tilecore_look(&noted_threads)
+
+
+# ---------------------------------------------------------------- signals
+
+cdef int check_signals() noexcept with gil:
+    """-1 where a signal handler has raised; the exception stays set, for raise_pending."""
+    return PyErr_CheckSignals()
+
+
+cdef int raise_pending() except -1:
+    """Let Cython see the exception that is set."""
+    return -1
+
+
+cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
+    watch.on = on
+    watch.work = 0
+    # The first look is an early one: what was pressed before a long call ends it at once.
+    watch.looked = tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0
+
+
+cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil:
+    """Count `work`, in bytes; look for signals where the last look is long ago. 0, or -1 as check_signals."""
+    cdef long long now
+    if not watch.on:
+        return 0
+    watch.work += work
+    if watch.work < TILECORE_WATCH_BYTES:
+        return 0
+    watch.work = 0
+    now = tilecore_milliseconds()
+    if 0 <= now - watch.looked < TILECORE_LOOK_MILLISECONDS:
+        return 0
+    watch.looked = now
+    return check_signals()
+
+
+# ---------------------------------------------------------------- a nest
+
+cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
+                      char *dst, const char *src) noexcept nogil:
+    """Copy `n` items, each from its offset in the source to its offset in the output."""
+    cdef Py_ssize_t i
+    if itemsize == 1:
+        for i in range(n):
+            dst[dst_at[i]] = src[src_at[i]]
+    elif itemsize == 2:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 2)
+    elif itemsize == 4:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 4)
+    elif itemsize == 8:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 8)
+    elif itemsize == 16:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], 16)
+    else:
+        for i in range(n):
+            memcpy(dst + dst_at[i], src + src_at[i], itemsize)
+
+
+cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil:
+    """Write a result of few runs one by one; False, with nothing written, for others."""
+    cdef Py_ssize_t src_at[FEW_RUNS]
+    cdef Py_ssize_t dst_at[FEW_RUNS]
+    cdef const Axis *axis
+    cdef Py_ssize_t n = 1, i, j
+    cdef int k
+    for k in range(1, nest.n):
+        if nest.axis[k].count > FEW_RUNS // n:
+            return False
+        n *= nest.axis[k].count
+    n = 1
+    src_at[0], dst_at[0] = nest.src, nest.dst
+    for k in range(1, nest.n):
+        axis = &nest.axis[k]
+        for j in range(1, axis.count):
+            for i in range(n):
+                src_at[j * n + i] = src_at[i] + j * axis.src
+                dst_at[j * n + i] = dst_at[i] + j * axis.dst
+        n *= axis.count
+    write_table(src_at, dst_at, n, nest.axis[0].count, dst, src)
+    return True
+
+
+cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil:
+    """Write less than TILECORE_NOGIL_BYTES, in one go."""
+    cdef Blocks blocks
+    cdef Py_ssize_t run = nest.axis[0].count
+    cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
+    if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
+        return
+    divide(&blocks, nest, False, True)
+    blocks.dst = dst + nest.dst
+    blocks.src = src + nest.src
+    if blocks.loops == 0:
+        write_one_block(&blocks, blocks.dst, blocks.src)
+    else:
+        write_blocks(&blocks, 0, blocks.total)
+
+
+cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    """Write all `nbytes` that `nest` describes; 0, or -1 where a signal handler has raised."""
+    cdef Watch watch
+    watch_begin(&watch, mode.poll)
+    return execute_watched(nest, dst, src, nbytes, mode, &watch)
+
+
+cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
+                         Watch *watch) noexcept nogil:
+    """As `execute`, as one of several that are watched together."""
+    cdef Blocks blocks
+    cdef Py_ssize_t first = 0, last, stretch
+    cdef long long begun
+    # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
+    # is filled at once: no stores round the cache, and no visits to many places in turn.
+    divide(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
+    blocks.dst = dst + nest.dst
+    blocks.src = src + nest.src
+    if blocks.loops == 0:
+        write_one_block(&blocks, blocks.dst, blocks.src)
+        return look(watch, nbytes)
+    if not watch.on:
+        write_parallel(write_numbered_blocks, &blocks, 0, blocks.total, nbytes, mode.threads)
+        return 0
+    # Stretches of work, each as long as a look for signals may be off; longer ones, for less waiting of
+    # threads for each other, where the last took little time, and at first where there are several.
+    stretch = blocks.total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
+    begun = tilecore_milliseconds()
+    while first < blocks.total:
+        last = first + stretch if first < blocks.total - stretch else blocks.total
+        write_parallel(write_numbered_blocks, &blocks, first, last, (last - first) * (nbytes // blocks.total), mode.threads)
+        if look(watch, TILECORE_WATCH_BYTES) < 0:
+            return -1
+        if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
+            stretch *= 2
+        elif stretch > 1:
+            stretch //= 2
+        begun = tilecore_milliseconds()
+        first = last
+    return 0
+
+
+# ---------------------------------------------------------------- set-up
+
+cdef Py_ssize_t last_cache_bytes():
+    """The size of the last-level cache, where the C library tells it; not more than may be ours."""
+    try:
+        size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    return min(size, TILECORE_LAST_CACHE_MOST) if size > 0 else TILECORE_LAST_CACHE_BYTES
+
+
+cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
+    """The best set of the table whose needs are among `features`; or the one with the name that is wanted."""
+    cdef int i = 0
+    cdef list names = []
+    while tilecore_sets[i] != NULL:
+        if not tilecore_sets[i].needs & ~features:
+            name = tilecore_sets[i].name.decode()
+            if wanted is None or name == wanted:
+                return tilecore_sets[i]
+            names.append(name)
+        i += 1
+    raise ValueError("environment variable TILECORE_ISA: expected one of the instruction sets that this processor "
+                     f"has, {', '.join(names)}; got {brief(wanted)}")
+
+
+def instruction_sets():
+    """By name: the best one that the processor has, and the one whose kernels are used."""
+    return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
+
+
+def build():
+    """What this module was compiled with."""
+    cython = ".".join([str(CYTHON_HEX_VERSION >> shift & 0xFF) for shift in (24, 16, 8)])
+    return {"compiler": TILECORE_COMPILER.decode(), "cython": cython}
+
+
+features = tilecore_features()
+kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
+stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
+libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
+
+if tilecore_workers_ready():
+    raise ImportError("tilecore: no memory to register what happens at fork()")

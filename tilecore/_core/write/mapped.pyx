@@ -1,0 +1,262 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Results whose repeats share pages, each page until it is written to.
+
+A repeat copies bytes that, more often than not, nobody will change. Here they are written once, to a
+file in memory, and the file is mapped privately as often as they repeat: the addresses are the
+array's, the pages the same ones. The system copies a page when somebody writes to it.
+
+    nest of 1 MiB repeated 1000 times:      file of 2 MiB (two repeats joined), mapped 500 times
+    nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter
+    nest of 4096 rows, each 8 times 4096:   file of 16 MiB, every row's page mapped 8 times
+
+Any repeating loop of the nest may be the one that shares. What lies inside it is written to the file;
+of the loops outside it, those that move in the source move in the file, and those that repeat do not.
+As many repeats are joined as make whole pages, and more, where that is cheaper than their mappings.
+
+A mapping starts on a page and is as long as whole pages. Within the result that needs repeats of whole
+pages; at the result's very end the last mapping is rounded up, and shows a little more of the file.
+
+The process may have so many mappings and no more (vm.max_map_count), for everybody: a quarter of
+them is for all living results together. Where there are too few, and wherever the system says no,
+there is no mapped result, and the caller copies.
+"""
+
+from tilecore._core.resources.limits import read_text
+
+cimport cython
+cimport numpy as cnp
+
+from tilecore._core.write.execute cimport TILECORE_WATCH_BYTES, Mode, Watch, execute, look, raise_pending, watch_begin
+from tilecore._core.resources.memory cimport memory_limit
+from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, array_upon
+from tilecore._core.plan.sizes cimport (
+    MAX_RANK, PY_SSIZE_T_MAX, Axis, Held, Nest, Place, held_note, nest_push, place_note, place_strides, plan_nest,
+)
+from tilecore._core.plan.plan cimport Tiling, choose_mode
+from tilecore._core.write.walk cimport check_held
+
+cnp.import_array()
+
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_MAPPING_COST, TILECORE_FILE_COST, TILECORE_MAPPED_GAIN, TILECORE_NOGIL_BYTES
+
+
+cdef extern from "kernels/locks.h" nogil:
+    Py_ssize_t tilecore_add(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+
+
+cdef extern from "kernels/pages.h" nogil:
+    Py_ssize_t tilecore_page_bytes()
+    void tilecore_pages_free(void *at, Py_ssize_t bytes)
+    int tilecore_file_new(Py_ssize_t bytes)
+    void tilecore_file_free(int file)
+    int tilecore_file_write(int file, const char *src, Py_ssize_t bytes, Py_ssize_t offset)
+    char *tilecore_file_open(int file, Py_ssize_t bytes)
+    char *tilecore_range_new(Py_ssize_t bytes)
+    int tilecore_file_map(int file, char *at, Py_ssize_t bytes, Py_ssize_t offset)
+
+
+cdef struct Sharing:
+    int level                       # the loop of the nest whose repeats share pages
+    Py_ssize_t joined               # so many of its repeats lie in the file one behind the other
+    Py_ssize_t mappings
+    Py_ssize_t file_bytes
+    Py_ssize_t step[2 * MAX_RANK + 1]   # of each loop outside `level`, in the file; 0 for a repeat
+
+
+cdef Py_ssize_t page = tilecore_page_bytes()
+cdef Py_ssize_t most_mappings   # of all living results
+cdef Py_ssize_t mappings        # of them now; changed by atomic additions alone
+
+
+cdef Py_ssize_t greatest_common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+# ---------------------------------------------------------------- what to share
+
+cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) noexcept nogil:
+    """The cheapest way to share; False where copying is cheaper than any, or there is none.
+
+    Costs are in bytes of an ordinary result, which take the same time.
+    """
+    cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
+    cdef Py_ssize_t unit, joined, count, cost, block, outer = 1, moving = 1
+    cdef Py_ssize_t left = most_mappings - tilecore_look(&mappings)
+    cdef const Axis *axis
+    cdef int l
+    sharing.level = 0
+    if nbytes > PY_SSIZE_T_MAX - page:
+        return False
+    for l in range(nest.n - 1, 0, -1):
+        axis = &nest.axis[l]
+        if axis.src == 0 and (outer == 1 or axis.dst * axis.count % page == 0):
+            unit = page // greatest_common_divisor(axis.dst % page, page)  # repeats that make whole pages
+            joined = unit
+            while joined < axis.count and axis.dst * joined <= best:
+                block = axis.dst * joined
+                count = outer * ((axis.count - 1) // joined + 1)
+                if count <= left and moving * block <= best // TILECORE_FILE_COST:
+                    cost = count * TILECORE_MAPPING_COST + moving * block * TILECORE_FILE_COST
+                    if cost < best:
+                        best = cost
+                        sharing.level = l
+                        sharing.joined = joined
+                        sharing.mappings = count
+                        sharing.file_bytes = moving * block
+                joined *= 2
+        outer *= axis.count
+        if axis.src != 0:
+            moving *= axis.count
+    return sharing.level > 0
+
+
+cdef void file_nest(Sharing *sharing, const Nest *nest, Nest *file) noexcept nogil:
+    """The loops that write the file, and the step that each loop outside `level` makes in it."""
+    cdef int l
+    cdef Py_ssize_t size = nest.axis[sharing.level].dst
+    file.n = sharing.level
+    file.src = file.dst = 0
+    for l in range(sharing.level):
+        file.axis[l] = nest.axis[l]
+    nest_push(file, sharing.joined, 0, size)
+    size *= sharing.joined
+    for l in range(sharing.level + 1, nest.n):
+        sharing.step[l] = 0
+        if nest.axis[l].src != 0:
+            sharing.step[l] = size
+            nest_push(file, nest.axis[l].count, nest.axis[l].src, size)
+            size *= nest.axis[l].count
+
+
+# ---------------------------------------------------------------- file and mappings
+
+cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    """0; 1 where the system says no; -1 where a signal handler has raised."""
+    cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, stretch
+    cdef Watch watch
+    cdef char *at
+    cdef int status
+    watch_begin(&watch, mode.poll)
+    if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
+        while offset < nbytes:  # the source's bytes as they are, once or a few times
+            begin = offset % size
+            stretch = min(size - begin, TILECORE_WATCH_BYTES)
+            if tilecore_file_write(file, src + begin, stretch, offset) < 0:
+                return 1
+            offset += stretch
+            if look(&watch, stretch) < 0:
+                return -1
+        return 0
+    at = tilecore_file_open(file, nbytes)
+    if at == NULL:
+        return 1
+    status = execute(loops, at, src, nbytes, mode)
+    tilecore_pages_free(at, nbytes)
+    return status
+
+
+cdef int map_loops(
+    const Sharing *sharing, const Nest *nest, int l, int file, char *at, Py_ssize_t offset
+) noexcept nogil:
+    """Map what the loops up to `l` cover; 0, or -1 where the system says no."""
+    cdef const Axis *axis = &nest.axis[l]
+    cdef Py_ssize_t i, length
+    if l > sharing.level:
+        for i in range(axis.count):
+            if map_loops(sharing, nest, l - 1, file, at + i * axis.dst, offset + i * sharing.step[l]) < 0:
+                return -1
+        return 0
+    i = 0
+    while i < axis.count:  # only the result's very end is no whole page
+        length = whole_pages(axis.dst * min(sharing.joined, axis.count - i))
+        if tilecore_file_map(file, at + i * axis.dst, length, offset) < 0:
+            return -1
+        i += sharing.joined
+    return 0
+
+
+cdef Py_ssize_t whole_pages(Py_ssize_t bytes) noexcept nogil:
+    return (bytes + page - 1) & -page
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Mapping:
+    """The base of a mapped result: its addresses, which go with the last view."""
+    cdef char *at
+    cdef Py_ssize_t bytes
+    cdef Py_ssize_t count   # of mappings, of those that the process may have
+
+    def __dealloc__(self):
+        if self.at != NULL:
+            tilecore_pages_free(self.at, self.bytes)
+        tilecore_add(&mappings, -self.count)
+
+
+cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
+    """As write_file; where it is not 0, nothing is left behind."""
+    cdef Nest loops
+    cdef int status, file = tilecore_file_new(sharing.file_bytes)
+    if file < 0:
+        return 1
+    file_nest(sharing, nest, &loops)
+    status = write_file(file, &loops, src, sharing.file_bytes, mode)
+    if status == 0:
+        mapping.at = tilecore_range_new(mapping.bytes)
+        if mapping.at == NULL or map_loops(sharing, nest, nest.n - 1, file, mapping.at, 0) < 0:
+            status = 1
+    tilecore_file_free(file)  # the mappings keep its pages
+    return status
+
+
+cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
+    """The tiling of an array of plain items; None where nothing is to be shared, the system says no, or
+    other results have taken the mappings."""
+    cdef Nest nest
+    cdef Sharing sharing
+    cdef Place source
+    cdef Held held
+    cdef Mapping mapping
+    cdef Mode mode
+    cdef cnp.dtype dtype = array.descr
+    cdef int status
+    place_note(&source, array)
+    held_note(&held, array, tiling.plan.input_nbytes)
+    plan_nest(&tiling.plan, place_strides(&source), NULL, &nest)
+    if not choose_sharing(&sharing, &nest, tiling.plan.nbytes) or sharing.file_bytes > memory_limit():
+        return None
+    mode = choose_mode(tiling, sharing.file_bytes, 0, False)
+    mapping = Mapping.__new__(Mapping)
+    mapping.count = sharing.mappings
+    mapping.bytes = whole_pages(tiling.plan.nbytes)
+    if tilecore_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
+        return None
+    check_held(&held, &held)
+    with nogil:
+        status = build(mapping, &sharing, &nest, source.data, mode)
+    if status < 0:
+        raise_pending()
+    if status > 0:
+        return None
+    return array_upon(mapping, tiling.plan.ndim, tiling.plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
+
+
+def mapping_limits():
+    """What this system allows: for `show_config`."""
+    cdef int file = tilecore_file_new(page)
+    if file >= 0:
+        tilecore_file_free(file)
+    return {"available": file >= 0, "most": most_mappings, "now": tilecore_look(&mappings)}
+
+
+cdef Py_ssize_t system_mappings():
+    """How many mappings a process may have."""
+    return int(read_text("/proc/sys/vm/max_map_count") or 65530)
+
+
+most_mappings = system_mappings() // 4

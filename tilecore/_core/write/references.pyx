@@ -1,0 +1,431 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The fallback path: items that hold references, which a copy of bytes alone would not count.
+
+A walk (walk.pyx) goes through a region of the tiling. Every reference is counted as soon as it has been
+read, so nothing that happens afterwards to the source can break a count:
+
+    new array     each item is copied, and its references are counted
+    `out`         each reference changes places with the one that was there; those that come out are
+                  collected, a few hundred at most, and let go when what replaces them stands
+    strings       each is packed again, in the memory of the result (strings.pyx)
+
+After some hundred thousand references other threads get a turn, and a signal is looked for. Whatever happens
+there, or in code that runs as an old object dies: both arrays hold counted references or NULLs in every
+place, at every time, and no memory but the few hundred places is taken.
+
+A whole new tiling that repeats and is not small is quicker: the walk takes a copy of the source alone, which
+nobody else knows; each reference in it is counted as often as it is to be copied, at once, and those of the
+copy itself are one of them; then the copies are written as the bytes they are, without the GIL, and no count
+can change meanwhile. The copy dies as bytes. If that is interrupted, the counts are taken back, and the new
+array dies as bytes.
+
+Without the GIL other threads may write to the source meanwhile, through NumPy, and read what was there
+before: see counting.pxd. Two calls of tilecore may also write to one `out`, whatever views of its memory they
+were given: references change places by atomic exchange, and of each that comes out there is one owner. NumPy
+knows of no such thing: where it writes to `out` meanwhile, counts break, as where NumPy itself does so twice.
+"""
+
+import math
+
+from tilecore._core.request.refusals import Refusal
+
+cimport cython
+cimport numpy as cnp
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.string cimport memcpy
+
+from tilecore._core.write.counting cimport (
+    TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
+    tilecore_remove_references, tilecore_stop_for, tilecore_try,
+)
+from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute, raise_pending
+from tilecore._core.resources.memory cimport memory_limit
+from tilecore._core.numpy_api cimport PyDataType_REFCHK, try_array
+from tilecore._core.plan.sizes cimport PY_SSIZE_T_MAX, Held, Nest, Place, Plan, held_note, holds, place_note, plan_nest
+from tilecore._core.write.strings cimport write_strings
+from tilecore._core.write.walk cimport TURN, Walk, advance, check_held, run_of, take_turn, walk_init
+
+cnp.import_array()
+
+
+cdef extern from "numpy/arrayobject.h":
+    enum: NPY_VSTRING
+    void PyDataType_SET_ELSIZE(cnp.dtype dtype, Py_ssize_t size) noexcept
+
+
+cdef extern from *:
+    """
+    /* Lets go of references, of which each may run code. */
+    static void tilecore_let_go(PyObject **old, Py_ssize_t n)
+    {
+        for (Py_ssize_t i = 0; i < n; i++) Py_XDECREF(old[i]);
+    }
+
+    /* An array whose memory holds bytes, as far as NumPy knows: as it dies it lets go of nothing. */
+    static void tilecore_become_bytes(PyArrayObject *array, PyArray_Descr *bytes)
+    {
+        PyArrayObject_fields *fields = (PyArrayObject_fields *)array;
+        PyArray_Descr *before = fields->descr;
+        Py_INCREF(bytes);
+        fields->descr = bytes;
+        Py_DECREF(before);
+    }
+    """
+    void tilecore_let_go(PyObject **old, Py_ssize_t n)
+    void tilecore_become_bytes(cnp.ndarray array, cnp.dtype bytes) noexcept
+
+
+cdef enum:
+    OLD = 1 << 9        # references that wait to be let go
+    OLD_STOPPED = 1 << 12   # where the world may be stopped for each time that they are
+    ROUND = 1 << 20     # references counted at once: one by one they take a millisecond
+
+
+# ---------------------------------------------------------------- objects
+
+cdef struct Items:
+    Py_ssize_t itemsize
+    const Py_ssize_t *places    # of the references in an item, in their order
+    Py_ssize_t count
+    Py_ssize_t most             # items of a piece
+    bint is_new                 # there are no references where the items go
+    bint aligned                # no reference can be seen half written
+    bint at_rest                # no other thread can replace a reference: by the GIL, or the world is stopped
+    bint stuck                  # there is a reference that can be counted at rest alone
+    PyObject **old              # those to be let go of
+    Py_ssize_t n_old, room
+    Py_ssize_t need             # of room, for an item
+
+
+cdef inline bint counted(const char *at, PyObject **object, Items *items) noexcept:
+    """The reference at `at`, counted; False where that must be done at rest. See counting.pxd."""
+    cdef PyObject *found
+    if items.at_rest:
+        object[0] = tilecore_count(at)
+        if TILECORE_FREE_THREADED and object[0] != NULL:
+            tilecore_enable(object[0])
+        return True
+    found = object[0] = tilecore_load(at)
+    if found == NULL:
+        return True
+    if not tilecore_try(found):
+        return False
+    if tilecore_load(at) == found:
+        return True
+    # Replaced before it was counted: so it may be another object by now, in the same memory.
+    items.old[items.n_old] = found
+    items.n_old += 1
+    return False
+
+
+cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssize_t step, Py_ssize_t n,
+                           Items *items) noexcept:
+    """Copy `n` items; how many: fewer where there is no room, or where this is stuck."""
+    cdef Py_ssize_t i, j, k, end
+    cdef PyObject *object
+    for i in range(n):
+        if items.n_old + items.need > items.room:
+            return i
+        end = 0
+        for k in range(items.count):
+            if items.places[k] > end:
+                memcpy(to + end, at + end, items.places[k] - end)
+            end = items.places[k] + <Py_ssize_t>sizeof(PyObject *)
+            if not counted(at + items.places[k], &object, items):
+                items.stuck = True
+                for j in range(k if items.is_new else 0):  # as if nobody had been here
+                    items.old[items.n_old] = tilecore_exchange(to + items.places[j], NULL)
+                    items.n_old += 1
+                return i
+            if items.is_new:
+                memcpy(to + items.places[k], &object, sizeof(PyObject *))
+            else:
+                items.old[items.n_old] = tilecore_exchange(to + items.places[k], object)
+                items.n_old += 1
+        if items.itemsize > end:
+            memcpy(to + end, at + end, items.itemsize - end)
+        to += to_step
+        at += step
+    return n
+
+
+cdef Py_ssize_t write_piece(Walk *walk, Items *items) noexcept:
+    """The next items, as many as there is room for; how many. Nothing here runs other code."""
+    cdef Py_ssize_t n, copied, written = 0
+    items.stuck = not (items.at_rest or items.aligned)
+    while not items.stuck and not walk.done and written < items.most:
+        n = run_of(walk, items.most - written)
+        copied = copy_items(walk.dst, walk.step[0].dst, walk.src, walk.step[0].src, n, items)
+        if copied > 0:
+            advance(walk, copied)
+        written += copied
+        if copied < n:
+            break
+    return written
+
+
+cdef struct Stop:           # what is done while the world is stopped
+    Walk *walk
+    Items *items
+    Py_ssize_t written
+
+
+cdef int write_stopped(PyObject *nobody, void *argument) noexcept:
+    cdef Stop *stop = <Stop *>argument
+    stop.written = 0
+    if holds(stop.walk.source) and holds(stop.walk.target):
+        stop.items.at_rest = True
+        stop.written = write_piece(stop.walk, stop.items)
+        stop.items.at_rest = False
+    return 0  # the next object need not be visited
+
+
+cdef int write_objects(Walk *walk, Items *items) except -1:
+    cdef Stop stop = Stop(walk, items, 0)
+    cdef Py_ssize_t n, work = 0
+    while True:
+        check_held(walk.source, walk.target)
+        n = write_piece(walk, items)
+        if items.stuck:
+            tilecore_stop_for(write_stopped, &stop)
+            n += stop.written
+        work += n * max(items.count, 1)
+        if items.n_old:
+            n, items.n_old = items.n_old, 0
+            tilecore_let_go(items.old, n)
+        elif walk.done:
+            return 0
+        if work >= TURN:
+            work = 0
+            take_turn()
+        if walk.done:
+            return 0
+
+
+cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
+    """Whether each reference of the walk lies, at both ends, where a pointer does."""
+    cdef size_t bits = <size_t>walk.src | <size_t>walk.dst
+    cdef Py_ssize_t k
+    for k in range(walk.n):
+        bits |= <size_t>walk.step[k].src | <size_t>walk.step[k].dst
+    for k in range(items.count):
+        bits |= <size_t>items.places[k]
+    return bits % sizeof(PyObject *) == 0
+
+
+cdef int write_pieces(Walk *walk, Items *items, bint is_new) except -1:
+    items.is_new = is_new
+    items.at_rest = not TILECORE_FREE_THREADED
+    items.aligned = items.count == 0 or is_aligned(walk, items)
+    items.most = TURN // max(items.count, 1) + 1
+    items.need = items.count * (int(not is_new) + TILECORE_FREE_THREADED)
+    items.old = NULL
+    items.n_old = 0
+    items.room = max(<Py_ssize_t>(OLD_STOPPED if TILECORE_FREE_THREADED else OLD), 2 * items.need)
+    if items.need:
+        items.old = <PyObject **>PyMem_Malloc(items.room * sizeof(PyObject *))
+        if items.old == NULL:
+            raise MemoryError
+    try:
+        write_objects(walk, items)
+    finally:
+        PyMem_Free(items.old)
+    return 0
+
+
+# ---------------------------------------------------------------- a new tiling, counted first
+
+cdef void remove_counts(const char *at, Py_ssize_t n, const Items *items, Py_ssize_t copies) noexcept:
+    cdef Py_ssize_t i, k
+    for i in range(n):
+        for k in range(items.count):
+            tilecore_remove_references(at + i * items.itemsize + items.places[k], copies)
+
+
+cdef int add_counts(const char *at, Py_ssize_t n, const Items *items, Py_ssize_t copies) except -1:
+    """Count every reference in the `n` items `copies` times; none where this is interrupted."""
+    cdef Py_ssize_t i, k, counted = 0, more, work = 0
+    while counted < copies:
+        more = min(copies - counted, ROUND)
+        for i in range(n):
+            for k in range(items.count):
+                work += tilecore_add_references(at + i * items.itemsize + items.places[k], more)
+            if work >= TURN:
+                work = 0
+                try:
+                    take_turn()
+                except BaseException:
+                    remove_counts(at, i + 1, items, more)
+                    remove_counts(at, n, items, counted)
+                    raise
+        counted += more
+    return 0
+
+
+cdef cnp.dtype bytes_dtype(Py_ssize_t itemsize):
+    """numpy.dtype((numpy.void, itemsize)), which runs Python code that swallows a KeyboardInterrupt."""
+    cdef cnp.dtype dtype = cnp.PyArray_DescrNewFromType(cnp.NPY_VOID)
+    PyDataType_SET_ELSIZE(dtype, itemsize)
+    return dtype
+
+
+cdef int write_counted(const Plan *plan, const Place *source, Items *items, const Held *array,
+                       cnp.ndarray result, Mode mode) except -1:
+    cdef PyObject *made
+    cdef cnp.ndarray copy
+    cdef Held held
+    cdef cnp.dtype as_bytes = bytes_dtype(plan.itemsize)
+    cdef Walk walk
+    cdef Place place
+    cdef Nest nest
+    cdef const char *at
+    cdef Py_ssize_t n
+    cdef int status
+    made = try_array(plan.ndim, plan.shape, result.descr, NULL, 0)
+    if made == NULL:
+        raise_pending()
+    copy = <cnp.ndarray>made
+    Py_DECREF(copy)
+    place_note(&place, copy)
+    held_note(&held, copy, plan.input_nbytes)
+    walk_init(&walk, plan, source, &place, array, &held, NULL, plan.shape)
+    write_pieces(&walk, items, True)
+    at = cnp.PyArray_BYTES(copy)
+    n = cnp.PyArray_SIZE(copy)
+    add_counts(at, n, items, plan.copies - 1)
+    plan_nest(plan, NULL, NULL, &nest)
+    with nogil:
+        status = execute(&nest, cnp.PyArray_BYTES(result), at, plan.nbytes, mode)
+    if status < 0:
+        tilecore_become_bytes(result, as_bytes)
+        remove_counts(at, n, items, plan.copies - 1)
+        raise_pending()
+    # Its own references are the last copy's. NumPy would want memory to let go of them.
+    tilecore_become_bytes(copy, as_bytes)
+    return 0
+
+
+# ---------------------------------------------------------------- where an item holds references
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Leaves:
+    """Which references an item of a dtype holds, and where."""
+
+    def __dealloc__(self):
+        PyMem_Free(self.places)
+
+
+cdef Leaves leaves_of(cnp.dtype dtype):
+    """Of a dtype that NumPy says holds references. A Refusal where these are of a kind that is not known.
+
+    It may run code of the caller's: names of fields may be of a class derived from str.
+    """
+    if dtype.type_num == cnp.NPY_OBJECT:
+        return OBJECT
+    if dtype.type_num == NPY_VSTRING:
+        return STRING
+    return new_leaves(dtype)
+
+
+cdef Leaves new_leaves(cnp.dtype dtype):
+    cdef Leaves leaves = Leaves.__new__(Leaves)
+    leaves.itemsize = dtype.itemsize
+    if not add_leaves(leaves, dtype, 0) or not put_in_order(leaves):
+        raise Refusal(TypeError, f"holds references of an unknown kind, dtype {dtype}", "input")
+    return leaves
+
+
+cdef bint add_leaves(Leaves leaves, dtype, Py_ssize_t start) except -1:
+    """Note the references of a part of the item, of this dtype, which begins at `start`; False for an unknown kind.
+
+    There may be none: of an empty subarray NumPy says that it holds objects.
+    """
+    cdef Py_ssize_t first = leaves.count, copies, step, n, i, k
+    if not PyDataType_REFCHK(dtype):
+        return True
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        copies, step = math.prod(shape), base.itemsize
+        if copies == 0:
+            return True
+        if not add_leaves(leaves, base, start):
+            return False
+        n = leaves.count - first
+        for k in range(1, copies if n else 0):
+            for i in range(n):
+                if not add_leaf(leaves, leaves.places[first + i] + k * step):
+                    return False
+        return True
+    if dtype.names is not None:
+        for name in dtype.names:
+            field = dtype.fields[name]
+            if not add_leaves(leaves, field[0], start + field[1]):
+                return False
+        return True
+    return dtype.num == cnp.NPY_OBJECT and add_leaf(leaves, start)
+
+
+cdef bint add_leaf(Leaves leaves, Py_ssize_t place) except -1:
+    """False where the item has no room for it: only a dtype that was changed in place says so."""
+    cdef Py_ssize_t *places
+    cdef Py_ssize_t most = leaves.itemsize // <Py_ssize_t>sizeof(PyObject *)
+    if leaves.count == most or not 0 <= place <= leaves.itemsize - <Py_ssize_t>sizeof(PyObject *):
+        return False
+    if leaves.count == leaves.room:
+        leaves.room = min(most, 2 * leaves.room + 4)
+        places = <Py_ssize_t *>PyMem_Realloc(leaves.places, leaves.room * sizeof(Py_ssize_t))
+        if places == NULL:
+            raise MemoryError
+        leaves.places = places
+    leaves.places[leaves.count] = place
+    leaves.count += 1
+    return True
+
+
+cdef bint put_in_order(Leaves leaves) noexcept:
+    """Fields may lie in any order; most come as they lie. False where two overlap, which NumPy refuses to make."""
+    cdef Py_ssize_t *places = leaves.places
+    cdef Py_ssize_t i, k, place
+    for i in range(1, leaves.count):
+        place = places[i]
+        k = i
+        while k > 0 and places[k - 1] > place:
+            places[k] = places[k - 1]
+            k -= 1
+        places[k] = place
+    for i in range(1, leaves.count):
+        if places[i] - places[i - 1] < <Py_ssize_t>sizeof(PyObject *):
+            return False
+    return True
+
+
+cdef Leaves OBJECT = new_leaves(cnp.PyArray_DescrFromType(cnp.NPY_OBJECT))
+cdef Leaves STRING = Leaves.__new__(Leaves)
+STRING.is_string = True
+
+
+# ---------------------------------------------------------------- what results.pyx calls
+
+cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Held *array,
+                          const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
+                          bint is_new, Mode mode) except -1:
+    """Fill `target`, with the GIL, with all of the tiling, where `start` is NULL, or the region that begins there.
+
+    `start` counts in any number of repeats, and may be negative. `source` and `target` tell where the items
+    lie in the memory of the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result`
+    holds no references yet, and nobody else knows it. `shape` is that of what is written, without a 0. `leaves`
+    are those of both dtypes. `mode` is for `execute`.
+    """
+    cdef Walk walk
+    cdef Items items
+    walk_init(&walk, plan, source, target, array, result, start, shape)
+    if leaves.is_string:
+        return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
+    items.itemsize, items.places, items.count = plan.itemsize, leaves.places, leaves.count
+    if is_new and start == NULL and plan.copies > 1 and plan.nbytes >= TILECORE_NOGIL_BYTES:
+        return write_counted(plan, source, &items, array, <cnp.ndarray>result.array, mode)
+    return write_pieces(&walk, &items, is_new)

@@ -1,0 +1,6 @@
+"""Strings of variable length. See strings.pyx."""
+
+from tilecore._core.write.walk cimport Walk
+
+
+cdef int write_strings(Walk *walk, Py_ssize_t most) except -1
