@@ -347,7 +347,7 @@ def test_interrupted(monkeypatch):
     from collections import deque
     from signal import SIGINT, default_int_handler, signal
 
-    monkeypatch.setattr(tilecore._core.plan.plan, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.write.plans, "get_num_threads", partial(int, 1))
     before = signal(SIGINT, default_int_handler)
     rows = [np.full(2**18, 1, "u1")] * 2400
     out = np.zeros((2400, 2**18), "u1")

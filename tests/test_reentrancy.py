@@ -33,7 +33,7 @@ def from_c(*calls):
 @pytest.fixture
 def no_python(monkeypatch):
     """On the way to where tilecore looks for signals."""
-    monkeypatch.setattr(tilecore._core.plan.plan, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.write.plans, "get_num_threads", partial(int, 1))
     monkeypatch.setattr(tilecore._core.request.arguments, "same_dtype", operator.eq)
 
 

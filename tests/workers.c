@@ -107,12 +107,12 @@ static int one_job(caller_state *caller)
 static void *call(void *argument)
 {
     caller_state *caller = (caller_state *)argument;
-    tilecore_add(&callers_here, 1);
-    while (tilecore_add(&jobs_left, -1) > 0) {
+    tilecore_atomic_add(&callers_here, 1);
+    while (tilecore_atomic_add(&jobs_left, -1) > 0) {
         const int right = one_job(caller);
         if (is_child) _exit(right && one_job(caller) && one_job(caller) ? 0 : 1);
-        if (!right) tilecore_add(&wrong, 1);
-        tilecore_add(&jobs_done, 1);
+        if (!right) tilecore_atomic_add(&wrong, 1);
+        tilecore_atomic_add(&jobs_done, 1);
     }
     return NULL;
 }
@@ -122,7 +122,7 @@ static void *call(void *argument)
 static void *wait_for_end(void *argument)
 {
     call(argument);
-    while (tilecore_look(&jobs_left) > THE_END) { /* counted until the last fork */
+    while (tilecore_atomic_load(&jobs_left) > THE_END) { /* counted until the last fork */
         if (is_child) _exit(one_job((caller_state *)argument) ? 0 : 1);
         sched_yield();
     }
@@ -151,18 +151,18 @@ static void look_before_fork(void)
 {
     int count;
     if (!counts_threads || (count = threads_now()) == 0) return;
-    tilecore_add(&seen_at_fork, 1);
+    tilecore_atomic_add(&seen_at_fork, 1);
     if (count != 1 + number_of_callers) {
         fprintf(stderr, "%d threads before a fork, of which %d are callers\n", count, number_of_callers);
-        tilecore_add(&wrong, 1);
+        tilecore_atomic_add(&wrong, 1);
     }
 }
 
 static void await_child(pid_t child)
 {
     int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) != child || status) tilecore_add(&wrong, 1);
-    tilecore_add(&forks, 1);
+    if (child < 0 || waitpid(child, &status, 0) != child || status) tilecore_atomic_add(&wrong, 1);
+    tilecore_atomic_add(&forks, 1);
 }
 
 static void fork_in_handler(int number)
@@ -208,11 +208,11 @@ static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted)
     sigaction(SIGUSR1, &action, NULL);
     for (k = 0; k < wanted; k += 2) {
         const ptrdiff_t due = jobs / (wanted + 1) * (k + 1);
-        while (tilecore_look(&jobs_done) < due) sched_yield();
+        while (tilecore_atomic_load(&jobs_done) < due) sched_yield();
         counts_threads = 1;
         pthread_kill(callers[next_random(&seed) % (unsigned)number_of_callers].thread, SIGUSR1);
         fork_here(next_random(&seed));
-        while (tilecore_look(&forks) < k + 2) sched_yield();
+        while (tilecore_atomic_load(&forks) < k + 2) sched_yield();
         counts_threads = 0;
     }
 }
@@ -227,10 +227,10 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
         callers[k].seed = (unsigned)k;
         if (pthread_create(&callers[k].thread, NULL, wait_for_end, &callers[k])) return 2;
     }
-    while (tilecore_look(&callers_here) < count) sched_yield();
+    while (tilecore_atomic_load(&callers_here) < count) sched_yield();
     fork_in_the_midst(jobs, wanted_forks);
-    while (tilecore_look(&jobs_done) < jobs) sched_yield();
-    tilecore_put(&jobs_left, THE_END);
+    while (tilecore_atomic_load(&jobs_done) < jobs) sched_yield();
+    tilecore_atomic_store(&jobs_left, THE_END);
     for (k = 0; k < count; k++) pthread_join(callers[k].thread, NULL);
     printf("%td jobs of %d callers, %td forks, threads counted at %td, %td wrong\n", jobs_done, count, forks,
            seen_at_fork, wrong);
@@ -244,7 +244,7 @@ static ptrdiff_t at_work;
 static void write_slowly(void *argument, ptrdiff_t first, ptrdiff_t last)
 {
     (void)argument, (void)first, (void)last;
-    tilecore_add(&at_work, 1);
+    tilecore_atomic_add(&at_work, 1);
     usleep(50000);
 }
 
@@ -265,7 +265,7 @@ static int end(const char *how)
     }
     atexit(go_on_at_exit);
     if (pthread_create(&thread, NULL, call_slowly, NULL)) return 2;
-    while (tilecore_look(&at_work) < 3) sched_yield();
+    while (tilecore_atomic_load(&at_work) < 3) sched_yield();
     if (!strcmp(how, "_exit")) _exit(0);
     return 0;
 }

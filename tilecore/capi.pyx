@@ -15,10 +15,11 @@ from cpython.pycapsule cimport PyCapsule_New
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan.sizes cimport MAX_RANK, PLAN_NEGATIVE, PLAN_OK, Place, plan_check
-from tilecore._core.plan.plan cimport (
-    Tiling, caller_mode, tiling_clear, tiling_execute, tiling_execute_region, tiling_init, tiling_prepare,
-)
+from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.plan cimport Plan, plan_init
+from tilecore._core.plan.sizes cimport SIZES_NEGATIVE, SIZES_OK, Sizes, sizes_check
+from tilecore._core.request.places cimport Place
+from tilecore._core.write.plans cimport caller_mode, execute_plan, execute_plan_region, plan_clear, plan_prepare
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.refusals import Refusal, worded
@@ -68,7 +69,7 @@ cdef extern from *:
 
 # ---------------------------------------------------------------- checks
 
-cdef int init(Tiling *tiling, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+cdef int init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
               Py_ssize_t itemsize) noexcept nogil:
     """Rank, sign and overflow, in this order; a status."""
     cdef int k, status
@@ -79,10 +80,10 @@ cdef int init(Tiling *tiling, int ndim, const Py_ssize_t *shape, int nreps, cons
             return TILECORE_BAD_SHAPE
     if itemsize < 0:
         return TILECORE_BAD_ITEMSIZE
-    status = tiling_init(tiling, ndim, shape, nreps, repeats, itemsize)
-    if status == PLAN_OK:
+    status = plan_init(plan, ndim, shape, nreps, repeats, itemsize)
+    if status == SIZES_OK:
         return TILECORE_OK
-    return TILECORE_BAD_REPEATS if status == PLAN_NEGATIVE else TILECORE_OVERFLOW
+    return TILECORE_BAD_REPEATS if status == SIZES_NEGATIVE else TILECORE_OVERFLOW
 
 
 cdef void note_place(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
@@ -109,29 +110,29 @@ cdef const char *tilecore_status_text(int status) noexcept nogil:
 
 cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                        Py_ssize_t itemsize, int *status) noexcept nogil:
-    cdef Tiling *tiling = <Tiling *>malloc(sizeof(Tiling))
-    if tiling == NULL:
+    cdef Plan *made = <Plan *>malloc(sizeof(Plan))
+    if made == NULL:
         status[0] = TILECORE_NO_MEMORY
         return NULL
-    status[0] = init(tiling, ndim, shape, ndim, repeats, itemsize)
-    if status[0] == TILECORE_OK and not tiling_prepare(tiling):
+    status[0] = init(made, ndim, shape, ndim, repeats, itemsize)
+    if status[0] == TILECORE_OK and not plan_prepare(made):
         status[0] = TILECORE_NO_MEMORY
     if status[0] != TILECORE_OK:
-        free(tiling)
+        free(made)
         return NULL
-    return <tilecore_plan *>tiling
+    return <tilecore_plan *>made
 
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL:
-    cdef Tiling tiling
+    cdef Plan made
     cdef int status, k
     cdef tilecore_plan *plan = tilecore_plan_make(ndim, shape, repeats, itemsize, &status)
     if plan != NULL:
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            plan_check(&tiling.plan, tiling_init(&tiling, ndim, shape, ndim, repeats, itemsize))  # with the axis
+            sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # with the axis
         raise Refusal(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                       tilecore_status_text(status).decode())
     except Refusal as refusal:
@@ -142,70 +143,70 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
 
 cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
     if plan != NULL:
-        tiling_clear(<Tiling *>plan)
+        plan_clear(<Plan *>plan)
         free(plan)
 
 
 cdef void tilecore_plan_output_shape(const tilecore_plan *plan, Py_ssize_t *shape) noexcept nogil:
-    cdef const Tiling *tiling = <const Tiling *>plan
-    memcpy(shape, tiling.plan.output, tiling.plan.ndim * sizeof(Py_ssize_t))
+    cdef const Sizes *sizes = &(<const Plan *>plan).sizes
+    memcpy(shape, sizes.output, sizes.ndim * sizeof(Py_ssize_t))
 
 
 cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
-    return (<const Tiling *>plan).plan.nbytes
+    return (<const Plan *>plan).sizes.nbytes
 
 
 cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides, void *dst,
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
-    cdef const Tiling *tiling = <const Tiling *>plan
+    cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef Place source, target
-    cdef int ndim = tiling.plan.ndim, input_ndim = tiling.plan.input_ndim
-    if tiling.plan.nbytes == 0:
+    cdef int ndim = sizes.ndim, input_ndim = sizes.input_ndim
+    if sizes.nbytes == 0:
         return
-    note_place(&source, src, src_strides, input_ndim, tiling.plan.shape + (ndim - input_ndim), tiling.plan.itemsize)
-    note_place(&target, dst, dst_strides, ndim, tiling.plan.output, tiling.plan.itemsize)
-    tiling_execute(tiling, &source, &target, caller_mode(threads))
+    note_place(&source, src, src_strides, input_ndim, sizes.shape + (ndim - input_ndim), sizes.itemsize)
+    note_place(&target, dst, dst_strides, ndim, sizes.output, sizes.itemsize)
+    execute_plan(<const Plan *>plan, &source, &target, caller_mode(threads))
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
                                        void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
-    cdef const Tiling *tiling = <const Tiling *>plan
+    cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef Place source, target
     cdef Py_ssize_t extent[MAX_RANK]
-    cdef Py_ssize_t nbytes = tiling.plan.itemsize
+    cdef Py_ssize_t nbytes = sizes.itemsize
     cdef int k
-    for k in range(tiling.plan.ndim):
+    for k in range(sizes.ndim):
         extent[k] = stop[k] - start[k]
         if extent[k] <= 0:
             return
         nbytes *= extent[k]  # no more than the whole output's, unless that is empty
-    note_place(&source, src, src_strides, tiling.plan.ndim, tiling.plan.shape, tiling.plan.itemsize)
-    note_place(&target, dst, dst_strides, tiling.plan.ndim, extent, tiling.plan.itemsize)
-    tiling_execute_region(tiling, &source, &target, start, stop, nbytes, caller_mode(threads))
+    note_place(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
+    note_place(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
+    execute_plan_region(<const Plan *>plan, &source, &target, start, stop, nbytes, caller_mode(threads))
 
 
 # ---------------------------------------------------------------- in one call
 
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
-    cdef Tiling tiling
-    cdef int status = init(&tiling, ndim, shape, nreps, repeats, itemsize)
+    cdef Plan made
+    cdef int status = init(&made, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         if output_shape != NULL:
-            tilecore_plan_output_shape(<const tilecore_plan *>&tiling, output_shape)
+            tilecore_plan_output_shape(<const tilecore_plan *>&made, output_shape)
         if nbytes != NULL:
-            nbytes[0] = tiling.plan.nbytes
+            nbytes[0] = made.sizes.nbytes
     return status
 
 
 cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_strides, int nreps,
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil:
-    cdef Tiling tiling
-    cdef int status = init(&tiling, ndim, shape, nreps, repeats, itemsize)
+    cdef Plan made
+    cdef int status = init(&made, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
-        tilecore_plan_execute(<const tilecore_plan *>&tiling, src, src_strides, dst, dst_strides, threads)
+        tilecore_plan_execute(<const tilecore_plan *>&made, src, src_strides, dst, dst_strides, threads)
     return status
 
 

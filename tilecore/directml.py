@@ -19,7 +19,7 @@ from typing import NamedTuple, overload
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tiled
+from tilecore._core.arrays import tile_array
 from tilecore._core.request.counts import brief
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
@@ -152,7 +152,7 @@ def tile(
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
-        return tiled(tensor, _read_counts(level, tensor, repeats), out, threads)
+        return tile_array(tensor, _read_counts(level, tensor, repeats), out, threads)
     except Refusal as refusal:
         raise worded(refusal, level.name, tensor, repeats=repeats) from refusal.__cause__
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import are_integers, tiled
+from tilecore._core.arrays import are_integers, tile_array
 from tilecore._core.request.counts import brief, read_count
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
@@ -218,7 +218,7 @@ def tile_1(
         position = axis if type(axis) is int else _read_whole_number("axis", axis)
         repeats = [1] * tensor.ndim
         repeats[_check_axis(position, tensor.ndim)] = count
-        return tiled(tensor, tuple(repeats), out, threads)
+        return tile_array(tensor, tuple(repeats), out, threads)
     except Refusal as refusal:
         given = {"tiles": tiles, "axis": axis}
         raise worded(refusal, _TILE_1.name, tensor, _NAMES_1, **given) from refusal.__cause__
@@ -403,7 +403,7 @@ def _tile(
             check_type(tensor, version.types)
         known = are_integers(repeats, INT64.numbers, tensor.ndim)
         counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
-        return tiled(tensor, counts, out, threads)
+        return tile_array(tensor, counts, out, threads)
     except Refusal as refusal:
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tiled
+from tilecore._core.arrays import tile_array
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Range
@@ -88,7 +88,7 @@ def tile_1(
     tensor = None
     try:
         tensor = data if type(data) is ndarray else as_tensor(data)
-        return tiled(tensor, _read_counts(tensor, repeats), out, threads)
+        return tile_array(tensor, _read_counts(tensor, repeats), out, threads)
     except Refusal as refusal:
         raise worded(refusal, _NAME, tensor, _NAMES, repeats=repeats) from refusal.__cause__
 

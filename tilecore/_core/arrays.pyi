@@ -102,21 +102,21 @@ def tile_mapped(
 def tile_mapped(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
 def output_shape(shape: _Integers, reps: _Integers, *, axis: _Axes = None) -> tuple[int, ...]: ...
 @overload
-def tiled(
+def tile_array(
     array: NDArray[_Scalar],
     reps: _Integers,
     out: None = None,
     threads: SupportsIndex | None = None,
 ) -> NDArray[_Scalar]: ...
 @overload
-def tiled(
+def tile_array(
     array: NDArray[Any],
     reps: _Integers,
     out: _Out,
     threads: SupportsIndex | None = None,
 ) -> _Out: ...
 @overload
-def tiled(
+def tile_array(
     array: NDArray[_Scalar],
     reps: _Integers,
     out: NDArray[Any] | None = None,

@@ -5,7 +5,7 @@
 `tile` is a compiled builtin with nothing in between: a plain array and a tuple of ints cost an
 allocation and a copy. All that is rarer goes through functions out of line.
 
-Each public function words the refusals of what it calls; `tiled` is `tile` for those who word them
+Each public function words the refusals of what it calls; `tile_array` is `tile` for those who word them
 themselves, the dialects.
 """
 
@@ -19,21 +19,22 @@ from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.request.arguments cimport as_plain_array, check_size, plain_array, read_out
-from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
+from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
+from tilecore._core.plan.sizes cimport SIZES_OK, Sizes, sizes_check, sizes_init
+from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
 from tilecore._core.request.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
-from tilecore._core.write.mapped cimport mapped
-from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
-from tilecore._core.plan.sizes cimport MAX_RANK, PLAN_OK, Plan, plan_check, plan_init
-from tilecore._core.write.results cimport read_bounds, region, whole
-from tilecore._core.plan.plan cimport Bounds, Tiling, tiling_of
+from tilecore._core.resources.memory cimport check_size
+from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
+from tilecore._core.write.mapped cimport map_repeats
+from tilecore._core.write.results cimport read_bounds, write_region, write_whole
 
 cnp.import_array()
 
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here call the core's arguments
 
 
-cdef inline cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, axis, out):
+cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     """Plan for `array`; `out` as read_out reads it, or None. Nothing of the caller's runs between the two."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
@@ -42,31 +43,31 @@ cdef inline cnp.ndarray read_request(Tiling *tiling, cnp.ndarray array, reps, ax
         n = spread(axis, repeats, n, cnp.PyArray_NDIM(array))
     if out is not None:
         target = read_out(out, array)
-    tiling_of(tiling, array, n, repeats)
+    plan_for(plan, array, n, repeats)
     return target
 
 
-cdef cnp.ndarray read_plane(Tiling *tiling, cnp.ndarray array, axis, out):
+cdef cnp.ndarray read_plane(Plan *plan, cnp.ndarray array, axis, out):
     """As read_request, for the plane that `array` tiles: a tiling that repeats nothing, and has no end."""
     cdef cnp.ndarray target = None
     if axis is not None:
         raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
     if out is not None:
         target = read_out(out, array)
-    tiling_of(tiling, array, 0, NULL)
-    tiling.endless = True
+    plan_for(plan, array, 0, NULL)
+    plan.endless = True
     return target
 
 
 cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
-    cdef Tiling tiling
+    cdef Plan plan
     cdef int count = 0 if threads is None else read_threads(threads)
-    cdef cnp.ndarray target = read_request(&tiling, array, reps, axis, out)
-    target = whole(&tiling, array, target, count)
+    cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
+    target = write_whole(&plan, array, target, count)
     return target if out is None else out
 
 
-def tiled(cnp.ndarray array not None, reps, out=None, threads=None):
+def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
     """`tile` of a plain array, with Refusals that nobody has worded."""
     return tile_plain(array, reps, out, None, threads)
 
@@ -197,7 +198,7 @@ cdef wrong_names(a, A, repeats):
 
 cdef tile_other(a, reps, out, axis, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
-    cdef Tiling tiling
+    cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef bint is_array = PyArray_Check(a)
     cdef bint masked = False, copied = False, simple = False
@@ -218,12 +219,12 @@ cdef tile_other(a, reps, out, axis, threads):
     else:
         simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not copied and not simple and is_masked(a)
-    tiling_of(&tiling, array, n, repeats)
-    check_size(tiling.plan.nbytes)
+    plan_for(&plan, array, n, repeats)
+    check_size(plan.sizes.nbytes)
     if copied:  # which is all that `numpy.tile` does then, whatever the class
         return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
-    if simple and tiling.plan.nbytes and not PyDataType_REFCHK(array.descr):
-        return like(a, whole(&tiling, array, None, count))
+    if simple and plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
+        return wrap_like(a, write_whole(&plan, array, None, count))
     counts = as_tuple(repeats, n)
     if masked:
         return tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
@@ -258,7 +259,7 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     return kind.__getattribute__ in FIND_THEM and not (more_axes and issubclass(kind, numpy.matrix))
 
 
-cdef like(a, cnp.ndarray result):
+cdef wrap_like(a, cnp.ndarray result):
     """`result` as an array of the class of `a`, which is shown `a` and nothing else, as everywhere in NumPy."""
     return WRAP(a, result, None, False)
 
@@ -311,7 +312,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
-    cdef Tiling tiling
+    cdef Plan plan
     cdef Bounds bounds
     cdef cnp.ndarray array = None
     cdef cnp.ndarray target = None
@@ -321,10 +322,10 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None:
-            target = read_plane(&tiling, array, axis, out)
+            target = read_plane(&plan, array, axis, out)
         else:
-            target = read_request(&tiling, array, reps, axis, out)
-        target = region(&tiling, array, &bounds, target, count)
+            target = read_request(&plan, array, reps, axis, out)
+        target = write_region(&plan, array, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array
@@ -369,25 +370,25 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    cdef Tiling tiling
-    cdef const Plan *plan = &tiling.plan
+    cdef Plan plan
+    cdef const Sizes *sizes = &plan.sizes
     cdef cnp.ndarray array = None
     cdef Py_ssize_t strides[MAX_RANK]
     cdef bint empty = False
     cdef int k, i
     try:
         array = plain_array(a)
-        read_request(&tiling, array, reps, axis, None)
-        for k in range(plan.ndim):
-            empty = empty or plan.output[k] == 0
-        for k in range(plan.ndim):
-            i = k - (plan.ndim - plan.input_ndim)
-            if plan.repeats[k] > 1 and plan.shape[k] > 1 and not empty:
-                raise Refusal(ValueError, f"axis {k} has {plan.shape[k]} elements and is repeated "
-                              f"{plan.repeats[k]} times, which strides cannot say; an axis repeated more than once "
+        read_request(&plan, array, reps, axis, None)
+        for k in range(sizes.ndim):
+            empty = empty or sizes.output[k] == 0
+        for k in range(sizes.ndim):
+            i = k - (sizes.ndim - sizes.input_ndim)
+            if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and not empty:
+                raise Refusal(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated "
+                              f"{sizes.repeats[k]} times, which strides cannot say; an axis repeated more than once "
                               "must have one element")
-            strides[k] = 0 if i < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
-        return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
+            strides[k] = 0 if i < 0 or sizes.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
+        return array_upon(array, sizes.ndim, sizes.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array
         raise worded(refusal, "tile_view", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
@@ -435,7 +436,7 @@ def tile_mapped(a, reps, *, axis=None):
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    cdef Tiling tiling
+    cdef Plan plan
     cdef cnp.ndarray array = None
     cdef cnp.ndarray result = None
     try:
@@ -445,10 +446,10 @@ def tile_mapped(a, reps, *, axis=None):
             array = as_plain_array(a)
             if array is None:
                 return tile_other(a, reps, None, axis, None)
-        read_request(&tiling, array, reps, axis, None)
-        if tiling.plan.nbytes and not PyDataType_REFCHK(array.descr):
-            result = mapped(&tiling, array)
-        return whole(&tiling, array, None, 0) if result is None else result
+        read_request(&plan, array, reps, axis, None)
+        if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
+            result = map_repeats(&plan, array)
+        return write_whole(&plan, array, None, 0) if result is None else result
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array
         raise worded(refusal, "tile_mapped", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
@@ -494,20 +495,20 @@ def output_shape(shape, reps, *, axis=None):
 
 
 cdef tuple read_shape(shape):
-    cdef Py_ssize_t sizes[MAX_RANK + 1]
-    return as_tuple(sizes, read_integers(shape, sizes, "shape", 0))
+    cdef Py_ssize_t dims[MAX_RANK + 1]
+    return as_tuple(dims, read_integers(shape, dims, "shape", 0))
 
 
 def planned_shape(shape, reps, axis=None):
     """`output_shape`, with Refusals that nobody has worded."""
-    cdef Plan plan
+    cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef Py_ssize_t sizes[MAX_RANK + 1]
-    cdef int ndim = read_integers(shape, sizes, "shape", 0)
+    cdef Py_ssize_t dims[MAX_RANK + 1]
+    cdef int ndim = read_integers(shape, dims, "shape", 0)
     cdef int n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
     if axis is not None:
         n = spread(axis, repeats, n, ndim)
-    cdef int status = plan_init(&plan, ndim, sizes, n, repeats, 1)
-    if status != PLAN_OK:
-        plan_check(&plan, status)
-    return as_tuple(plan.output, plan.ndim)
+    cdef int status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
+    if status != SIZES_OK:
+        sizes_check(&sizes, status)
+    return as_tuple(sizes.output, sizes.ndim)

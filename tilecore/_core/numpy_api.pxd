@@ -5,6 +5,14 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 
+cdef enum:
+    MAX_RANK = 64  # NumPy's own limit since 2.0
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
 cdef extern from "numpy/arrayscalars.h":
     pass
 

@@ -14,13 +14,14 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
+from tilecore._core.plan.plan cimport Bounds, Plan, plan_init
+from tilecore._core.plan.sizes cimport Sizes, sizes_check
 from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_refusal
-from tilecore._core.write.batch cimport batch
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_threads, spread
-from tilecore._core.numpy_api cimport PyArray_CheckExact, PyDataType_REFCHK, descr_of
-from tilecore._core.plan.sizes cimport MAX_RANK, Plan, plan_check
-from tilecore._core.write.results cimport read_bounds, region, whole
-from tilecore._core.plan.plan cimport Bounds, Tiling, tiling_clear, tiling_init, tiling_prepare
+from tilecore._core.write.batch cimport write_batch
+from tilecore._core.write.plans cimport plan_clear, plan_prepare
+from tilecore._core.write.results cimport read_bounds, write_region, write_whole
 
 cnp.import_array()
 
@@ -74,7 +75,7 @@ cdef class TilePlan:
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    cdef Tiling tiling
+    cdef Plan plan
     cdef readonly tuple input_shape
     cdef readonly tuple output_shape
     cdef readonly tuple reps    # one for each axis of the result
@@ -84,15 +85,15 @@ cdef class TilePlan:
 
     def __cinit__(self, shape, reps, dtype, *, axis=None):
         try:
-            self.plan(shape, reps, dtype, axis)
+            self.sizes(shape, reps, dtype, axis)
         except Refusal as refusal:
             typed = shape if self.input_shape is None else self.input_shape
             raise worded(refusal, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from refusal.__cause__
 
-    cdef int plan(self, shape, reps, dtype, axis) except -1:
-        cdef Py_ssize_t sizes[MAX_RANK + 1]
+    cdef int sizes(self, shape, reps, dtype, axis) except -1:
+        cdef Py_ssize_t dims[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
-        cdef const Plan *plan = &self.tiling.plan
+        cdef const Sizes *sizes = &self.plan.sizes
         cdef int ndim, n, status
         try:
             self.dtype = numpy.dtype(dtype)
@@ -100,26 +101,26 @@ cdef class TilePlan:
             if type(reason) is not TypeError and type(reason) is not ValueError:
                 raise  # the object's own
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
-        ndim = read_integers(shape, sizes, "shape", 0)
-        self.input_shape = as_tuple(sizes, ndim)
+        ndim = read_integers(shape, dims, "shape", 0)
+        self.input_shape = as_tuple(dims, ndim)
         n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
         if axis is not None:
             n = spread(axis, repeats, n, ndim)
-        status = tiling_init(&self.tiling, ndim, sizes, n, repeats, self.dtype.itemsize)
-        plan_check(plan, status)
-        self.output_shape = as_tuple(plan.output, plan.ndim)
-        self.reps = as_tuple(plan.repeats, plan.ndim)
-        if not PyDataType_REFCHK(self.dtype) and not tiling_prepare(&self.tiling):
+        status = plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize)
+        sizes_check(sizes, status)
+        self.output_shape = as_tuple(sizes.output, sizes.ndim)
+        self.reps = as_tuple(sizes.repeats, sizes.ndim)
+        if not PyDataType_REFCHK(self.dtype) and not plan_prepare(&self.plan):
             raise Refusal(MemoryError, "no memory for the plan")
         return 0
 
     def __dealloc__(self):
-        tiling_clear(&self.tiling)
+        plan_clear(&self.plan)
 
     @property
     def nbytes(self):
         """Bytes of the whole result."""
-        return self.tiling.plan.nbytes
+        return self.plan.sizes.nbytes
 
     def tile(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
@@ -129,8 +130,8 @@ cdef class TilePlan:
         try:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = self.checked(array, out)
-            target = whole(&self.tiling, array, target, count)
+            target = self.check_array(array, out)
+            target = write_whole(&self.plan, array, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -145,8 +146,8 @@ cdef class TilePlan:
             count = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = self.checked(array, out)
-            target = region(&self.tiling, array, &bounds, target, count)
+            target = self.check_array(array, out)
+            target = write_region(&self.plan, array, &bounds, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -189,16 +190,16 @@ cdef class TilePlan:
         """
         cdef cnp.ndarray target
         try:
-            target = batch(&self.tiling, self.dtype, arrays, out, read_threads(threads))
+            target = write_batch(&self.plan, self.dtype, arrays, out, read_threads(threads))
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.batch", self.input_shape, {"input": "arrays"},
                          reps=self.reps) from refusal.__cause__
 
-    cdef cnp.ndarray checked(self, cnp.ndarray array, out):
+    cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
         """`out` as read_out reads it, or None, for an array of the plan's dtype and shape."""
-        cdef const Plan *plan = &self.tiling.plan
-        cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
+        cdef const Sizes *sizes = &self.plan.sizes
+        cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
         cdef cnp.dtype dtype = self.dtype
         # Comparing dtypes may run code of the caller's, so the shape comes last.
@@ -208,8 +209,8 @@ cdef class TilePlan:
                 raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {dtype}")
         if out is not None:
             target = read_out(out, array)
-        if not has_shape(array, plan.input_ndim, shape, plan.itemsize) or descr_of(array) != <PyObject *>dtype:
-            raise shape_refusal(array, plan.input_ndim, shape, plan.itemsize, "the plan is for", None)
+        if not has_shape(array, sizes.input_ndim, shape, sizes.itemsize) or descr_of(array) != <PyObject *>dtype:
+            raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "the plan is for", None)
         return target
 
     def __repr__(self):
@@ -222,7 +223,7 @@ cdef class TilePlan:
 
     def __hash__(self):
         # Not the dtype's own: of equal ones with NaN for a missing string, each has another.
-        return hash((self.input_shape, self.reps, self.dtype.kind, self.tiling.plan.itemsize))
+        return hash((self.input_shape, self.reps, self.dtype.kind, self.plan.sizes.itemsize))
 
     def __reduce__(self):
         return TilePlan, (self.input_shape, self.reps, self.dtype)

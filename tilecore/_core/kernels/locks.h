@@ -23,7 +23,7 @@
 /* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
 
 /* Adds to a counter, and returns what it was. */
-TILECORE_INLINE ptrdiff_t tilecore_add(ptrdiff_t *counter, ptrdiff_t n)
+TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
 {
 #if defined(_MSC_VER) && !defined(__clang__) && defined(_WIN64)
     return (ptrdiff_t)InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
@@ -34,7 +34,7 @@ TILECORE_INLINE ptrdiff_t tilecore_add(ptrdiff_t *counter, ptrdiff_t n)
 #endif
 }
 
-TILECORE_INLINE ptrdiff_t tilecore_look(const ptrdiff_t *counter)
+TILECORE_INLINE ptrdiff_t tilecore_atomic_load(const ptrdiff_t *counter)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
     return *(const volatile ptrdiff_t *)counter;
@@ -43,7 +43,7 @@ TILECORE_INLINE ptrdiff_t tilecore_look(const ptrdiff_t *counter)
 #endif
 }
 
-TILECORE_INLINE void tilecore_put(ptrdiff_t *counter, ptrdiff_t n)
+TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
     *(volatile ptrdiff_t *)counter = n;

@@ -189,15 +189,15 @@ static void tilecore_lead(tilecore_job *job)
 {
     const ptrdiff_t shares = job->leading + job->middle + job->trailing;
     ptrdiff_t number;
-    for (number = 0; tilecore_add(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
+    for (number = 0; tilecore_atomic_add(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
 }
 
 /* Takes shares until none is left, or until `stop` is set: a worker. */
 static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
     const ptrdiff_t shares = job->leading + job->middle + job->trailing;
-    while (!tilecore_look(stop) && tilecore_add(&job->taken, 1) < shares)
-        tilecore_do_share(job, shares - 1 - tilecore_add(&job->taken_from_behind, 1));
+    while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < shares)
+        tilecore_do_share(job, shares - 1 - tilecore_atomic_add(&job->taken_from_behind, 1));
 }
 
 /* ---------------------------------------------------------------- the workers */
@@ -241,12 +241,12 @@ static void tilecore_serve(void)
         }
         job = tilecore_workers.job;
         tilecore_workers.wanted--;
-        tilecore_put(&tilecore_workers.inside, tilecore_workers.inside + 1);
+        tilecore_atomic_store(&tilecore_workers.inside, tilecore_workers.inside + 1);
         tilecore_release(&tilecore_workers_lock);
         tilecore_help(job, &tilecore_workers.recalled);
         tilecore_acquire(&tilecore_workers_lock);
         tilecore_workers.job = NULL; /* still this one: its caller waits for us */
-        tilecore_put(&tilecore_workers.inside, tilecore_workers.inside - 1);
+        tilecore_atomic_store(&tilecore_workers.inside, tilecore_workers.inside - 1);
         if (!tilecore_workers.inside) tilecore_wake_all(&tilecore_change);
     }
     tilecore_release(&tilecore_workers_lock);
@@ -360,7 +360,7 @@ static void tilecore_close(void)
     tilecore_workers.job = NULL;
     if (tilecore_workers.inside) {
         tilecore_release(&tilecore_workers_lock);
-        while (looks-- && tilecore_look(&tilecore_workers.inside)) tilecore_pause();
+        while (looks-- && tilecore_atomic_load(&tilecore_workers.inside)) tilecore_pause();
         tilecore_acquire(&tilecore_workers_lock);
         while (tilecore_workers.inside) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
     }
@@ -420,7 +420,7 @@ static void tilecore_before_fork(void)
     tilecore_hold_signals(&before);
     tilecore_acquire(&tilecore_workers_lock);
     while (tilecore_workers.recalled) tilecore_wait(&tilecore_change, &tilecore_workers_lock); /* another's fork() */
-    tilecore_put(&tilecore_workers.recalled, 1);
+    tilecore_atomic_store(&tilecore_workers.recalled, 1);
     tilecore_workers.signals = before;
     tilecore_workers.job = NULL;
     tilecore_wake_all(&tilecore_work);
@@ -438,7 +438,7 @@ static void tilecore_after_fork_in_parent(void)
     if (tilecore_is_worker) return;
     tilecore_acquire(&tilecore_workers_lock);
     before = tilecore_workers.signals;
-    tilecore_put(&tilecore_workers.recalled, 0);
+    tilecore_atomic_store(&tilecore_workers.recalled, 0);
     tilecore_wake_all(&tilecore_change);
     tilecore_release(&tilecore_workers_lock);
     tilecore_let_signals(&before);

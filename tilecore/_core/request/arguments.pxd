@@ -3,7 +3,7 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
-from tilecore._core.plan.sizes cimport Place
+from tilecore._core.request.places cimport Place
 
 
 cdef cnp.ndarray as_plain_array(a)
@@ -16,7 +16,6 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize, bint *ran) except -1
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument)
-cdef int check_size(Py_ssize_t nbytes) except -1
 
 
 cdef inline cnp.ndarray read_out(given, cnp.ndarray array):

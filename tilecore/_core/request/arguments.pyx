@@ -22,10 +22,9 @@ from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
 
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.resources.memory cimport memory_limit
-from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
-from tilecore._core.plan.sizes cimport MAX_RANK, Place, place_note, place_strides
+from tilecore._core.request.places cimport Place, place_note, place_strides
 
 cnp.import_array()
 
@@ -199,12 +198,3 @@ cdef bint shares_memory(a, b) except -1:
         return numpy.shares_memory(a, b, max_work=100000)
     except numpy.exceptions.TooHardError:
         return True
-
-
-# ---------------------------------------------------------------- what several modules need
-
-cdef int check_size(Py_ssize_t nbytes) except -1:
-    if nbytes > memory_limit():
-        raise Refusal(MemoryError, f"the result would take {nbytes} bytes, more than the limit of "
-                      f"{memory_limit()} bytes (tilecore.set_max_bytes)")
-    return 0

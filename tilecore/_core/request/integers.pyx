@@ -19,8 +19,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
-from tilecore._core.numpy_api cimport PyArray_CheckExact, integer_item, integer_scalar
-from tilecore._core.plan.sizes cimport MAX_RANK, PY_SSIZE_T_MAX
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_item, integer_scalar
 
 cnp.import_array()
 

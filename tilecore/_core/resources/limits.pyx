@@ -18,8 +18,8 @@ cdef extern from "kernels/locks.h" nogil:
     ctypedef struct tilecore_affinity:
         pass
     int tilecore_affinity_now(tilecore_affinity *now)
-    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
-    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
+    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
 
 
 cdef extern from *:
@@ -97,10 +97,10 @@ cdef Py_ssize_t paid = 0    # 0 until it is asked for: once in each process
 def available_cpus():
     """Processors that the calling thread may run on now, or as many as the control group's quota pays for."""
     cdef tilecore_affinity now
-    cdef Py_ssize_t most = tilecore_look(&paid)
+    cdef Py_ssize_t most = tilecore_atomic_load(&paid)
     if most == 0:
         most = cpu_quota()
-        tilecore_put(&paid, most)
+        tilecore_atomic_store(&paid, most)
     return min(tilecore_affinity_now(&now) or os.cpu_count() or 1, most)
 
 
@@ -127,20 +127,20 @@ cpdef bint in_multiprocessing_child() except -1:
     nobody unlocks it in the child. No function of multiprocessing's is called: another thread may be
     importing it, and then its names are not there yet, and nobody has begun a child.
     """
-    cdef Py_ssize_t child = tilecore_look(&known)
+    cdef Py_ssize_t child = tilecore_atomic_load(&known)
     if child < 0:
         process = modules.get("multiprocessing.process")
         # A spawned child imports the main module before it has a parent process.
         inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
         child = bool(inherits) or getattr(process, "_parent_process", None) is not None
-        tilecore_put(&known, child)
+        tilecore_atomic_store(&known, child)
     return child
 
 
 def forget():
     """In a forked child, before multiprocessing says whose child it is."""
-    tilecore_put(&known, -1)
-    tilecore_put(&paid, 0)
+    tilecore_atomic_store(&known, -1)
+    tilecore_atomic_store(&paid, 0)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,6 +1,7 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """Where outputs live, and how large they may be."""
 
+from tilecore._core.request.refusals import Refusal
 from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
 from tilecore._core.resources.recycle import release_memory
 
@@ -74,6 +75,13 @@ def set_max_bytes(n, /):
 
 cdef Py_ssize_t memory_limit() noexcept nogil:
     return max_bytes
+
+
+cdef int check_size(Py_ssize_t nbytes) except -1:
+    if nbytes > memory_limit():
+        raise Refusal(MemoryError, f"the result would take {nbytes} bytes, more than the limit of "
+                      f"{memory_limit()} bytes (tilecore.set_max_bytes)")
+    return 0
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):

@@ -40,11 +40,11 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memcpy, memset, strcpy
 
-from tilecore._core.resources.limits cimport in_multiprocessing_child
 from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, PyArrayObject_fields, PyDataMem_DefaultHandler, PyDataMem_GetHandler,
     PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
+from tilecore._core.resources.limits cimport in_multiprocessing_child
 
 cnp.import_array()
 
@@ -72,8 +72,8 @@ cdef extern from "kernels/locks.h" nogil:
     ctypedef struct tilecore_lock:
         pass
     tilecore_lock TILECORE_LOCK_INIT
-    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
-    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
+    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
     void tilecore_acquire(tilecore_lock *lock)
     void tilecore_release(tilecore_lock *lock)
     int tilecore_at_fork(void (*before)() noexcept nogil, void (*parent)() noexcept nogil,
@@ -202,7 +202,7 @@ cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogi
 cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
     """The array has died that owned `data`."""
     global idle, idle_bytes
-    cdef Py_ssize_t most = tilecore_look(&limit)
+    cdef Py_ssize_t most = tilecore_atomic_load(&limit)
     cdef Block *block
     cdef bint over
     if data == NULL:
@@ -253,7 +253,7 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
     """Whether a result of this size lies in memory of ours."""
-    if nbytes > tilecore_look(&limit) or PyDataType_REFCHK(dtype):
+    if nbytes > tilecore_atomic_load(&limit) or PyDataType_REFCHK(dtype):
         return False
     if tilecore_addresses_limited():
         trim(0)  # as the limit may be new
@@ -263,7 +263,7 @@ cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
 
 cdef bint limit_holds() except -1:
     """Not the default one in a child of multiprocessing, whose siblings want memory too."""
-    return chosen_by_environment or tilecore_look(&chosen_in) == generation or not in_multiprocessing_child()
+    return chosen_by_environment or tilecore_atomic_load(&chosen_in) == generation or not in_multiprocessing_child()
 
 
 cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
@@ -350,7 +350,7 @@ def get_recycle_limit():
     >>> tilecore.get_recycle_limit() >= 0
     True
     """
-    return tilecore_look(&limit) if limit_holds() and not tilecore_addresses_limited() else 0
+    return tilecore_atomic_load(&limit) if limit_holds() and not tilecore_addresses_limited() else 0
 
 
 def set_recycle_limit(n, /):
@@ -388,8 +388,8 @@ def set_recycle_limit(n, /):
     recycled_bytes, release_memory
     """
     cdef Py_ssize_t most = read_bytes("set_recycle_limit", n)
-    tilecore_put(&limit, most)
-    tilecore_put(&chosen_in, generation)
+    tilecore_atomic_store(&limit, most)
+    tilecore_atomic_store(&chosen_in, generation)
     trim(most)
 
 

@@ -6,15 +6,14 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar
 
 from tilecore._core.request.counts import brief, read_count
-from tilecore._core.write.execute import note_default_threads
 from tilecore._core.resources.limits import available_cpus
 
 from tilecore._core.resources.limits cimport in_multiprocessing_child
 
 
 cdef extern from "kernels/locks.h" nogil:
-    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
-    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
+    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
 
 
 cdef enum:
@@ -25,6 +24,7 @@ cdef enum:
 # the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
 cdef Py_ssize_t by_process = 0
+cdef Py_ssize_t for_c = 1   # the default as C callers last heard of it
 cdef object by_context = ContextVar("tilecore_num_threads", default=None)
 
 
@@ -53,7 +53,7 @@ def get_num_threads():
 
 cdef default_threads():
     """Outside of every context."""
-    cdef Py_ssize_t chosen = tilecore_look(&by_process)
+    cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
     if chosen:
         return chosen
     if in_multiprocessing_child():
@@ -86,13 +86,17 @@ def set_num_threads(n):
     ValueError
         Where `n` is less than 1.
     """
-    tilecore_put(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
+    tilecore_atomic_store(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
     tell_c()
+
+
+cdef int threads_for_c() noexcept nogil:
+    return <int>tilecore_atomic_load(&for_c)
 
 
 def tell_c():
     """The C functions cannot ask: they run without the GIL, in threads that Python may not know."""
-    note_default_threads(default_threads())
+    tilecore_atomic_store(&for_c, default_threads())
 
 
 class num_threads(ContextDecorator):
@@ -140,7 +144,7 @@ cdef Py_ssize_t read_threads(name, n) except -1:
 
 def tell_c_of_fork():
     """Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way."""
-    note_default_threads(tilecore_look(&by_process) or 1)
+    tilecore_atomic_store(&for_c, tilecore_atomic_load(&by_process) or 1)
 
 
 if hasattr(os, "register_at_fork"):

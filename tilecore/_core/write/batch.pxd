@@ -2,7 +2,7 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan.plan cimport Tiling
+from tilecore._core.plan.plan cimport Plan
 
 
-cdef cnp.ndarray batch(const Tiling *tiling, cnp.dtype dtype, arrays, out, int threads)
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads)

@@ -22,21 +22,24 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK,
+)
+from tilecore._core.plan.nest cimport Nest, nest_init
+from tilecore._core.plan.plan cimport Plan, plan_init
+from tilecore._core.plan.sizes cimport Sizes, sizes_check
 from tilecore._core.request.arguments cimport (
     check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
 )
-from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, divide,
-    execute_watched, look, raise_pending, watch_begin, write_parallel, write_one_block,
-)
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK
-from tilecore._core.plan.sizes cimport (
-    MAX_RANK, Held, Nest, Place, Plan, held_note, holds, place_note, place_strides, plan_check, plan_nest,
+from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note, place_strides
+from tilecore._core.write.execute cimport (
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, choose_blocks,
+    execute_watched, look_for_signals, raise_pending, watch_begin, write_one_block, write_parallel,
 )
+from tilecore._core.write.plans cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport new_result, no_memory, whole_at
-from tilecore._core.plan.plan cimport Tiling, choose_mode, tiling_init
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()
@@ -51,39 +54,39 @@ cdef extern from "Python.h":
     Py_ssize_t PyTuple_GET_SIZE(object given) noexcept
 
 
-cdef cnp.ndarray batch(const Tiling *tiling, cnp.dtype dtype, arrays, out, int threads):
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """The tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
     if PyList_Check(arrays):  # whatever a subclass makes of its length or its iteration
-        return batch_of_list(tiling, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
+        return batch_of_list(plan, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
     if PyTuple_Check(arrays):
-        return batch_of_list(tiling, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
-    return batch_of_stack(tiling, dtype, arrays, out, threads)
+        return batch_of_list(plan, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
+    return batch_of_stack(plan, dtype, arrays, out, threads)
 
 
-cdef int stacked_init(Tiling *stacked, const Plan *plan, Py_ssize_t n) except -1:
+cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
     """The tiling of a stack of `n`, which its arrays' axes of extent 1 in front are part of."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int k
-    if plan.ndim == MAX_RANK:
-        raise Refusal(ValueError, f"the result would have {plan.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
+    if sizes.ndim == MAX_RANK:
+        raise Refusal(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
                       "largest rank")
     shape[0] = n
     repeats[0] = 1
-    for k in range(plan.ndim):
-        shape[k + 1] = plan.shape[k]
-        repeats[k + 1] = plan.repeats[k]
-    return plan_check(&stacked.plan, tiling_init(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize))
+    for k in range(sizes.ndim):
+        shape[k + 1] = sizes.shape[k]
+        repeats[k + 1] = sizes.repeats[k]
+    return sizes_check(&stacked.sizes, plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize))
 
 
 # ---------------------------------------------------------------- a stack
 
-cdef cnp.ndarray batch_of_stack(const Tiling *tiling, cnp.dtype dtype, arrays, out, int threads):
-    cdef const Plan *plan = &tiling.plan
-    cdef int padding = plan.ndim - plan.input_ndim
-    cdef const Py_ssize_t *shape = &plan.shape[padding]
+cdef cnp.ndarray batch_of_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+    cdef const Sizes *sizes = &plan.sizes
+    cdef int padding = sizes.ndim - sizes.input_ndim
+    cdef const Py_ssize_t *shape = &sizes.shape[padding]
     cdef Py_ssize_t rows[MAX_RANK + 1]
-    cdef Tiling stacked
+    cdef Plan stacked
     cdef Place source
     cdef cnp.ndarray array = plain_array(arrays)
     cdef cnp.ndarray target = None
@@ -96,17 +99,17 @@ cdef cnp.ndarray batch_of_stack(const Tiling *tiling, cnp.dtype dtype, arrays, o
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "input")
     if out is not None:
         target = read_target(out, found)
-    memcpy(&rows[1], shape, plan.input_ndim * sizeof(Py_ssize_t))
+    memcpy(&rows[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
     rows[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
-    if not has_shape(array, plan.input_ndim + 1, rows, plan.itemsize) or array.descr is not found:
-        raise Refusal(ValueError, f"must have shape (n, {', '.join(map(str, as_tuple(shape, plan.input_ndim)))}), got "
+    if not has_shape(array, sizes.input_ndim + 1, rows, sizes.itemsize) or array.descr is not found:
+        raise Refusal(ValueError, f"must have shape (n, {', '.join(map(str, as_tuple(shape, sizes.input_ndim)))}), got "
                       f"{(<object>array).shape}", "input")
-    stacked_init(&stacked, plan, rows[0])
+    stacked_init(&stacked, sizes, rows[0])
     place_note(&source, array)
     if not source.contiguous:  # the plan's axes of extent 1 come behind the first
-        for k in range(plan.ndim, 0, -1):
+        for k in range(sizes.ndim, 0, -1):
             source.strides[k] = cnp.PyArray_STRIDE(array, k - padding) if k > padding else 0
-    source.ndim = plan.ndim + 1
+    source.ndim = sizes.ndim + 1
     return whole_at(&stacked, &source, array, target, threads)
 
 
@@ -118,7 +121,7 @@ cdef struct Note:       # an array, and where its items lie; their strides follo
 
 
 cdef struct Batch:
-    const Tiling *tiling
+    const Plan *plan
     const char *notes
     Py_ssize_t pitch        # bytes of a note
     Py_ssize_t n
@@ -133,10 +136,10 @@ cdef refusal_of(kind, str what, Py_ssize_t i):
     return Refusal(kind, what, f"arrays[{i}]")
 
 
-cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list arrays, out, int threads):
-    cdef const Plan *plan = &tiling.plan
+cdef cnp.ndarray batch_of_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
+    cdef const Sizes *sizes = &plan.sizes
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
-    cdef Tiling stacked
+    cdef Plan stacked
     cdef Batch batch
     cdef Place place
     cdef cnp.ndarray result = None
@@ -149,33 +152,33 @@ cdef cnp.ndarray batch_of_list(const Tiling *tiling, cnp.dtype dtype, list array
     if out is not None:
         result = read_target(out, dtype)
         of_result = result.descr
-    batch.tiling = tiling
+    batch.plan = plan
     batch.n = n
-    batch.pitch = sizeof(Note) + plan.input_ndim * sizeof(Py_ssize_t)
-    notes = noted(arrays, alike, plan, dtype, batch.pitch)
+    batch.pitch = sizeof(Note) + sizes.input_ndim * sizeof(Py_ssize_t)
+    notes = note_arrays(arrays, alike, sizes, dtype, batch.pitch)
     batch.notes = PyBytes_AS_STRING(notes)
-    stacked_init(&stacked, plan, n)
+    stacked_init(&stacked, sizes, n)
     if result is None:
-        result = new_result(stacked.plan.ndim, stacked.plan.output, stacked.plan.nbytes, &warm, of_result)
+        result = new_result(stacked.sizes.ndim, stacked.sizes.output, stacked.sizes.nbytes, &warm, of_result)
         place_note(&place, result)
-        held_note(&batch.result, result, stacked.plan.nbytes)
+        held_note(&batch.result, result, stacked.sizes.nbytes)
     else:
-        held_note(&batch.result, result, stacked.plan.nbytes)
-        ran = check_out(result, stacked.plan.output, stacked.plan.ndim, plan.itemsize, NULL, NULL, &place)
-        check_apart(&batch, &stacked.plan, &place, &ran)
-    if stacked.plan.nbytes == 0:
+        held_note(&batch.result, result, stacked.sizes.nbytes)
+        ran = check_out(result, stacked.sizes.output, stacked.sizes.ndim, sizes.itemsize, NULL, NULL, &place)
+        check_apart(&batch, &stacked.sizes, &place, &ran)
+    if stacked.sizes.nbytes == 0:
         return result
-    aim(&batch, &place)
+    set_first_target(&batch, &place)
     if leaves is not None:
-        write_items(&batch, leaves, stacked.plan.nbytes, out is None)
+        write_list_with_references(&batch, leaves, stacked.sizes.nbytes, out is None)
         return result
     if out is None:
         check_held(&batch.result, &batch.result)
-    batch.mode = choose_mode(tiling, stacked.plan.nbytes, threads, warm)
-    if ran or stacked.plan.nbytes >= TILECORE_NOGIL_BYTES:
+    batch.mode = choose_mode(plan, stacked.sizes.nbytes, threads, warm)
+    if ran or stacked.sizes.nbytes >= TILECORE_NOGIL_BYTES:
         for i in range(n):
             check_array(&batch, i)
-    if stacked.plan.nbytes < TILECORE_NOGIL_BYTES:
+    if stacked.sizes.nbytes < TILECORE_NOGIL_BYTES:
         write_range(&batch, 0, n, NULL)
         return result
     with nogil:
@@ -208,10 +211,10 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
     return alike
 
 
-cdef bytes noted(list arrays, dict alike, const Plan *plan, cnp.dtype dtype, Py_ssize_t pitch):
+cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dtype, Py_ssize_t pitch):
     """A note of each array, which has the plan's shape and still the dtype that was compared."""
-    cdef Py_ssize_t size = plan.nbytes // max(plan.copies, 1)
-    cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
+    cdef Py_ssize_t size = sizes.nbytes // max(sizes.copies, 1)
+    cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef cnp.ndarray array
     cdef Py_ssize_t *strides
@@ -226,10 +229,10 @@ cdef bytes noted(list arrays, dict alike, const Plan *plan, cnp.dtype dtype, Py_
         array = <cnp.ndarray>arrays[i]
         note = <Note *>(PyBytes_AS_STRING(notes) + i * pitch)
         strides = <Py_ssize_t *>(note + 1)
-        if (not has_shape(array, plan.input_ndim, shape, plan.itemsize)
+        if (not has_shape(array, sizes.input_ndim, shape, sizes.itemsize)
                 or array.descr is not dtype and array.descr is not alike.get(i)):
-            raise shape_refusal(array, plan.input_ndim, shape, plan.itemsize, "must have", f"arrays[{i}]")
-        for k in range(plan.input_ndim):
+            raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "must have", f"arrays[{i}]")
+        for k in range(sizes.input_ndim):
             strides[k] = cnp.PyArray_STRIDE(array, k)
         held_note(&note.held, array, size)
         note.contiguous = PyArray_IS_C_CONTIGUOUS(array)
@@ -243,7 +246,7 @@ cdef const Note *note_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
 cdef void read_note(const Batch *batch, Py_ssize_t i, Place *place) noexcept nogil:
     cdef const Note *note = note_of(batch, i)
     place.data = <char *>note.held.data
-    place.ndim = batch.tiling.plan.input_ndim
+    place.ndim = batch.plan.sizes.input_ndim
     place.contiguous = note.contiguous
     memcpy(place.strides, note + 1, place.ndim * sizeof(Py_ssize_t))
 
@@ -256,52 +259,52 @@ cdef int check_array(const Batch *batch, Py_ssize_t i) except -1:
     return check_held(held, &batch.result)
 
 
-cdef int check_apart(const Batch *batch, const Plan *stacked, const Place *target, bint *ran) except -1:
+cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *target, bint *ran) except -1:
     """That `out` shares no byte with any of the arrays; `ran` as in share_bytes."""
-    cdef const Plan *plan = &batch.tiling.plan
-    cdef const Py_ssize_t *shape = &plan.shape[plan.ndim - plan.input_ndim]
+    cdef const Sizes *sizes = &batch.plan.sizes
+    cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef size_t low, high, first
     cdef const Note *note
     cdef Place source
     cdef Py_ssize_t i, size
-    if plan.nbytes == 0 or not extents(target, stacked.output, plan.itemsize, &low, &high):
+    if sizes.nbytes == 0 or not extents(target, stacked.output, sizes.itemsize, &low, &high):
         return 0
-    size = plan.nbytes // plan.copies
+    size = sizes.nbytes // sizes.copies
     for i in range(batch.n):
         note = note_of(batch, i)
         first = <size_t>note.held.data
         if note.contiguous and (first + size <= low or high <= first):
             continue
         read_note(batch, i, &source)
-        if share_bytes(&source, shape, target, stacked.output, plan.itemsize, ran):
+        if share_bytes(&source, shape, target, stacked.output, sizes.itemsize, ran):
             raise Refusal(ValueError, f"must not share memory with arrays[{i}]", "out")
     return 0
 
 
-cdef void aim(Batch *batch, const Place *place) noexcept:
+cdef void set_first_target(Batch *batch, const Place *place) noexcept:
     """Where the tiling of the first array goes, in a result at `place`."""
-    cdef const Plan *plan = &batch.tiling.plan
-    cdef Py_ssize_t packed = plan.itemsize
+    cdef const Sizes *sizes = &batch.plan.sizes
+    cdef Py_ssize_t packed = sizes.itemsize
     cdef int k
     batch.target.data = place.data
-    batch.target.ndim = plan.ndim
+    batch.target.ndim = sizes.ndim
     batch.target.contiguous = True
-    batch.step = plan.nbytes
+    batch.step = sizes.nbytes
     if place.contiguous:
         return
     batch.step = place.strides[0]
-    for k in range(plan.ndim - 1, -1, -1):
+    for k in range(sizes.ndim - 1, -1, -1):
         batch.target.strides[k] = place.strides[k + 1]
-        if plan.output[k] != 1 and place.strides[k + 1] != packed:
+        if sizes.output[k] != 1 and place.strides[k + 1] != packed:
             batch.target.contiguous = False
-        packed *= plan.output[k]
+        packed *= sizes.output[k]
 
 
 # ---------------------------------------------------------------- bytes
 
 cdef int write_all(Batch *batch) noexcept nogil:
     """0, or -1 where a signal handler has raised."""
-    cdef Py_ssize_t one = batch.tiling.plan.nbytes, n = batch.n, first = 0, last, stretch
+    cdef Py_ssize_t one = batch.plan.sizes.nbytes, n = batch.n, first = 0, last, stretch
     cdef int threads = batch.mode.threads
     cdef Watch watch
     watch_begin(&watch, batch.mode.poll)
@@ -312,7 +315,7 @@ cdef int write_all(Batch *batch) noexcept nogil:
     while first < n:
         last = first + stretch if stretch < n - first else n
         write_parallel(write_numbered_arrays, batch, first, last, (last - first) * one, threads)
-        if look(&watch, TILECORE_WATCH_BYTES) < 0:
+        if look_for_signals(&watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         first = last
     return 0
@@ -324,7 +327,7 @@ cdef void write_numbered_arrays(void *batch, Py_ssize_t first, Py_ssize_t last) 
 
 cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watch *watch) noexcept nogil:
     """Write the tilings of the arrays numbered first to last - 1; as write_all."""
-    cdef const Plan *plan = &batch.tiling.plan
+    cdef const Sizes *sizes = &batch.plan.sizes
     cdef const Note *note
     cdef const Note *ready = NULL       # whose strides the nest and its block are for
     cdef char *dst = batch.target.data + first * batch.step
@@ -340,14 +343,14 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
         note = note_of(batch, i)
         if ready == NULL or memcmp(&note.contiguous, &ready.contiguous, batch.pitch - sizeof(note.held)):
             read_note(batch, i, &source)
-            plan_nest(plan, place_strides(&source), place_strides(&batch.target), &nest)
-            divide(&block, &nest, False, True)
+            nest_init(sizes, place_strides(&source), place_strides(&batch.target), &nest)
+            choose_blocks(&block, &nest, False, True)
             ready = note
         if block.loops == 0:
             write_one_block(&block, dst + nest.dst, note.held.data + nest.src)
-            if watch.on and look(watch, plan.nbytes) < 0:
+            if watch.on and look_for_signals(watch, sizes.nbytes) < 0:
                 return -1
-        elif execute_watched(&nest, dst, note.held.data, plan.nbytes, batch.mode, watch) < 0:
+        elif execute_watched(&nest, dst, note.held.data, sizes.nbytes, batch.mode, watch) < 0:
             return -1
         dst += batch.step
     return 0
@@ -355,20 +358,20 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
 
 # ---------------------------------------------------------------- references
 
-cdef int write_items(const Batch *batch, Leaves leaves, Py_ssize_t nbytes, bint is_new) except -1:
+cdef int write_list_with_references(const Batch *batch, Leaves leaves, Py_ssize_t nbytes, bint is_new) except -1:
     """As write_range, with the GIL."""
-    cdef const Plan *plan = &batch.tiling.plan
+    cdef const Sizes *sizes = &batch.plan.sizes
     cdef Py_ssize_t start[MAX_RANK]
     cdef Place source
     cdef Place target = batch.target
     cdef Py_ssize_t i
     cdef int k
-    for k in range(plan.ndim):
+    for k in range(sizes.ndim):
         start[k] = 0  # for NULL, counting first would make bytes of the result where it is interrupted
     for i in range(batch.n):
         read_note(batch, i, &source)
         try:
-            write_references(plan, &source, &target, &note_of(batch, i).held, &batch.result, start, plan.output,
+            write_references(sizes, &source, &target, &note_of(batch, i).held, &batch.result, start, sizes.output,
                              leaves, is_new, Mode(1, False, False))
         except MemoryError:  # NumPy's: a string
             raise no_memory(nbytes) from None

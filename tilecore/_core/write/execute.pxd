@@ -1,6 +1,7 @@
 """Plan and source -> bytes of the output. See execute.pyx."""
 
-from tilecore._core.plan.sizes cimport MAX_RANK, Axis, Nest
+from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.nest cimport Axis, Nest
 
 
 cdef extern from "kernels/config.h" nogil:
@@ -22,15 +23,15 @@ cdef struct Blocks:
     # The block: its axes, innermost first, of which `rows` are written by one kernel call.
     Axis axis[2 * MAX_RANK + 2]
     int n
-    int leaf
-    bint turned              # the leaf's rows are steps of axis 2, once for each step of axis 1
+    int kernel_axes
+    bint by_columns              # the leaf's rows are steps of axis 2, once for each step of axis 1
     bint dense               # its bytes lie together in the output
     bint stream
     Py_ssize_t last_count    # steps of its outermost axis in the last, shorter block
     # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
     Axis loop[2 * MAX_RANK + 2]
     int loops
-    int fanout
+    int repeating_loops
     int split                # the loop whose last step is a shorter block, or -1
     Py_ssize_t total         # how many blocks
     char *dst
@@ -50,15 +51,14 @@ cdef struct Watch:          # when to look for signals
     long long looked        # when signals were last looked for, in milliseconds
 
 
-cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil
-cdef int default_threads() noexcept nogil
 cdef int check_signals() noexcept with gil
 cdef int raise_pending() except -1
 cdef void watch_begin(Watch *watch, bint on) noexcept nogil
-cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil
+cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil
 cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
                       char *dst, const char *src) noexcept nogil
 cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil

@@ -32,7 +32,8 @@ from libc.string cimport memcpy
 
 from tilecore._core.request.counts import brief
 
-from tilecore._core.plan.sizes cimport MAX_RANK, Axis, Nest
+from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.nest cimport Axis, Nest
 
 
 cdef extern from "kernels/kernels.h" nogil:
@@ -95,8 +96,6 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
     int tilecore_workers_ready()
-    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
-    void tilecore_put(Py_ssize_t *counter, Py_ssize_t n)
 
 
 cdef enum:
@@ -112,7 +111,7 @@ cdef const tilecore_kernels *kernels
 cdef Py_ssize_t stream_bytes, libc_bytes
 
 
-cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
     """Choose the block, and order the loops over it; where from and to is said later."""
     cdef Axis *axis = blocks.axis
     cdef Axis top
@@ -153,7 +152,7 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
     blocks.stream = stream and dense
     # The loops outside: repeats first, or all as they come.
     blocks.loops = 0
-    blocks.fanout = 0
+    blocks.repeating_loops = 0
     blocks.split = -1
     blocks.total = 1
     for k in range(2 if reorder else 1):
@@ -166,44 +165,44 @@ cdef void divide(Blocks *blocks, const Nest *nest, bint stream, bint reorder) no
                 inner = axis[n - 1].count
                 top = Axis(steps, top.src * inner, top.dst * inner)
             blocks.loop[blocks.loops] = top
-            if top.src == 0 and blocks.fanout == blocks.loops:
-                blocks.fanout += 1
+            if top.src == 0 and blocks.repeating_loops == blocks.loops:
+                blocks.repeating_loops += 1
             blocks.loops += 1
             blocks.total *= top.count
     # The innermost axes that one kernel call writes: a run; repeated; for many rows.
     near = blocks.loops == 0
-    blocks.leaf = 1
+    blocks.kernel_axes = 1
     # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
     # pixels rather than their three colours.
-    blocks.turned = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
-    if blocks.turned:
-        blocks.leaf = 3
+    blocks.by_columns = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
+    if blocks.by_columns:
+        blocks.kernel_axes = 3
         tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[2].src, axis[2].dst,
                               axis[2].count, near)
     elif n > 1:
         if axis[1].src == 0 and axis[1].dst == axis[0].count:
-            blocks.leaf = 2
+            blocks.kernel_axes = 2
             if n > 2 and axis[2].src != 0:
-                blocks.leaf = 3
+                blocks.kernel_axes = 3
                 tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count,
                                       axis[2].src, axis[2].dst, axis[2].count, near)
             else:
                 tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1, near)
         else:
-            blocks.leaf = 2
+            blocks.kernel_axes = 2
             tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst,
                                   axis[1].count, near)
 
 
-cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
+cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
     """Write the inner `n` axes of the block, the outermost of them for `count` steps."""
     cdef const Axis *top = &blocks.axis[n - 1]
     cdef const Axis *inner
     cdef Py_ssize_t i
     if n == 1:
         kernels.copy(dst, src, count)
-    elif n == blocks.leaf:
-        if blocks.turned:
+    elif n == blocks.kernel_axes:
+        if blocks.by_columns:
             inner = &blocks.axis[1]
             for i in range(inner.count):
                 blocks.rows.write(&blocks.rows, dst + i * inner.dst, src + i * inner.src, count, 1)
@@ -216,16 +215,16 @@ cdef void fill(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const c
     else:
         inner = &blocks.axis[n - 2]
         if top.src == 0 and blocks.dense:
-            fill(blocks, n - 1, inner.count, dst, src)
+            write_axes(blocks, n - 1, inner.count, dst, src)
             kernels.replicate(dst, top.dst, count)
         else:
             for i in range(count):
-                fill(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
+                write_axes(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
 
 
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil:
     """Write an output that is a single block."""
-    fill(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
+    write_axes(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
 
 
 cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -257,17 +256,17 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
         if blocks.split >= 0 and index[blocks.split] == blocks.loop[blocks.split].count - 1:
             count = blocks.last_count
         if not blocks.dense:
-            fill(blocks, blocks.n, count, dst, src)
+            write_axes(blocks, blocks.n, count, dst, src)
         else:
             nbytes = top.dst * count
             if blocks.n == 1:
                 hot = src
             elif ready < count:  # not yet made, or only a shorter part
                 if stream:
-                    fill(blocks, blocks.n, count, aligned, src)
+                    write_axes(blocks, blocks.n, count, aligned, src)
                     hot = aligned
                 else:
-                    fill(blocks, blocks.n, count, dst, src)
+                    write_axes(blocks, blocks.n, count, dst, src)
                     hot = dst
                 ready = count
             if stream:
@@ -292,7 +291,7 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
             dst -= step * blocks.loop[k].dst
             src -= step * blocks.loop[k].src
             k += 1
-        if k >= blocks.fanout:
+        if k >= blocks.repeating_loops:
             ready = 0  # the source has moved
     if stream:
         kernels.stream_end()
@@ -307,20 +306,6 @@ cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ss
                          int threads) noexcept nogil:
     """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
     tilecore_parallel(write, job, first, last, nbytes, threads)
-
-
-# For callers from C, who cannot ask Python. Written with the GIL, read without: a counter.
-cdef Py_ssize_t noted_threads = 1
-
-
-def note_default_threads(int n):
-    """Let C callers who do not say a number of threads have this one."""
-    tilecore_put(&noted_threads, n)
-
-
-cdef int default_threads() noexcept nogil:
-    """As last noted."""
-    return <int>tilecore_look(&noted_threads)
 
 
 # ---------------------------------------------------------------- signals
@@ -342,7 +327,7 @@ cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
     watch.looked = tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0
 
 
-cdef int look(Watch *watch, Py_ssize_t work) noexcept nogil:
+cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
     """Count `work`, in bytes; look for signals where the last look is long ago. 0, or -1 as check_signals."""
     cdef long long now
     if not watch.on:
@@ -415,7 +400,7 @@ cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept n
     cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
     if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
         return
-    divide(&blocks, nest, False, True)
+    choose_blocks(&blocks, nest, False, True)
     blocks.dst = dst + nest.dst
     blocks.src = src + nest.src
     if blocks.loops == 0:
@@ -439,12 +424,12 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     cdef long long begun
     # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
     # is filled at once: no stores round the cache, and no visits to many places in turn.
-    divide(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
+    choose_blocks(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
     blocks.dst = dst + nest.dst
     blocks.src = src + nest.src
     if blocks.loops == 0:
         write_one_block(&blocks, blocks.dst, blocks.src)
-        return look(watch, nbytes)
+        return look_for_signals(watch, nbytes)
     if not watch.on:
         write_parallel(write_numbered_blocks, &blocks, 0, blocks.total, nbytes, mode.threads)
         return 0
@@ -455,7 +440,7 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     while first < blocks.total:
         last = first + stretch if first < blocks.total - stretch else blocks.total
         write_parallel(write_numbered_blocks, &blocks, first, last, (last - first) * (nbytes // blocks.total), mode.threads)
-        if look(watch, TILECORE_WATCH_BYTES) < 0:
+        if look_for_signals(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
             stretch *= 2

@@ -2,7 +2,7 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan.plan cimport Tiling
+from tilecore._core.plan.plan cimport Plan
 
 
-cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array)
+cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array)

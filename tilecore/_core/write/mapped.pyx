@@ -26,13 +26,15 @@ from tilecore._core.resources.limits import read_text
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.write.execute cimport TILECORE_WATCH_BYTES, Mode, Watch, execute, look, raise_pending, watch_begin
+from tilecore._core.numpy_api cimport MAX_RANK, NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
+from tilecore._core.plan.nest cimport Axis, Nest, nest_init, nest_push
+from tilecore._core.plan.plan cimport Plan
+from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides
 from tilecore._core.resources.memory cimport memory_limit
-from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, array_upon
-from tilecore._core.plan.sizes cimport (
-    MAX_RANK, PY_SSIZE_T_MAX, Axis, Held, Nest, Place, held_note, nest_push, place_note, place_strides, plan_nest,
+from tilecore._core.write.execute cimport (
+    TILECORE_WATCH_BYTES, Mode, Watch, execute, look_for_signals, raise_pending, watch_begin,
 )
-from tilecore._core.plan.plan cimport Tiling, choose_mode
+from tilecore._core.write.plans cimport choose_mode
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()
@@ -43,8 +45,8 @@ cdef extern from "kernels/config.h" nogil:
 
 
 cdef extern from "kernels/locks.h" nogil:
-    Py_ssize_t tilecore_add(Py_ssize_t *counter, Py_ssize_t n)
-    Py_ssize_t tilecore_look(const Py_ssize_t *counter)
+    Py_ssize_t tilecore_atomic_add(Py_ssize_t *counter, Py_ssize_t n)
+    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
 
 
 cdef extern from "kernels/pages.h" nogil:
@@ -86,7 +88,7 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
     cdef Py_ssize_t unit, joined, count, cost, block, outer = 1, moving = 1
-    cdef Py_ssize_t left = most_mappings - tilecore_look(&mappings)
+    cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef const Axis *axis
     cdef int l
     sharing.level = 0
@@ -149,7 +151,7 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
             if tilecore_file_write(file, src + begin, stretch, offset) < 0:
                 return 1
             offset += stretch
-            if look(&watch, stretch) < 0:
+            if look_for_signals(&watch, stretch) < 0:
                 return -1
         return 0
     at = tilecore_file_open(file, nbytes)
@@ -195,7 +197,7 @@ cdef class Mapping:
     def __dealloc__(self):
         if self.at != NULL:
             tilecore_pages_free(self.at, self.bytes)
-        tilecore_add(&mappings, -self.count)
+        tilecore_atomic_add(&mappings, -self.count)
 
 
 cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
@@ -214,7 +216,7 @@ cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *
     return status
 
 
-cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
+cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     """The tiling of an array of plain items; None where nothing is to be shared, the system says no, or
     other results have taken the mappings."""
     cdef Nest nest
@@ -226,15 +228,15 @@ cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
     cdef cnp.dtype dtype = array.descr
     cdef int status
     place_note(&source, array)
-    held_note(&held, array, tiling.plan.input_nbytes)
-    plan_nest(&tiling.plan, place_strides(&source), NULL, &nest)
-    if not choose_sharing(&sharing, &nest, tiling.plan.nbytes) or sharing.file_bytes > memory_limit():
+    held_note(&held, array, plan.sizes.input_nbytes)
+    nest_init(&plan.sizes, place_strides(&source), NULL, &nest)
+    if not choose_sharing(&sharing, &nest, plan.sizes.nbytes) or sharing.file_bytes > memory_limit():
         return None
-    mode = choose_mode(tiling, sharing.file_bytes, 0, False)
+    mode = choose_mode(plan, sharing.file_bytes, 0, False)
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
-    mapping.bytes = whole_pages(tiling.plan.nbytes)
-    if tilecore_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
+    mapping.bytes = whole_pages(plan.sizes.nbytes)
+    if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     check_held(&held, &held)
     with nogil:
@@ -243,7 +245,7 @@ cdef cnp.ndarray mapped(const Tiling *tiling, cnp.ndarray array):
         raise_pending()
     if status > 0:
         return None
-    return array_upon(mapping, tiling.plan.ndim, tiling.plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
+    return array_upon(mapping, plan.sizes.ndim, plan.sizes.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 
 
 def mapping_limits():
@@ -251,7 +253,7 @@ def mapping_limits():
     cdef int file = tilecore_file_new(page)
     if file >= 0:
         tilecore_file_free(file)
-    return {"available": file >= 0, "most": most_mappings, "now": tilecore_look(&mappings)}
+    return {"available": file >= 0, "most": most_mappings, "now": tilecore_atomic_load(&mappings)}
 
 
 cdef Py_ssize_t system_mappings():

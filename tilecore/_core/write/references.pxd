@@ -2,8 +2,9 @@
 
 cimport numpy as cnp
 
+from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Held, Place
 from tilecore._core.write.execute cimport Mode
-from tilecore._core.plan.sizes cimport Held, Place, Plan
 
 
 cdef class Leaves:
@@ -14,6 +15,6 @@ cdef class Leaves:
 
 
 cdef Leaves leaves_of(cnp.dtype dtype)
-cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Held *array,
+cdef int write_references(const Sizes *sizes, const Place *source, const Place *target, const Held *array,
                           const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
                           bint is_new, Mode mode) except -1

@@ -36,14 +36,16 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
+from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, PyDataType_REFCHK, try_array
+from tilecore._core.plan.nest cimport Nest, nest_init
+from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note
+from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.counting cimport (
     TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
     tilecore_remove_references, tilecore_stop_for, tilecore_try,
 )
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute, raise_pending
-from tilecore._core.resources.memory cimport memory_limit
-from tilecore._core.numpy_api cimport PyDataType_REFCHK, try_array
-from tilecore._core.plan.sizes cimport PY_SSIZE_T_MAX, Held, Nest, Place, Plan, held_note, holds, place_note, plan_nest
 from tilecore._core.write.strings cimport write_strings
 from tilecore._core.write.walk cimport TURN, Walk, advance, check_held, run_of, take_turn, walk_init
 
@@ -271,36 +273,36 @@ cdef cnp.dtype bytes_dtype(Py_ssize_t itemsize):
     return dtype
 
 
-cdef int write_counted(const Plan *plan, const Place *source, Items *items, const Held *array,
+cdef int write_counted(const Sizes *sizes, const Place *source, Items *items, const Held *array,
                        cnp.ndarray result, Mode mode) except -1:
     cdef PyObject *made
     cdef cnp.ndarray copy
     cdef Held held
-    cdef cnp.dtype as_bytes = bytes_dtype(plan.itemsize)
+    cdef cnp.dtype as_bytes = bytes_dtype(sizes.itemsize)
     cdef Walk walk
     cdef Place place
     cdef Nest nest
     cdef const char *at
     cdef Py_ssize_t n
     cdef int status
-    made = try_array(plan.ndim, plan.shape, result.descr, NULL, 0)
+    made = try_array(sizes.ndim, sizes.shape, result.descr, NULL, 0)
     if made == NULL:
         raise_pending()
     copy = <cnp.ndarray>made
     Py_DECREF(copy)
     place_note(&place, copy)
-    held_note(&held, copy, plan.input_nbytes)
-    walk_init(&walk, plan, source, &place, array, &held, NULL, plan.shape)
+    held_note(&held, copy, sizes.input_nbytes)
+    walk_init(&walk, sizes, source, &place, array, &held, NULL, sizes.shape)
     write_pieces(&walk, items, True)
     at = cnp.PyArray_BYTES(copy)
     n = cnp.PyArray_SIZE(copy)
-    add_counts(at, n, items, plan.copies - 1)
-    plan_nest(plan, NULL, NULL, &nest)
+    add_counts(at, n, items, sizes.copies - 1)
+    nest_init(sizes, NULL, NULL, &nest)
     with nogil:
-        status = execute(&nest, cnp.PyArray_BYTES(result), at, plan.nbytes, mode)
+        status = execute(&nest, cnp.PyArray_BYTES(result), at, sizes.nbytes, mode)
     if status < 0:
         tilecore_become_bytes(result, as_bytes)
-        remove_counts(at, n, items, plan.copies - 1)
+        remove_counts(at, n, items, sizes.copies - 1)
         raise_pending()
     # Its own references are the last copy's. NumPy would want memory to let go of them.
     tilecore_become_bytes(copy, as_bytes)
@@ -410,7 +412,7 @@ STRING.is_string = True
 
 # ---------------------------------------------------------------- what results.pyx calls
 
-cdef int write_references(const Plan *plan, const Place *source, const Place *target, const Held *array,
+cdef int write_references(const Sizes *sizes, const Place *source, const Place *target, const Held *array,
                           const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
                           bint is_new, Mode mode) except -1:
     """Fill `target`, with the GIL, with all of the tiling, where `start` is NULL, or the region that begins there.
@@ -422,10 +424,10 @@ cdef int write_references(const Plan *plan, const Place *source, const Place *ta
     """
     cdef Walk walk
     cdef Items items
-    walk_init(&walk, plan, source, target, array, result, start, shape)
+    walk_init(&walk, sizes, source, target, array, result, start, shape)
     if leaves.is_string:
         return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
-    items.itemsize, items.places, items.count = plan.itemsize, leaves.places, leaves.count
-    if is_new and start == NULL and plan.copies > 1 and plan.nbytes >= TILECORE_NOGIL_BYTES:
-        return write_counted(plan, source, &items, array, <cnp.ndarray>result.array, mode)
+    items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
+    if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
+        return write_counted(sizes, source, &items, array, <cnp.ndarray>result.array, mode)
     return write_pieces(&walk, &items, is_new)

@@ -20,8 +20,10 @@ Nothing here can fail, as in execute.pyx: where there is no memory for a table, 
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.write.execute cimport Mode, Watch, execute_watched, look, watch_begin, write_table
-from tilecore._core.plan.sizes cimport MAX_RANK, Axis, Nest, Plan, nest_begin, nest_push, plan_order
+from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_push, order_axes
+from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.write.execute cimport Mode, Watch, execute_watched, look_for_signals, watch_begin, write_table
 
 
 cdef enum:
@@ -46,7 +48,7 @@ cdef struct Region:
     Watch watch
 
 
-cdef int execute_region(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+cdef int execute_region(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                         char *dst, const char *src, const Py_ssize_t *start, const Py_ssize_t *stop,
                         Py_ssize_t nbytes, Mode mode) noexcept nogil:
     """Write [start, stop) of the tiling, `nbytes` in all, to `dst`; start < stop on every axis.
@@ -57,23 +59,23 @@ cdef int execute_region(const Plan *plan, const Py_ssize_t *src_strides, const P
     cdef Nest nest
     cdef Range *axis
     cdef int order[MAX_RANK]
-    cdef int i, k, padding = plan.ndim - plan.input_ndim
+    cdef int i, k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t pitch[MAX_RANK]
-    cdef Py_ssize_t packed = plan.itemsize, pieces = 1, count, extent, step
+    cdef Py_ssize_t packed = sizes.itemsize, pieces = 1, count, extent, step
     region.n = 0
-    region.itemsize = plan.itemsize
+    region.itemsize = sizes.itemsize
     region.mode = mode
     watch_begin(&region.watch, mode.poll)
-    for k in range(plan.ndim - 1, -1, -1):
+    for k in range(sizes.ndim - 1, -1, -1):
         pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else packed
-        packed *= plan.shape[k]
-        order[plan.ndim - 1 - k] = k
+        packed *= sizes.shape[k]
+        order[sizes.ndim - 1 - k] = k
     if dst_strides != NULL:
-        plan_order(plan, dst_strides, order)
-    packed = plan.itemsize
-    for i in range(plan.ndim):
+        order_axes(sizes, dst_strides, order)
+    packed = sizes.itemsize
+    for i in range(sizes.ndim):
         k = order[i]
-        extent = plan.shape[k]
+        extent = sizes.shape[k]
         count = stop[k] - start[k]
         step = dst_strides[k] if dst_strides != NULL else packed
         packed *= count
@@ -94,8 +96,8 @@ cdef int execute_region(const Plan *plan, const Py_ssize_t *src_strides, const P
         i = execute_table(&region, dst, src)
         if i <= 0:
             return i
-    nest_begin(&nest, plan.itemsize)
-    return execute_pieces(&region, 0, &nest, dst, src, plan.itemsize)
+    nest_begin(&nest, sizes.itemsize)
+    return execute_pieces(&region, 0, &nest, dst, src, sizes.itemsize)
 
 
 cdef Py_ssize_t modulo(Py_ssize_t a, Py_ssize_t n) noexcept nogil:
@@ -124,7 +126,7 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
         # A piece takes time of its own, however little it writes.
         if execute_watched(nest, dst, src, nbytes, region.mode, &region.watch) < 0:
             return -1
-        return look(&region.watch, 256 * region.itemsize)
+        return look_for_signals(&region.watch, 256 * region.itemsize)
     first = axis.first
     while done < axis.count:
         repeats = 1
@@ -169,7 +171,7 @@ cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogi
         src += region.axis[k].first * region.axis[k].src
     while True:
         write_table(table, table + TABLE, n, region.itemsize, dst, src)
-        status = look(&region.watch, n * max(region.itemsize, 16))
+        status = look_for_signals(&region.watch, n * max(region.itemsize, 16))
         if status < 0:
             break
         k = inner

@@ -2,13 +2,13 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan.sizes cimport Place
-from tilecore._core.plan.plan cimport Bounds, Tiling
+from tilecore._core.plan.plan cimport Bounds, Plan
+from tilecore._core.request.places cimport Place
 
 
 cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm, cnp.dtype dtype)
 cdef no_memory(nbytes)
-cdef cnp.ndarray whole(const Tiling *tiling, cnp.ndarray array, cnp.ndarray out, int threads)
-cdef cnp.ndarray whole_at(const Tiling *tiling, const Place *source, cnp.ndarray array, cnp.ndarray out, int threads)
+cdef cnp.ndarray write_whole(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads)
+cdef cnp.ndarray whole_at(const Plan *plan, const Place *source, cnp.ndarray array, cnp.ndarray out, int threads)
 cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1
-cdef cnp.ndarray region(const Tiling *tiling, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads)
+cdef cnp.ndarray write_region(const Plan *plan, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads)

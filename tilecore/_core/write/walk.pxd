@@ -1,6 +1,8 @@
 """A walk through a region of a tiling, item by item. See walk.pyx."""
 
-from tilecore._core.plan.sizes cimport MAX_RANK, Held, Place, Plan
+from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Held, Place
 
 
 cdef enum:
@@ -25,7 +27,7 @@ cdef struct Walk:
     bint done
 
 
-cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Place *target,
+cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target,
                     const Held *array, const Held *result, const Py_ssize_t *start,
                     const Py_ssize_t *shape) noexcept
 cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept

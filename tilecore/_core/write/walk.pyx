@@ -12,7 +12,8 @@ cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pystate cimport PyThreadState
 
-from tilecore._core.plan.sizes cimport Held, Place, Plan, holds
+from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Held, Place, holds
 
 cnp.import_array()
 
@@ -22,14 +23,14 @@ cdef extern from "Python.h":
     void PyEval_RestoreThread(PyThreadState *state)
 
 
-cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Place *target,
+cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target,
                     const Held *array, const Held *result, const Py_ssize_t *start,
                     const Py_ssize_t *shape) noexcept:
     """A walk through the region of `shape` that begins at `start`, or NULL for 0; it is not empty.
 
     A merged axis is like a merged loop of plan.pyx: it only continues the inner one.
     """
-    cdef Py_ssize_t src_pitch = plan.itemsize, dst_pitch = plan.itemsize, src_step, dst_step, count, extent, first
+    cdef Py_ssize_t src_pitch = sizes.itemsize, dst_pitch = sizes.itemsize, src_step, dst_step, count, extent, first
     cdef Step *inner
     cdef int k
     walk.n = 0
@@ -38,15 +39,15 @@ cdef void walk_init(Walk *walk, const Plan *plan, const Place *source, const Pla
     walk.src = source.data
     walk.dst = target.data
     walk.done = False
-    for k in range(plan.ndim - 1, -1, -1):
-        extent = plan.shape[k]
+    for k in range(sizes.ndim - 1, -1, -1):
+        extent = sizes.shape[k]
         count = shape[k]
         first = start[k] % extent if start != NULL else 0
         if first < 0:
             first += extent
         src_step = 0
         if extent != 1:  # a padded axis has extent 1 and no stride
-            src_step = src_pitch if source.contiguous else source.strides[k - (plan.ndim - source.ndim)]
+            src_step = src_pitch if source.contiguous else source.strides[k - (sizes.ndim - source.ndim)]
         dst_step = dst_pitch if target.contiguous else target.strides[k]
         src_pitch *= extent
         dst_pitch *= count
