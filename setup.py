@@ -38,10 +38,7 @@ def extension(source):
         [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
         depends=[str(header) for header in [*HEADERS.glob("*.h"), *KERNELS.rglob("*.h")]],
-        define_macros=[
-            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
-            ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
-        ],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS,
         extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
     )

@@ -37,15 +37,11 @@ def save(figure, file: Path, title: str, notes: Sequence[str]) -> None:
     plt.close(figure)
 
 
-def draw_ratios(
-    file: Path, title: str, notes, rows: Sequence[str], columns: dict[str, Sequence[Times | None]]
-) -> None:
+def draw_ratios(file: Path, title: str, notes, rows: Sequence[str], columns: dict[str, Sequence[Times | None]]) -> None:
     """A panel for each peer, a bar for each workload: its time relative to tilecore's."""
     least = min([0.8, *(bar.mid / 1.3 for bars in columns.values() for bar in bars if bar)])
     with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(
-            1, len(columns), sharey=True, squeeze=False, figsize=(11, 1.7 + 0.42 * len(rows))
-        )
+        figure, panels = plt.subplots(1, len(columns), sharey=True, squeeze=False, figsize=(11, 1.7 + 0.42 * len(rows)))
         for panel, (name, bars) in zip(panels[0], columns.items(), strict=True):
             panel.set(title=name, xscale="log", xlim=(least, 6 * CAP), ylim=(len(rows) - 0.5, -0.5))
             panel.set_xticks([1, 10, CAP], ["1×\nequal", "10×", f"{CAP}×"])

@@ -72,9 +72,7 @@ def points(full: bool) -> dict[str, list[Point]]:
         for kernel, rows in by_size.items():
             chosen[kernel] += dense(rows, 4 * 2**20)
     apart = (1, 2, 3, 4, 8, 12, 16, 24, 48, 100)
-    chosen["spread"] = [
-        Point(row, 1, BLOCK // row, pitch) for row in apart for pitch in (row + 1, 2 * row)
-    ]
+    chosen["spread"] = [Point(row, 1, BLOCK // row, pitch) for row in apart for pitch in (row + 1, 2 * row)]
     chosen["copies"] += chosen["spread"]
     # One hot block to many places, far more than a cache holds.
     counts = [mib * 2**20 // BLOCK for mib in ((64, 256) if full else (64,))]
@@ -186,21 +184,13 @@ def report_gains(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
                 continue
             other = simpler(kernel, isa)
             over_kernel = [at[isa, kernel].gain_over(at[other]) for at in timed if other in at]
-            over_set = [
-                at[isa, kernel].gain_over(at[last, kernel]) for at in timed if (last, kernel) in at
-            ]
+            over_set = [at[isa, kernel].gain_over(at[last, kernel]) for at in timed if (last, kernel) in at]
             of_memset = [1 / at["libc", "memset"].gain_over(at[isa, kernel]) for at in timed]
             row = [isa, kernel, f"{SIMPLER[kernel]}: {spread(over_kernel)}"]
             row += [f"{last}: {spread(over_set)}" if over_set else "", spread(of_memset)]
             rows.append(row)
             last = isa
-    header = [
-        "set",
-        "kernel",
-        "speed relative to the simpler kernel",
-        "to the simpler set",
-        "to memset",
-    ]
+    header = ["set", "kernel", "speed relative to the simpler kernel", "to the simpler set", "to memset"]
     return f"### What each brings: median (least to most) over its points\n\n{table(header, rows)}"
 
 
@@ -239,9 +229,7 @@ def report_rates(wanted: dict[str, list[Point]], found: dict[Point, Timings]) ->
                 cells.append(f"{median(rates.values()):.2f}, {rates[worst]:.2f} ({worst})")
         if cells:
             rows.append([isa, *cells])
-    title = (
-        "### Rate relative to memset's, four repeats, without preparation: median over rows of 1 "
-    )
+    title = "### Rate relative to memset's, four repeats, without preparation: median over rows of 1 "
     title += "to 100 bytes and some longer ones, and the worst row"
     return f"{title}\n\n{table(['set', *wanted], rows)}"
 

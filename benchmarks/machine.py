@@ -22,9 +22,7 @@ def describe() -> dict[str, str]:
         "system": platform.platform(),
         "Python": f"{platform.python_version()}, built by {platform.python_compiler()}",
         "compiler": _first_line_of([COMPILER, "--version"]),
-        "versions": ", ".join(
-            f"{package} {version}" for package in PACKAGES if (version := _version(package))
-        ),
+        "versions": ", ".join(f"{package} {version}" for package in PACKAGES if (version := _version(package))),
     }
     try:
         import tilecore

@@ -69,9 +69,7 @@ def onnxruntime(x, reps):
     )
     # Tile-13 and the file format of its time: every later runtime reads them.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return lambda: session.run(None, {"x": x})[0]
 
 

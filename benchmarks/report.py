@@ -104,8 +104,7 @@ def threads_table(run: Run) -> str:
     rates = {key: f"{rate(run, key).mid:.3g}" for key in keys}
     counts = sorted({key.threads for key in keys})
     rows = [
-        [f"{first.case}: {first.workload}"]
-        + [rates.get(first._replace(threads=n), "") for n in counts]
+        [f"{first.case}: {first.workload}"] + [rates.get(first._replace(threads=n), "") for n in counts]
         for first in dict.fromkeys(key._replace(threads=0) for key in keys)
     ]
     return table(["GB/s", *(f"{n} threads" if n > 1 else "1 thread" for n in counts)], rows)
@@ -153,8 +152,7 @@ def draw_peers(run: Run, file: Path) -> None:
 
     keys = default_calls(run, "warm")
     rows = [
-        f"{key.workload}: {size(run.nbytes[key.workload])} in {seconds(run.times(key).mid)}\n"
-        f"{run.shapes[key.workload]}"
+        f"{key.workload}: {size(run.nbytes[key.workload])} in {seconds(run.times(key).mid)}\n{run.shapes[key.workload]}"
         for key in keys
     ]
     columns = {peer: [run.ratio(key, peer) for key in keys] for peer in present(run)}

@@ -53,9 +53,7 @@ class KeptCall:
         return time.perf_counter() - begin
 
 
-def in_turn(
-    calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000
-) -> dict[str, list[float]]:
+def in_turn(calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000) -> dict[str, list[float]]:
     """As many samples of each as the time for all allows; rounds in random order."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + CASE_SECONDS * len(calls)

@@ -46,18 +46,13 @@ WORKLOADS = [
 ]
 
 # By the number of threads.
-LARGE = [
-    Workload("long rows", (2**16,), (2**8,), "f4"),
-    Workload("12-byte rows", (2**20, 3), (1, 5), "f4"),
-]
+LARGE = [Workload("long rows", (2**16,), (2**8,), "f4"), Workload("12-byte rows", (2**20, 3), (1, 5), "f4")]
 
 
 def blocks(full: bool) -> list[Workload]:
     """A block of 256 KiB, small enough for the cache, repeated to 1 MiB up to 256 MiB or 1 GiB."""
     exponents = range(20, 31) if full else range(20, 29, 2)
-    return [
-        Workload(f"block {2**n // 2**20} MiB", (2**16,), (2**n // 2**18,), "f4") for n in exponents
-    ]
+    return [Workload(f"block {2**n // 2**20} MiB", (2**16,), (2**n // 2**18,), "f4") for n in exponents]
 
 
 ROW_BYTES = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96)

@@ -37,9 +37,7 @@ def oracle():
 
 
 def run_command(*command, cwd, env=None):
-    done = subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False
-    )
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -65,9 +63,7 @@ def program(tmp_path):
         chosen = ("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
         env = {name: value for name, value in os.environ.items() if name not in chosen} | env
         command = [sys.executable, "-W", "error", *options, path]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
-        )
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0 and not done.stderr, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 

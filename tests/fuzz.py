@@ -96,9 +96,7 @@ def one(data):
     assert shape == want.shape
     if kind >= 2:  # a region
         start = tuple(draw.below(256) * n // 255 for n in shape)
-        stop = tuple(
-            s + draw.below(256) * (n - s) // 255 for s, n in zip(start, shape, strict=True)
-        )
+        stop = tuple(s + draw.below(256) * (n - s) // 255 for s, n in zip(start, shape, strict=True))
         want = want[tuple(map(slice, start, stop))]
         bounds = (start, stop)
     memory, out = guarded(want.shape, want.dtype, at)
@@ -129,9 +127,7 @@ def run(executions, seed):
         try:
             one(data)
         except BaseException:
-            print(
-                f"execution {number} of seed {seed}: bytes.fromhex({data.hex()!r})", file=sys.stderr
-            )
+            print(f"execution {number} of seed {seed}: bytes.fromhex({data.hex()!r})", file=sys.stderr)
             raise
 
 

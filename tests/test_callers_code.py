@@ -100,10 +100,7 @@ def test_types_named_as_others(name):
 
 
 # All the classes that NumPy's own errors may have, and those of Python that are kinds of these.
-OWN = [
-    type("Mine", (kind,), {})
-    for kind in (ValueError, TypeError, RuntimeError, BufferError, MemoryError)
-]
+OWN = [type("Mine", (kind,), {}) for kind in (ValueError, TypeError, RuntimeError, BufferError, MemoryError)]
 OWN += [Own, KeyboardInterrupt, RecursionError, NotImplementedError]
 
 
@@ -128,9 +125,7 @@ def test_own_exceptions_of_arrays(function, error):
 def test_numpys_own_memory_error():
     """It is no caller's, and takes no words: ours is Python's."""
     large = type("Large", (), {"__array__": lambda *_, **__: np.empty(2**60, "u1")})()
-    with pytest.raises(
-        MemoryError, match="^tile: a of type Large cannot be read as an array: "
-    ) as caught:
+    with pytest.raises(MemoryError, match="^tile: a of type Large cannot be read as an array: ") as caught:
         tilecore.tile(large, 2)
     assert caught.type is MemoryError and type(caught.value.__cause__) is not MemoryError
 
@@ -198,9 +193,7 @@ def test_input_that_changes_while_arguments_are_read(oracle, change):
         except (TypeError, ValueError) as error:
             assert ": " in str(error)
         else:
-            want = oracle(a, (1,) * got.ndim)[
-                tuple(slice(n) for n in got.shape)
-            ]  # a region is its first part
+            want = oracle(a, (1,) * got.ndim)[tuple(slice(n) for n in got.shape)]  # a region is its first part
             assert got.dtype == a.dtype and got.tobytes() == want.tobytes()
 
     ready = tilecore.TilePlan((2, 50_000), 1, "f4")

@@ -35,23 +35,15 @@ def function(name, *types, result=None, kind=ctypes.CFUNCTYPE):
     return kind(result, *types)(address(name))
 
 
-plan_new = function(
-    "tilecore_plan_new", INT, POINTER, POINTER, SIZE, result=POINTER, kind=ctypes.PYFUNCTYPE
-)
-plan_make = function(
-    "tilecore_plan_make", INT, POINTER, POINTER, SIZE, ctypes.POINTER(INT), result=POINTER
-)
+plan_new = function("tilecore_plan_new", INT, POINTER, POINTER, SIZE, result=POINTER, kind=ctypes.PYFUNCTYPE)
+plan_make = function("tilecore_plan_make", INT, POINTER, POINTER, SIZE, ctypes.POINTER(INT), result=POINTER)
 plan_free = function("tilecore_plan_free", POINTER)
 plan_nbytes = function("tilecore_plan_nbytes", POINTER, result=SIZE)
 plan_output_shape = function("tilecore_plan_output_shape", POINTER, POINTER)
 execute = function("tilecore_plan_execute", *[POINTER] * 5, INT)
 execute_region = function("tilecore_plan_execute_region", *[POINTER] * 7, INT)
-output_shape = function(
-    "tilecore_output_shape", INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER, result=INT
-)
-tile_once = function(
-    "tilecore_tile", INT, POINTER, POINTER, INT, POINTER, SIZE, *[POINTER] * 3, INT, result=INT
-)
+output_shape = function("tilecore_output_shape", INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER, result=INT)
+tile_once = function("tilecore_tile", INT, POINTER, POINTER, INT, POINTER, SIZE, *[POINTER] * 3, INT, result=INT)
 status_text = function("tilecore_status_text", INT, result=ctypes.c_char_p)
 
 
@@ -93,13 +85,7 @@ REFUSED = {
     "repeats": ([1], [1] * 65, 1, "BAD_RANK", "the rank must be from 0 to 64"),
     "extent": ([2, -1], [1, 1], 4, "BAD_SHAPE", "extents must not be negative"),
     "itemsize": ([2], [1], -1, "BAD_ITEMSIZE", "the itemsize must not be negative"),
-    "repeat": (
-        [2, 2],
-        [1, -1],
-        4,
-        "BAD_REPEATS",
-        "repeats must not be negative, got -1 for axis 1",
-    ),
+    "repeat": ([2, 2], [1, -1], 4, "BAD_REPEATS", "repeats must not be negative, got -1 for axis 1"),
     "axis": ([2], [HALF], 1, "OVERFLOW", "axis 0 overflows"),
     "elements": ([2, 1], [1, HALF], 1, "OVERFLOW", "overflows at axis 1"),
     "bytes": ([HALF], [1], 2, "OVERFLOW", f"more than {LARGEST} bytes"),
@@ -108,9 +94,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("shape", "reps", "itemsize", "status", "text"), REFUSED.values(), ids=REFUSED
-)
+@pytest.mark.parametrize(("shape", "reps", "itemsize", "status", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_has_a_status_and_writes_nothing(shape, reps, itemsize, status, text):
     status = getattr(capi, "TILECORE_" + status)
     sizes, nbytes, found = counts([-7] * 65), SIZE(-7), INT(-7)
@@ -140,13 +124,7 @@ def test_a_rank_that_is_no_number_of_axes(ndim):
 
 @pytest.mark.parametrize(
     ("shape", "reps", "itemsize"),
-    [
-        ((0,), (2,), 4),
-        ((2, 3), (0, 1), 4),
-        ((3,), (2,), 0),
-        ((0,), (), 1),
-        ((HALF, HALF), (0, 0), 8),
-    ],
+    [((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1), ((HALF, HALF), (0, 0), 8)],
 )
 def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
     asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
@@ -342,9 +320,7 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
     compiler = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
     flags = ["-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     folders = [f"-I{header.parent.parent}", f"-I{sysconfig.get_path('include')}"]
-    subprocess.run(
-        [*compiler, *flags, *folders, "-shared", "-fPIC", source, "-o", module], check=True
-    )
+    subprocess.run([*compiler, *flags, *folders, "-shared", "-fPIC", source, "-o", module], check=True)
     assert ctypes.PyDLL(str(module)).prepare() == 0
     example = ctypes.CDLL(str(module))
     x = np.arange(3 * 20, dtype="f4")

@@ -4,10 +4,7 @@ import sys
 
 import pytest
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles"),
-]
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")]
 
 ATTRIBUTES = {
     "left out of children": "libc.madvise(at, n, 10)",
@@ -137,5 +134,5 @@ libc.munlockall()
 y = tilecore.tile(x, 40)
 del y
 assert tilecore.recycled_bytes() == 40 * 2**20
-""",
+"""
     )

@@ -70,7 +70,7 @@ def session(tmp_path, monkeypatch):
 def test_the_nearest_mark_is_the_tier(session):
     printed = session(MARKED, "-m", "process", "--collect-only", "-q")
     assert re.findall(r"^tests/test_it\.py::(\S+)$", printed, re.MULTILINE) == [
-        *("test_itself", "TestClass::test_by_class", "test_parameters[b]"),
+        *("test_itself", "TestClass::test_by_class", "test_parameters[b]")
     ]
 
 

@@ -73,9 +73,7 @@ def test_values(oracle):
                 case = (x.shape, reps, chunks, type(source))
                 expected = oracle(x, reps)
                 assert (result.shape, result.dtype) == (expected.shape, expected.dtype), case
-                np.testing.assert_array_equal(
-                    result.compute(), expected, strict=True, err_msg=str(case)
-                )
+                np.testing.assert_array_equal(result.compute(), expected, strict=True, err_msg=str(case))
 
 
 DTYPES = ["?", "f2", ">f4", "c16", "g", "M8[s]", "S3", "U2", "V5", "O", "i4,O", "T"]
@@ -158,9 +156,7 @@ def test_equal_calls_share_keys():
 
 
 @pytest.mark.parametrize(
-    "chunks",
-    ["auto", "64B", 3, -1, (4, "auto"), ("40B", -1), {1: 5}, ((5, 7), (9, 0, 3)), [2, [6, 6]]],
-    ids=str,
+    "chunks", ["auto", "64B", 3, -1, (4, "auto"), ("40B", -1), {1: 5}, ((5, 7), (9, 0, 3)), [2, [6, 6]]], ids=str
 )
 def test_chunks_are_read_as_dask_reads_them(chunks, oracle):
     x = np.arange(24).reshape(4, 6)
@@ -188,9 +184,7 @@ def test_chunks_of_one_axis():
 
 
 @pytest.mark.parametrize("limit", [500, 2000, 10_000])
-@pytest.mark.parametrize(
-    "blocks", [-1, 10, 37, (1, 100), (100, 1), ((60, 1, 39), (50, 50))], ids=str
-)
+@pytest.mark.parametrize("blocks", [-1, 10, 37, (1, 100), (100, 1), ((60, 1, 39), (50, 50))], ids=str)
 @pytest.mark.parametrize("reps", [(1, 1), (3, 2), (1, 7), (2, 1, 1)], ids=str)
 def test_chunks_keep_to_the_chunk_size(limit, blocks, reps):
     with chunk_size(limit):
@@ -238,9 +232,7 @@ def test_an_axis_in_one_piece_is_tiled_by_the_tasks():
         result = tile(source, (2, 100))
         rows, columns = result.numblocks
         assert rows * columns > 100
-        assert (
-            tasks(result) <= rows * columns + 3 * rows
-        )  # and those that cut and repeat the blocks
+        assert tasks(result) <= rows * columns + 3 * rows  # and those that cut and repeat the blocks
         seen.clear()
         result.blocks[rows // 2].compute()  # the first rows of the second repeat
         assert seen == [(0, 0)]
@@ -257,12 +249,8 @@ def test_joined_blocks():
 # ---------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
-    "source", [np.ones((2, 3)), da.ones((2, 3), chunks=1)], ids=["numpy", "dask"]
-)
-@pytest.mark.parametrize(
-    "reps", [-1, (2, -1), 1.0, "a", [[1, 2]], 2**62, (2**40, 2**40), [1] * 65, None], ids=str
-)
+@pytest.mark.parametrize("source", [np.ones((2, 3)), da.ones((2, 3), chunks=1)], ids=["numpy", "dask"])
+@pytest.mark.parametrize("reps", [-1, (2, -1), 1.0, "a", [[1, 2]], 2**62, (2**40, 2**40), [1] * 65, None], ids=str)
 def test_errors_are_those_of_tile(source, reps):
     with pytest.raises((TypeError, ValueError)) as expected:
         tilecore.tile(np.ones((2, 3)), reps)
@@ -304,9 +292,7 @@ def test_chunks_that_do_not_fit(chunks):
 def test_arrays_of_other_kinds():
     masked = np.ma.masked_array([1, 2], [True, False])
     for x in (masked, da.from_array(masked), np.rec.array([1])):
-        with pytest.raises(
-            TypeError, match="^dask.tile: x must be a NumPy array.*, got (Masked|rec)"
-        ):
+        with pytest.raises(TypeError, match="^dask.tile: x must be a NumPy array.*, got (Masked|rec)"):
             tile(x, 2)
 
 
@@ -346,9 +332,7 @@ def test_importing_tilecore_does_not_import_dask(run, tmp_path):
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "False\n"
 
 
-@pytest.mark.parametrize(
-    "scheduler", ["threads", pytest.param("processes", marks=pytest.mark.process)]
-)
+@pytest.mark.parametrize("scheduler", ["threads", pytest.param("processes", marks=pytest.mark.process)])
 def test_schedulers(scheduler, oracle):
     x = np.arange(35).reshape(5, 7)
     with chunk_size(100):
@@ -394,10 +378,7 @@ def test_much_larger_than_memory():
     assert wall.nbytes > 10**12
     rows = wall[64 * 5000 : 64 * 5001, : 64 * 100]
     assert rows.mean().compute() == pattern.mean()
-    assert (
-        wall[-1, ::100_000].compute().tolist()
-        == pattern[-1][np.arange(0, 64 * 9000, 100_000) % 64].tolist()
-    )
+    assert wall[-1, ::100_000].compute().tolist() == pattern[-1][np.arange(0, 64 * 9000, 100_000) % 64].tolist()
 
 
 STORE = """
@@ -438,9 +419,7 @@ def test_zarr(blocks, tmp_path, oracle):
     with chunk_size(200):
         result = tile(x if blocks is None else da.from_array(x, chunks=blocks), (5, 4), chunks=10)
         result.to_zarr(tmp_path / "whole.zarr")
-        part = zarr.create_array(
-            tmp_path / "part.zarr", shape=(20, 36), chunks=(10, 10), dtype="i4"
-        )
+        part = zarr.create_array(tmp_path / "part.zarr", shape=(20, 36), chunks=(10, 10), dtype="i4")
         da.store(result[10:30], part)
     expected = oracle(x, (5, 4))
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "whole.zarr")[:], expected)
@@ -474,7 +453,5 @@ def test_axis():
     for source in (x, da.from_array(x, chunks=(1, 2))):
         got = tile(source, (2, 3), axis=(-1, 0))
         assert (got.compute() == np.tile(x, (3, 2))).all()
-    with pytest.raises(
-        np.exceptions.AxisError, match="^dask.tile: axis 2 is out of bounds.* axis 2"
-    ):
+    with pytest.raises(np.exceptions.AxisError, match="^dask.tile: axis 2 is out of bounds.* axis 2"):
         tile(x, 2, axis=2)

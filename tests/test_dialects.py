@@ -65,9 +65,7 @@ def test_the_row(dialect):
     assert set(row.options) <= set(inspect.signature(row.rule).parameters)
 
 
-@pytest.mark.parametrize(
-    "repeats", [[1, 1, 1.5, 1], "1", None, [[1]], np.ones((1, 4), int), [True]]
-)
+@pytest.mark.parametrize("repeats", [[1, 1, 1.5, 1], "1", None, [[1]], np.ones((1, 4), int), [True]])
 def test_the_rule_refuses_what_tile_refuses(dialect, repeats):
     rule = dialect.DIALECT.rule()
     with pytest.raises(Refusal) as refused:

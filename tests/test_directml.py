@@ -37,9 +37,7 @@ def test_ranks_and_types_of_each_level(level, oracle):
             result = directml.tile(x, repeats, feature_level=level)
             np.testing.assert_array_equal(result, oracle(x, repeats), strict=True)
         else:
-            with pytest.raises(
-                ValueError, match=f"^DirectML Tile, feature level {level}: input has rank"
-            ):
+            with pytest.raises(ValueError, match=f"^DirectML Tile, feature level {level}: input has rank"):
                 directml.tile(x, repeats, feature_level=level)
     for code in CODES:
         x = np.zeros((1, 1, 1, 2), code)
@@ -48,9 +46,7 @@ def test_ranks_and_types_of_each_level(level, oracle):
             result = directml.tile(x, [1, 1, 1, 2], feature_level=level)
             np.testing.assert_array_equal(result, oracle(x, (1, 1, 1, 2)), strict=True)
         else:
-            with pytest.raises(
-                TypeError, match=f"^DirectML Tile, feature level {level}: input is of"
-            ):
+            with pytest.raises(TypeError, match=f"^DirectML Tile, feature level {level}: input is of"):
                 directml.tile(x, [1, 1, 1, 2], feature_level=level)
 
 
@@ -91,12 +87,7 @@ def test_what_is_no_feature_level(level, error):
         ((), [], ValueError, "input has rank 0, expected 1 to 8"),
         ((2, 0), [1, 1], ValueError, "input must have no empty axis, but has size 0 for axis 1"),
         ((2, 3), [2**31, 1], ValueError, "the output would have more than 4294967295 .* axis 0"),
-        (
-            (2, 3),
-            [2**16, 2**16],
-            ValueError,
-            "the output would have more than 4294967295 .* axis 1",
-        ),
+        ((2, 3), [2**16, 2**16], ValueError, "the output would have more than 4294967295 .* axis 1"),
         ((2, 3), [[1, 1]], ValueError, "repeats must be one-dimensional"),
         ((2, 3), [1.0, 1], TypeError, "repeats must be integers, but item 0 is of type float"),
         ((2, 3), [True, 1], TypeError, "repeats must be integers, but item 0 is of type bool"),
@@ -164,7 +155,5 @@ def test_infer_shape_refuses_what_no_size_can_mend(sizes, repeats):
 def test_errors_name_the_parameter():
     with pytest.raises(ValueError, match="4_1: sizes must have no empty axis"):
         directml.infer_shape((2, 0), [1, 1])
-    with pytest.raises(
-        ValueError, match=r"4_1: repeats has rank 0, expected 1, as in \[2\]; input"
-    ):
+    with pytest.raises(ValueError, match=r"4_1: repeats has rank 0, expected 1, as in \[2\]; input"):
         directml.tile(np.ones(3, np.float32), 2)

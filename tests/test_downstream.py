@@ -31,9 +31,7 @@ class Environment:
         self.command, self.folder, self.tools = run, folder, tools
         self.python = folder / "venv" / tools.relative_to(tools.parent.parent)
         where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        seen, own = (
-            run(python, "-c", where, cwd=folder).strip() for python in (tools, self.python)
-        )
+        seen, own = (run(python, "-c", where, cwd=folder).strip() for python in (tools, self.python))
         (Path(own) / "tools.pth").write_text(seen)
 
     def pip(self, *arguments, **environment):
@@ -199,9 +197,7 @@ def test_the_readmes_builds(environment):
     environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
     files = dict(readmes_files())
     twice, cmake = ("twice.cpp", files["twice.cpp"]), ("CMakeLists.txt", files["CMakeLists.txt"])
-    grow = files["CMakeLists.txt"].replace(
-        "Python_add_library(twice MODULE WITH_SOABI twice.cpp)", ""
-    )
+    grow = files["CMakeLists.txt"].replace("Python_add_library(twice MODULE WITH_SOABI twice.cpp)", "")
     grow = grow.replace("target_include", "find_package(pybind11 REQUIRED)\ntarget_include", 1)
     grow = grow.replace("REQUIRED)\n", "REQUIRED)\npybind11_add_module(grow grow.cpp)\n", 1)
     grow = grow.replace("(twice PRIVATE", "(grow PRIVATE")
@@ -306,15 +302,11 @@ def test_an_editable_install_can_be_built_upon(tmp_path, built, run, tools):
     assert (found := 'Path("tilecore").rglob("*.pyx")') in (text := setup.read_text())
     setup.write_text(text.replace(found, "()"))
     with zipfile.ZipFile(built.wheel) as wheel:
-        wheel.extractall(
-            tree, [name for name in wheel.namelist() if name.endswith((".so", ".pyd"))]
-        )
+        wheel.extractall(tree, [name for name in wheel.namelist() if name.endswith((".so", ".pyd"))])
     environment = Environment(tmp_path, run, tools)
     environment.pip("--no-build-isolation", "--no-deps", "--editable", tree)
     environment.run(HEADERS)
     environment.build("cython_consumer", **HASTY)
-    environment.run(
-        "import cython_consumer; assert cython_consumer.tile_any([1, 2], 2).tolist() == [1, 2, 1, 2]"
-    )
+    environment.run("import cython_consumer; assert cython_consumer.tile_any([1, 2], 2).tolist() == [1, 2, 1, 2]")
     environment.build("cpp_consumer")
     environment.run("import cpp_consumer; assert cpp_consumer.tile_rows(b'ab', 1, 2) == b'abab'")

@@ -30,10 +30,7 @@ def numbered(shape, dtype):
 
 def window(x, start, stop):
     """Index arithmetic in Python's integers, which never overflow."""
-    index = [
-        np.array([i % n for i in range(lo, hi)], "i8")
-        for n, lo, hi in zip(x.shape, start, stop, strict=True)
-    ]
+    index = [np.array([i % n for i in range(lo, hi)], "i8") for n, lo, hi in zip(x.shape, start, stop, strict=True)]
     return x[np.ix_(*index)] if x.ndim else x.copy()
 
 

@@ -23,11 +23,7 @@ def regions(draw):
     if draw(st.booleans()):
         shape = (*shape, draw(st.sampled_from([1, 3, 17, 100])))
     reps = tuple(draw(st.lists(st.integers(0, 5), max_size=5)))
-    x = (
-        np.arange(np.prod(shape))
-        .reshape(shape)
-        .astype(draw(st.sampled_from(["u1", "f4", "c16", "S3", "O"])))
-    )
+    x = np.arange(np.prod(shape)).reshape(shape).astype(draw(st.sampled_from(["u1", "f4", "c16", "S3", "O"])))
     if draw(st.booleans()):
         x = x.T[::-1] if x.ndim else x
     output = tilecore.output_shape(x.shape, reps)
@@ -209,11 +205,7 @@ class TestPlan:
             plan.tile(out[:, :3], out)
 
     def test_refuses_what_tile_refuses(self):
-        for shape, reps, kind in [
-            ((2,), -1, ValueError),
-            ((2,), 1.5, TypeError),
-            ((2**40,), 2**30, ValueError),
-        ]:
+        for shape, reps, kind in [((2,), -1, ValueError), ((2,), 1.5, TypeError), ((2**40,), 2**30, ValueError)]:
             with pytest.raises(kind, match="TilePlan: "):
                 tilecore.TilePlan(shape, reps, "f4")
 
@@ -239,12 +231,7 @@ class TestThreads:
     @pytest.mark.parametrize("threads", [1, 2, 3, 7, 300])
     @pytest.mark.parametrize(
         ("shape", "reps"),
-        [
-            ((300, 3), (1, 5000)),
-            ((1_300_001,), (4,)),
-            ((64, 64), (40, 30)),
-            ((11, 1, 13), (9, 14, 301)),
-        ],
+        [((300, 3), (1, 5000)), ((1_300_001,), (4,)), ((64, 64), (40, 30)), ((11, 1, 13), (9, 14, 301))],
     )
     def test_every_share_is_written(self, oracle, shape, reps, threads):
         x = np.random.default_rng(0).integers(0, 255, shape, "u1").astype("u4")

@@ -178,7 +178,7 @@ for name in CALLS:
                 assert n < 500, (name, function)
 print(refused, right, met)
 assert refused and right and all(met.values()), met
-""",
+"""
     )
     assert out
 
@@ -193,7 +193,7 @@ faults.faults_arm(INTERRUPTED, 1, 0, False)
 y = call()
 assert faults.faults_disarm() == 1
 assert mapped(y) and np.array_equal(y, want)
-""",
+"""
     )
 
 
@@ -208,7 +208,7 @@ for _ in range(10):
     tilecore.release_memory()
 assert faults.faults_disarm() == 10
 assert resident() < before + 60 * MIB
-""",
+"""
     )
 
 
@@ -222,7 +222,7 @@ for number in signal.valid_signals():
     if number not in (32, 33):          # glibc's own
         blocks = name not in ("SIGBUS", "SIGSEGV", "SIGKILL", "SIGSTOP")
         assert faults.faults_worker_blocks(int(number)) == blocks, number
-""",
+"""
     )
 
 
@@ -240,7 +240,7 @@ for what in ("mmap", "malloc"):
     faults.faults_disarm()
     assert np.array_equal(y[:40], want)
 assert y.shape == (80, 2**18) and not y[40:].any()
-""",
+"""
     )
 
 
@@ -283,5 +283,5 @@ for name, (call, want) in CALLS.items():
     assert after == counts, (name, counts, after)
 print(refused, right)
 assert refused > 30 and right > 50, (refused, right)
-""",
+"""
     )

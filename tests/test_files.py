@@ -38,11 +38,7 @@ def small_slabs(monkeypatch):
     monkeypatch.setattr(files, "SLAB", 100)
 
 
-@given(
-    st.lists(st.integers(1, 6), max_size=4).map(tuple),
-    st.integers(1, 5),
-    st.integers(5, 200),
-)
+@given(st.lists(st.integers(1, 6), max_size=4).map(tuple), st.integers(1, 5), st.integers(5, 200))
 def test_regions_are_the_file_in_order(shape, itemsize, limit):
     whole = np.arange(np.prod(shape)).reshape(shape)
     parts = []
@@ -111,8 +107,7 @@ def test_bfloat16_is_bytes_in_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("shape", "repeats"),
-    [((), ()), ((), (2, 2)), ((0, 3), (2, 2)), ((2, 3), (0, 5)), ((1,), (1,)), ((1,) * 20, 2)],
+    ("shape", "repeats"), [((), ()), ((), (2, 2)), ((0, 3), (2, 2)), ((2, 3), (0, 5)), ((1,), (1,)), ((1,) * 20, 2)]
 )
 def test_the_smallest(shape, repeats, tmp_path, oracle):
     x = np.full(shape, 7, "i2")
@@ -261,9 +256,7 @@ class TestRefused:
             return TilePlan(array.shape, 2, array.dtype)
 
         target = source.with_name("out.npy")
-        files.tile_file(
-            str(source), str(target), planned, lambda _: nullcontext(lambda n: None), 1 << 28
-        )
+        files.tile_file(str(source), str(target), planned, lambda _: nullcontext(lambda n: None), 1 << 28)
         np.testing.assert_array_equal(np.load(target), want, strict=True)
 
 

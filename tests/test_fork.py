@@ -8,10 +8,7 @@ import os
 
 import pytest
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
-]
+pytestmark = [pytest.mark.process, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")]
 
 
 START = """
@@ -102,7 +99,7 @@ for number in range(100):
     assert (out == x).all()
 for pid in pids:
     assert os.waitpid(pid, 0)[1] == 0
-""",
+"""
     )
 
 
@@ -124,7 +121,7 @@ if __name__ == "__main__":
         pool.join()
     assert (kept == x).all()
     all_kinds(0)
-""",
+"""
     )
 
 
@@ -153,7 +150,7 @@ if __name__ == "__main__":
             assert batch.shape == (2, 33, 2**18)
             assert (batch[0] == 2 * k).all() and (batch[1] == 2 * k + 1).all()
         all_kinds(1)
-""",
+"""
     )
 
 
@@ -174,5 +171,5 @@ for _ in range(6):
     assert "tilecore" not in subprocess.run(list_files, close_fds=False, capture_output=True, text=True, check=True).stdout
 stop.set()
 thread.join()
-""",
+"""
     )

@@ -55,32 +55,18 @@ def legal(function):
 
 
 CALLS = [
-    (
-        "tile",
-        tilecore.tile,
-        lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1),
-    ),
+    ("tile", tilecore.tile, lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1)),
     (
         "tile_region",
         tilecore.tile_region,
-        lambda: dict(
-            a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1
-        ),
+        lambda: dict(a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1),
     ),
     ("tile_view", tilecore.tile_view, lambda: dict(a=x(), reps=(1, 1), axis=(0, 1))),
     ("tile_mapped", tilecore.tile_mapped, lambda: dict(a=x(), reps=(2, 2), axis=(0, 1))),
     ("output_shape", tilecore.output_shape, lambda: dict(shape=(2, 3), reps=(2, 2), axis=(0, 1))),
-    (
-        "TilePlan",
-        tilecore.TilePlan,
-        lambda: dict(shape=(2, 3), reps=(2, 2), dtype="f4", axis=(0, 1)),
-    ),
+    ("TilePlan", tilecore.TilePlan, lambda: dict(shape=(2, 3), reps=(2, 2), dtype="f4", axis=(0, 1))),
     ("TilePlan.tile", plan().tile, lambda: dict(a=x(), out=out(4, 6), threads=1)),
-    (
-        "TilePlan.region",
-        plan().region,
-        lambda: dict(a=x(), start=(1, 1), stop=(3, 4), out=out(2, 3), threads=1),
-    ),
+    ("TilePlan.region", plan().region, lambda: dict(a=x(), start=(1, 1), stop=(3, 4), out=out(2, 3), threads=1)),
     ("TilePlan.batch", plan().batch, lambda: dict(arrays=[x()], out=out(1, 4, 6), threads=1)),
     (
         "tile_region",
@@ -192,9 +178,7 @@ def test_every_wrong_kind(name, function, make, argument):
                     function(**arguments)
             except (TypeError, ValueError, MemoryError) as error:
                 # A memoryview that was released says so itself.
-                assert str(error).startswith(name) or "released memoryview" in str(error), repr(
-                    error
-                )
+                assert str(error).startswith(name) or "released memoryview" in str(error), repr(error)
                 assert len(str(error)) < 2000
                 assert tracemalloc.get_traced_memory()[1] - used < 1 << 20
                 assert [fingerprint(array) for array in arrays_in(arguments)] == before

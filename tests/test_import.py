@@ -68,9 +68,7 @@ for name in modules():
     )
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 13), reason="it has no such interpreters to be made in Python"
-)
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="it has no such interpreters to be made in Python")
 @pytest.mark.parametrize("before", ["numpy", "tilecore"])
 def test_an_interpreter_that_numpy_refuses(before, run, tmp_path):
     """The import fails there, for NumPy has been imported here; and so it must not begin before NumPy's."""

@@ -19,16 +19,7 @@ HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 # Names that Windows' headers take, as macros: <windows.h> may come before ours.
-WINDOWS = [
-    "small=char",
-    "hyper=int",
-    "near=",
-    "far=",
-    "IN=",
-    "OUT=",
-    "OPTIONAL=",
-    "interface=struct",
-]
+WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=", "interface=struct"]
 
 # The table, and what Linux calls that which each set needs.
 NEEDS = {
@@ -108,9 +99,7 @@ def test_between_guard_pages(name, native, emulated):
     if ran:
         return
     if emulated is None:
-        pytest.skip(
-            f"{name} was not tested: the processor lacks it, and there are no SIMDe headers"
-        )
+        pytest.skip(f"{name} was not tested: the processor lacks it, and there are no SIMDe headers")
     assert sets_run(emulated, name)[name] == "ran"
 
 
@@ -142,8 +131,7 @@ def test_headers_stand_alone(tmp_path, name, language, standard):
     for number, order in enumerate(orders):
         source = tmp_path / f"{number}.{'c' if language == 'c' else 'cpp'}"
         source.write_text(
-            "".join(f'#include "kernels/{header}"\n' for header in order)
-            + "int main(void) { return 0; }\n"
+            "".join(f'#include "kernels/{header}"\n' for header in order) + "int main(void) { return 0; }\n"
         )
         # locks.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
         python = ["-isystem", sysconfig.get_path("include")]

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.process
 
 
 def start(*arguments, cwd, **how):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tilecore", *map(str, arguments)], cwd=cwd, text=True, **how
-    )
+    return subprocess.Popen([sys.executable, "-m", "tilecore", *map(str, arguments)], cwd=cwd, text=True, **how)
 
 
 def run(*arguments, cwd):
@@ -36,9 +34,7 @@ def source(tmp_path):
     return tmp_path / "in.npy"
 
 
-@pytest.mark.parametrize(
-    "arguments", [("no-such-command",), ("tile",), ("demo", "--no-such-option")]
-)
+@pytest.mark.parametrize("arguments", [("no-such-command",), ("tile",), ("demo", "--no-such-option")])
 def test_errors_are_one_line(arguments, tmp_path, capsys):
     assert cli.main(arguments) == 2
     out, err = capsys.readouterr()
@@ -94,9 +90,7 @@ def test_the_smallest_memory_stands_in_the_help(capsys, source):
 
 
 @pytest.mark.parametrize("variable", ["TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_ISA"])
-def test_a_malformed_environment_variable_is_an_error_of_the_import(
-    variable, tmp_path, monkeypatch
-):
+def test_a_malformed_environment_variable_is_an_error_of_the_import(variable, tmp_path, monkeypatch):
     monkeypatch.setenv(variable, "much")
     code, out, err = run("info", cwd=tmp_path)
     assert (code, out) == (1, "")
@@ -143,10 +137,7 @@ OPSET = "argument --opset: expected N of ONNX, 6 or more, got '"
         (["--repeats", ""], "argument --repeats: expected integers such as 2,3, got ''"),
         (["--repeats", "-1,2"], "tile: --repeats must not be negative, got -1 for axis 0; input"),
         (["--repeats", "1,9" + 30 * "0"], "tile: axis 1 overflows"),
-        (
-            ["--repeats", "3", "--axis", "2"],
-            "tile: axis 2 is out of bounds for array of dimension 2",
-        ),
+        (["--repeats", "3", "--axis", "2"], "tile: axis 2 is out of bounds for array of dimension 2"),
         (["--repeats", "3", "--axis", "-3"], "tile: axis -3 is out of bounds for array of dimensi"),
         (["--repeats", "3,2", "--axis", "1,-1"], "tile: repeated axis"),
         (["--repeats", "3", "--axis", "0,1"], "tile: --repeats must have one entry for each of th"),
@@ -159,16 +150,10 @@ OPSET = "argument --opset: expected N of ONNX, 6 or more, got '"
         (["--repeats", "2,1", "--dialect", "onnx", "--opset", "x"], OPSET + "x'"),
         (["--repeats", "2,1", "--opset", "13"], "--opset is for --dialect onnx, not numpy"),
         (["--repeats", "2,1", "--feature-level", "4_1"], "--feature-level is for --dialect dir"),
-        (
-            ["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"],
-            "argument --feature-",
-        ),
+        (["--repeats", "2,1", "--dialect", "directml", "--feature-level", "9"], "argument --feature-"),
         (["--repeats", "2,0", "--dialect", "directml"], "DirectML Tile, feature level 4_1: --re"),
         (["--repeats", "2,1", "--memory", "much"], "argument --memory: expected a number of bytes"),
-        (
-            ["--repeats", "2,1", "--memory", "1M"],
-            "argument --memory: expected 68M or more, got '1M'",
-        ),
+        (["--repeats", "2,1", "--memory", "1M"], "argument --memory: expected 68M or more, got '1M'"),
     ],
 )
 def test_what_is_refused(options, text, source, capsys):
@@ -238,9 +223,7 @@ def test_a_second_signal_does_not_cut_short_what_the_first_began(second):
 @pytest.mark.skipif(os.name != "posix", reason="a signal to another process")
 def test_an_interrupt_does_not_wait_for_a_reader_that_has_stopped(source):
     reader, writer = os.pipe()
-    process = start(
-        "tile", "in.npy", "-", *MEGABYTES, cwd=source.parent, stdout=writer, stderr=subprocess.PIPE
-    )
+    process = start("tile", "in.npy", "-", *MEGABYTES, cwd=source.parent, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert os.read(reader, 1) == b"\x93"  # it has begun, and soon the pipe is full
     process.send_signal(signal.SIGINT)
@@ -255,9 +238,7 @@ def test_without_the_standard_streams(closed, source, oracle):
     """As a daemon starts its programs."""
     line = f'"$0" -m tilecore tile in.npy out.npy --repeats 2 {closed}'
     folder = source.parent
-    done = subprocess.run(
-        ["sh", "-c", line, sys.executable], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["sh", "-c", line, sys.executable], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     want = oracle(np.load(source), 2)
     np.testing.assert_array_equal(np.load(folder / "out.npy"), want, strict=True)
@@ -266,9 +247,7 @@ def test_without_the_standard_streams(closed, source, oracle):
 @pytest.mark.skipif(os.name != "posix", reason="sh closes it")
 def test_an_error_that_nobody_listens_to_is_no_output(source):
     line = '"$0" -m tilecore tile absent.npy - --repeats 2 2>&-'
-    done = subprocess.run(
-        ["sh", "-c", line, sys.executable], cwd=source.parent, capture_output=True, check=False
-    )
+    done = subprocess.run(["sh", "-c", line, sys.executable], cwd=source.parent, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
@@ -385,13 +364,10 @@ class TestStandardStreams:
 
     def test_what_is_no_npy_file(self, tmp_path):
         command = [sys.executable, "-m", "tilecore", "tile", "-", "-", *self.REPEATS]
-        done = subprocess.run(
-            command, cwd=tmp_path, input=b"PK\3\4", capture_output=True, check=False
-        )
+        done = subprocess.run(command, cwd=tmp_path, input=b"PK\3\4", capture_output=True, check=False)
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr == (
-            b"tilecore: standard input: not a .npy file but a .npz archive, "
-            b"whose arrays numpy.load reads\n"
+            b"tilecore: standard input: not a .npy file but a .npz archive, whose arrays numpy.load reads\n"
         )
 
     @pytest.mark.skipif(os.name != "posix", reason="sh redirects them")
@@ -402,10 +378,7 @@ class TestStandardStreams:
         given, _, stdin = source_of.partition(" ")
         line = f'"$0" -m tilecore tile {given} - --repeats 2,3 {stdin} {redirected}'
         done = subprocess.run(
-            ["sh", "-c", line, sys.executable],
-            cwd=source.parent,
-            stderr=subprocess.PIPE,
-            check=False,
+            ["sh", "-c", line, sys.executable], cwd=source.parent, stderr=subprocess.PIPE, check=False
         )
         assert done.returncode == 2
         assert done.stderr.startswith(b"tilecore: standard output is the input file")
@@ -441,9 +414,7 @@ class TestStandardStreams:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
-@pytest.mark.parametrize(
-    "arguments", ["tile in.npy - --repeats 2", "info", "--version", "--help", "tile --help"]
-)
+@pytest.mark.parametrize("arguments", ["tile in.npy - --repeats 2", "info", "--version", "--help", "tile --help"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_behind_standard_output(arguments, unbuffered, source, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)

@@ -170,8 +170,7 @@ def test_other_inputs():
 
 
 @pytest.mark.parametrize(
-    ("reps", "kind"),
-    [(1.5, TypeError), (-1, ValueError), (2**60, ValueError), ((1,) * 65, ValueError)],
+    ("reps", "kind"), [(1.5, TypeError), (-1, ValueError), (2**60, ValueError), ((1,) * 65, ValueError)]
 )
 def test_refused(reps, kind):
     with pytest.raises(kind, match="tile_mapped: "):
@@ -197,9 +196,7 @@ def test_larger_than_memory():
         assert y[2000, 77] == -5 and y[1999, 77] == x[77] == 77
         del y
         tilecore.set_max_bytes(60 * MIB)  # less than its block
-        with pytest.raises(
-            MemoryError, match="tile_mapped: the result would take 137438953472 bytes"
-        ):
+        with pytest.raises(MemoryError, match="tile_mapped: the result would take 137438953472 bytes"):
             tilecore.tile_mapped(x, (2048, 1))
     finally:
         tilecore.set_max_bytes(limit)
@@ -236,7 +233,7 @@ if not child:
 assert os.read(to_parent, 1) == b"!"
 assert os.waitpid(child, 0)[1] == 0
 assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
-""",
+"""
     )
 
 
@@ -266,7 +263,7 @@ assert all((y[-750:] == pattern).all() for y in live)
 del small, live
 assert now() == 0
 assert mapped(make())
-""",
+"""
     )
 
 
@@ -318,7 +315,7 @@ except MemoryError as error:
 else:
     raise AssertionError
 assert now() == 0 and files() == before
-""",
+"""
     )
 
 

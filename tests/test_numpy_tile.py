@@ -36,9 +36,7 @@ def test_within_a_block():
     assert not is_ours()
     with tilecore.replace_numpy_tile():
         assert is_ours()
-        assert (
-            np.tile(X, (2, 1)).tolist() == np.tile(A=X, reps=(2, 1)).tolist() == [*X.tolist()] * 2
-        )
+        assert np.tile(X, (2, 1)).tolist() == np.tile(A=X, reps=(2, 1)).tolist() == [*X.tolist()] * 2
     assert not is_ours()
 
 

@@ -112,11 +112,7 @@ def test_no_axes_and_empty_repeats():
         (np.ones(10**6, np.int64), ValueError, "repeats has more than 64 entries"),
         ([[1, 1]], ValueError, "repeats must be one-dimensional, but item 0 is a list"),
         (np.ones((1, 2), np.int64), ValueError, "repeats has rank 2, expected 1"),
-        (
-            np.array(2),
-            ValueError,
-            r"repeats has rank 0, expected 1, as in \[2\];",
-        ),
+        (np.array(2), ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
         (2, ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
         ([1, -1], ValueError, r"repeats must not be negative, got -1 .*repeats \[1, -1\]"),
         ([1, 2**62], ValueError, ""),
@@ -174,9 +170,7 @@ def test_input_is_a_plain_tensor(tmp_path):
         assert result.shape == (4, 3)
     with pytest.raises(TypeError, match="^ONNX Tile-13: input is a masked array.*tilecore.tile"):
         onnx.tile(np.ma.array([1, 2]), [2])
-    with pytest.raises(
-        ValueError, match="^ONNX Tile-13: input of type list cannot be read as an array"
-    ):
+    with pytest.raises(ValueError, match="^ONNX Tile-13: input of type list cannot be read as an array"):
         onnx.tile([[1], [2, 3]], [2])
     with pytest.raises(TypeError, match="^ONNX Tile-13: "):
         onnx.tile(None, [])
@@ -314,10 +308,7 @@ def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
 def shape_proto(*dims):
     from onnx import TensorShapeProto as Proto
 
-    makers = {
-        int: lambda dim: Proto.Dimension(dim_value=dim),
-        type(None): lambda _: Proto.Dimension(),
-    }
+    makers = {int: lambda dim: Proto.Dimension(dim_value=dim), type(None): lambda _: Proto.Dimension()}
     return Proto(dim=[makers.get(type(d), lambda d: Proto.Dimension(dim_param=d))(d) for d in dims])
 
 
@@ -377,9 +368,7 @@ def test_the_schema_of_tile_1_infers_no_shape():
     model = parse_model("""<ir_version: 3, opset_import: ["": 5]>
         example (float[N, 3] x) => (y) <float[1] tiles = {2}, float[1] axis = {1}>
         { y = Tile(x, tiles, axis) }""")
-    inferred = (
-        shape_inference.infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type
-    )
+    inferred = shape_inference.infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type
     assert inferred.elem_type == TensorProto.FLOAT and not inferred.HasField("shape")
     assert onnx.infer_shape_1(("N", 3), 2, 1) == ("N", 6)
 

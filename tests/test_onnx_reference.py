@@ -157,9 +157,7 @@ def test_our_errors_of_type_come_from_anywhere(repeats):
     text = f"^ONNX Tile-13: repeats has dtype {repeats.dtype}, expected int64; input shape "
     with pytest.raises(TypeError, match=text):
         run(branches, *inputs, evaluator=TileEvaluator)
-    function = (
-        f'<domain: "mine", opset_import: ["": {NEWEST}]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
-    )
+    function = f'<domain: "mine", opset_import: ["": {NEWEST}]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
     nested = model(NEWEST, "y = mine.Maybe(yes, x, n)", branches_signature(), function)
     with pytest.raises(TypeError, match=text):
         run(nested, *inputs, evaluator=TileEvaluator)
@@ -240,9 +238,7 @@ def models_with_tile():
 @pytest.mark.parametrize("path", list(models_with_tile()))
 def test_model_cases(path):
     def read(kind, name):
-        return numpy_helper.to_array(
-            onnx.load_tensor(path.parent / "test_data_set_0" / f"{kind}_{name}.pb")
-        )
+        return numpy_helper.to_array(onnx.load_tensor(path.parent / "test_data_set_0" / f"{kind}_{name}.pb"))
 
     proto = onnx.load(path)
     evaluator = ReferenceEvaluator(proto, new_ops=OPS)

@@ -24,9 +24,7 @@ def test_the_shorter_gets_ones_in_front(shape, repeats, oracle):
     x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
     expected = oracle(x, tuple(repeats))
     np.testing.assert_array_equal(openvino.tile_1(x, repeats), expected, strict=True)
-    np.testing.assert_array_equal(
-        openvino.tile(x, np.array(repeats, np.int32)), expected, strict=True
-    )
+    np.testing.assert_array_equal(openvino.tile(x, np.array(repeats, np.int32)), expected, strict=True)
 
 
 @pytest.mark.parametrize("code", [*"bhilqBHILQ", ">i4", ">u8"])
@@ -66,9 +64,7 @@ def test_errors_speak_of_data():
     text = "OpenVINO Tile-1: data of type list cannot be read as an array"
     with pytest.raises(ValueError, match=text):
         openvino.tile([[1], [2, 3]], [2])
-    with pytest.raises(
-        MemoryError, match=r"; data shape \(2, 3\), dtype uint8, repeats \[10"
-    ) as raised:
+    with pytest.raises(MemoryError, match=r"; data shape \(2, 3\), dtype uint8, repeats \[10") as raised:
         openvino.tile(np.ones((2, 3), np.uint8), [10**15])
     assert "input" not in str(raised.value)
 

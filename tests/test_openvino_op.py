@@ -46,9 +46,7 @@ def evaluated(model, *inputs):
 
 
 def partial(*dims):
-    return ov.PartialShape(
-        [ov.Dimension(*dim) if isinstance(dim, tuple) else ov.Dimension(dim) for dim in dims]
-    )
+    return ov.PartialShape([ov.Dimension(*dim) if isinstance(dim, tuple) else ov.Dimension(dim) for dim in dims])
 
 
 # --- shapes before there is data -----------------------------------------------------------------
@@ -108,17 +106,9 @@ def test_symbols_survive_a_repeat_of_1():
     [
         (ValueError, "1 inputs, expected data and repeats", [(partial(2), "f32")]),
         (TypeError, "repeats of element type f32", [(partial(2), "f32"), (partial(2), "f32")]),
-        (
-            TypeError,
-            "repeats of element type boolean",
-            [(partial(2), "f32"), (partial(1), "boolean")],
-        ),
+        (TypeError, "repeats of element type boolean", [(partial(2), "f32"), (partial(1), "boolean")]),
         (TypeError, "data of element type i4, expected", [(partial(2), "i4"), (partial(1), "i64")]),
-        (
-            ValueError,
-            "repeats_shape must have 1 entry, has 2",
-            [(partial(2), "f32"), (partial(1, 1), "i64")],
-        ),
+        (ValueError, "repeats_shape must have 1 entry, has 2", [(partial(2), "f32"), (partial(1, 1), "i64")]),
     ],
 )
 def test_errors(kind, message, inputs):
@@ -261,9 +251,7 @@ def test_64_bits_as_bytes(oracle, dtype):
     np.testing.assert_array_equal(tiled.view(dtype)[..., 0], oracle(x, (2, 3)), strict=True)
 
 
-@pytest.mark.parametrize(
-    "length_type", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"]
-)
+@pytest.mark.parametrize("length_type", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"])
 def test_types_of_repeats(oracle, length_type):
     x = X.reshape(2, 3)
     repeats = np.array([2, 1], length_type)

@@ -64,9 +64,7 @@ def test_any_strides_of_a_region(oracle, case, data):
     x, reps, _ = case
     whole = oracle(x, reps)
     start = tuple(data.draw(st.integers(0, n - 1)) for n in whole.shape)
-    stop = tuple(
-        data.draw(st.integers(lo + 1, n)) for lo, n in zip(start, whole.shape, strict=True)
-    )
+    stop = tuple(data.draw(st.integers(lo + 1, n)) for lo, n in zip(start, whole.shape, strict=True))
     want = whole[(*map(slice, start, stop), ...)]
     _, view = data.draw(places(want.shape, x.dtype))
     assert tilecore.tile_region(x, reps, start, stop, view) is view
@@ -106,8 +104,7 @@ def test_elements_that_share_a_byte(shape, strides, meets):
     memory = np.zeros(100, "u1")
     out = as_strided(memory[50:].view("u2")[:1], shape, strides)
     addresses = [
-        tuple(i * s + b for b in (0, 1))
-        for i, s in [(1, int(np.dot(index, strides))) for index in np.ndindex(shape)]
+        tuple(i * s + b for b in (0, 1)) for i, s in [(1, int(np.dot(index, strides))) for index in np.ndindex(shape)]
     ]
     seen = [byte for pair in addresses for byte in pair]
     assert meets == (len(set(seen)) < len(seen))  # the table is right
@@ -146,11 +143,7 @@ def read_only():
         (np.zeros(24, "f4"), ValueError, r"shape \(4, 6\), got \(24,\)"),
         (np.zeros((4, 6)), TypeError, "dtype float32, got float64"),
         (np.zeros((4, 6), np.dtype("f4").newbyteorder()), TypeError, "dtype float32, got [<>]f4"),
-        (
-            as_strided(np.zeros(9, "f4"), (4, 6), (4, 4)),
-            ValueError,
-            "share a byte",
-        ),
+        (as_strided(np.zeros(9, "f4"), (4, 6), (4, 4)), ValueError, "share a byte"),
         (read_only(), ValueError, "writeable"),
     ],
 )
@@ -180,11 +173,7 @@ def test_an_out_that_would_change_the_input():
 def test_out_that_overlaps():
     memory = np.arange(48, dtype="f4")
     out = memory[:24].reshape(4, 6)
-    for a in (
-        memory[23:29].reshape(2, 3),
-        memory[:48:8].reshape(2, 3),
-        memory[29:17:-2].reshape(2, 3),
-    ):
+    for a in (memory[23:29].reshape(2, 3), memory[:48:8].reshape(2, 3), memory[29:17:-2].reshape(2, 3)):
         with pytest.raises(ValueError, match="share memory"):
             tilecore.tile(a, (2, 2), out)
     assert (memory == np.arange(48)).all()

@@ -163,9 +163,7 @@ class TestRoom:
         usage = namedtuple("usage", "total used free")
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 0, 71 * 10**9))
         monkeypatch.setattr(output, "_make_room", lambda *_: pytest.fail("room was taken"))
-        with pytest.raises(
-            OSError, match=r"takes 240 GB, and 71 GB are free on its disk: '.*out\.npy'"
-        ):
+        with pytest.raises(OSError, match=r"takes 240 GB, and 71 GB are free on its disk: '.*out\.npy'"):
             with output.open_output(str(tmp_path / "out.npy"), 240 * 10**9, SOURCE):
                 pytest.fail("it began")
         assert os.listdir(tmp_path) == []

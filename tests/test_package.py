@@ -83,7 +83,11 @@ def test_imports_point_one_way():
     graphlib.TopologicalSorter(by_module).prepare()  # a CycleError names the modules
     # Of what is compiled, the dialects know `tile` alone, and how it refuses.
     compiled = {module_of(path) for path in (ROOT / "tilecore").rglob("*.pyx")}
-    known = {arrow[1:] for arrow in seen if row_of(arrow[0]) in (row_of("_dialects"), row_of("onnx")) and arrow[1] in compiled}
+    known = {
+        arrow[1:]
+        for arrow in seen
+        if row_of(arrow[0]) in (row_of("_dialects"), row_of("onnx")) and arrow[1] in compiled
+    }
     assert {module for module, _ in known} <= {"_core.arrays", "_core.request.refusals"}
 
 
@@ -92,11 +96,7 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     libraries = {"onnx", "openvino", "dask", "torch"}
     code = f"import sys, tilecore.integrations; print({libraries} & set(sys.modules))"
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "set()\n"
-    outside = {
-        path
-        for path in (ROOT / "tilecore").rglob("*")
-        if path.suffix in (".py", ".pyx", ".pxd", ".pyi")
-    }
+    outside = {path for path in (ROOT / "tilecore").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".pyi")}
     outside -= set((ROOT / "tilecore/integrations").iterdir())
     imports = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(libraries)})\b", re.MULTILINE)
     assert not [path.name for path in outside if imports.search(path.read_text())]
@@ -162,7 +162,5 @@ def test_wheel_in_a_fresh_environment(built, run, tmp_path):
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     run(*pip, "install", built.wheel, cwd=tmp_path)
     code = "import numpy, tilecore; print(tilecore.tile(numpy.arange(3), (2, 2)).tolist())"
-    assert (
-        run(python, "-I", "-c", code, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"
-    )
+    assert run(python, "-I", "-c", code, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"
     assert "demo" in run(scripts / "tilecore", "--help", cwd=tmp_path)

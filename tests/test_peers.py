@@ -135,9 +135,7 @@ def test_onnxruntime(opset):
         key = (dtype, len(shape))
         if key not in sessions:
             model = onnx_model(*key, opset).SerializeToString()
-            sessions[key] = runtime.InferenceSession(
-                model, options, providers=["CPUExecutionProvider"]
-            )
+            sessions[key] = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         (theirs,) = sessions[key].run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
         assert_same(tile(x, repeats), theirs, (shape, repeats, dtype))
 
@@ -192,16 +190,13 @@ def test_openvino_shape_inference():
         repeats = rng.integers(-2, 4, rng.integers(1, 5))  # its constants are not empty
         dims = [(-1 if dim is None else dim) for dim in shape]
         bounds = [dim if isinstance(dim, tuple) else (dim, dim) for dim in dims]
-        partial = ov.PartialShape(
-            [ov.Dimension(low, -1 if high is None else high) for low, high in bounds]
-        )
+        partial = ov.PartialShape([ov.Dimension(low, -1 if high is None else high) for low, high in bounds])
         node = ops.tile(ops.parameter(partial, np.float32), ops.constant(repeats))
         theirs = [
             (dim.get_min_length(), dim.get_max_length() if dim.get_max_length() >= 0 else None)
             for dim in node.output(0).partial_shape
         ]
         expected = tuple(
-            low if low == high else None if (low, high) == (0, None) else (low, high)
-            for low, high in theirs
+            low if low == high else None if (low, high) == (0, None) else (low, high) for low, high in theirs
         )
         assert openvino.infer_shape(tuple(shape), repeats) == expected, (shape, repeats)

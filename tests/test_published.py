@@ -57,12 +57,7 @@ def run(case, x):
         return onnx.tile_1(x, np.array([case["tiles"]], dtype), np.array([case["axis"]], dtype))
     if dialect == "directml":
         return directml.tile(x, repeats(case), feature_level=case.get("feature_level", "4_1"))
-    dialects = {
-        "numpy": tile,
-        "onnx-6": onnx.tile_6,
-        "onnx-13": onnx.tile_13,
-        "openvino": openvino.tile_1,
-    }
+    dialects = {"numpy": tile, "onnx-6": onnx.tile_6, "onnx-13": onnx.tile_13, "openvino": openvino.tile_1}
     return dialects[dialect](x, repeats(case))
 
 

@@ -199,9 +199,7 @@ def test_refused_limits(n, kind):
     assert (tilecore.get_recycle_limit(), tilecore.get_max_bytes()) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "bytes"), [("0", 0), ("256M", 2**28), (" 4 GiB ", 2**32), ("9999999T", sys.maxsize)]
-)
+@pytest.mark.parametrize(("text", "bytes"), [("0", 0), ("256M", 2**28), (" 4 GiB ", 2**32), ("9999999T", sys.maxsize)])
 def test_limits_with_a_unit(text, bytes):
     """As the environment variables take them."""
     before = tilecore.get_max_bytes()
@@ -294,7 +292,7 @@ if not child:
 assert os.waitpid(child, 0)[1] == 0
 assert tilecore.recycled_bytes() == 40 * 2**20
 assert (inherited == 1).all() and (tilecore.tile(x, 40) == 1).all()
-""",
+"""
     )
 
 
@@ -386,7 +384,7 @@ class Late:
     def __del__(self, y=tilecore.tile(x, 40), tile=tilecore.tile, x=x): del y; tile(x, 40)
 late = Late()
 threading.Thread(target=lambda: [tilecore.tile(x, 40) for _ in range(50)], daemon=True).start()
-""",
+"""
     )
 
 
@@ -460,11 +458,7 @@ def test_many_threads_many_results():
             if step % 10 == 5:
                 tilecore.release_memory()
             for value, array in live:
-                if (
-                    array[0, 0] != value
-                    or array[-1, -1] != value
-                    or (array[::5, ::4096] != value).any()
-                ):
+                if array[0, 0] != value or array[-1, -1] != value or (array[::5, ::4096] != value).any():
                     wrong.append((seed, step))
         for value, array in live:
             if (array != value).any():

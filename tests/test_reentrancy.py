@@ -108,9 +108,7 @@ def test_interrupted_among_the_copies(kind, no_python):
     returned = []
     with pytest.raises(KeyboardInterrupt):
         from_c(
-            interrupt_main,
-            partial(tilecore.tile, x, 5 * 2**28 // x.nbytes, threads=1),
-            partial(returned.append, True),
+            interrupt_main, partial(tilecore.tile, x, 5 * 2**28 // x.nbytes, threads=1), partial(returned.append, True)
         )
     assert not returned
     assert counts([NEW, OTHER]) == before
@@ -148,13 +146,9 @@ def test_other_threads_get_a_turn(name):
     other.start()
     try:
         before = after = 0
-        patience = (
-            time.monotonic() + 60
-        )  # seconds: on a busy machine a call may end before its turn comes
+        patience = time.monotonic() + 60  # seconds: on a busy machine a call may end before its turn comes
         while after == before and time.monotonic() < patience:
-            before, _, after = from_c(
-                partial(len, ticks), partial(call, *arguments), partial(len, ticks)
-            )
+            before, _, after = from_c(partial(len, ticks), partial(call, *arguments), partial(len, ticks))
     finally:
         stop.set()
         other.join()
@@ -391,9 +385,9 @@ def test_threads_that_write_to_each_others_sources():
         rng = np.random.default_rng(seed)
         for _ in range(60):
             a, b = rng.choice(4, 2, replace=False)
-            tilecore.tile(
-                arrays[a][: 6000 // 3], 3, arrays[b]
-            ) if seed % 2 else tilecore.tile_region(arrays[a], 3, (7,), (6007,), arrays[b])
+            tilecore.tile(arrays[a][: 6000 // 3], 3, arrays[b]) if seed % 2 else tilecore.tile_region(
+                arrays[a], 3, (7,), (6007,), arrays[b]
+            )
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:

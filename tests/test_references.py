@@ -96,9 +96,7 @@ def test_a_region_of_every_rank(dtype):
     for rank in range(2, 65):
         x = np.array(["a", "b"], dtype).reshape((1,) * (rank - 1) + (2,))
         middle = (0,) * (rank - 2)
-        got = tilecore.tile_region(
-            x, (4, *(1,) * (rank - 2), 3), (1, *middle, 1), (3, *(1,) * (rank - 2), 4)
-        )
+        got = tilecore.tile_region(x, (4, *(1,) * (rank - 2), 3), (1, *middle, 1), (3, *(1,) * (rank - 2), 4))
         assert got.shape == (2, *(1,) * (rank - 2), 3)
         assert got.ravel().tolist() == ["b", "a", "b"] * 2
 
@@ -172,9 +170,7 @@ def test_every_region(seed, oracle):
         del part
         one = [a - b for a, b in zip(with_copies, counts(items), strict=True)]
         del copy, target
-        assert [a - b for a, b in zip(with_copies, counts(items), strict=True)] == [
-            3 * n for n in one
-        ]
+        assert [a - b for a, b in zip(with_copies, counts(items), strict=True)] == [3 * n for n in one]
         assert counts(items) == held
         del whole, want
         assert counts(items) == before
@@ -211,10 +207,7 @@ class Place(ctypes.Structure):
 
 
 class Held(ctypes.Structure):
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("array", "dtype", "base", "data")),
-        ("nbytes", ctypes.c_ssize_t),
-    ]
+    _fields_ = [*((name, ctypes.c_void_p) for name in ("array", "dtype", "base", "data")), ("nbytes", ctypes.c_ssize_t)]
 
 
 class Mode(ctypes.Structure):  # for what is no region
@@ -224,10 +217,7 @@ class Mode(ctypes.Structure):  # for what is no region
 def compiled(name, result, *kinds):
     """A compiled function: the core's regions may begin anywhere, before 0 too."""
     api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (
-        ctypes.c_char_p,
-        [ctypes.py_object],
-    )
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (ctypes.c_char_p, [ctypes.py_object])
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     capsule = tilecore._core.write.references.__pyx_capi__[name]
@@ -326,10 +316,7 @@ T = Strings(na_object=None)
 
 @pytest.mark.parametrize(
     "dtype",
-    [
-        {"names": ["a"], "formats": [T]},
-        [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")],
-    ],
+    [{"names": ["a"], "formats": [T]}, [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")]],
 )
 def test_strings_inside_structures(dtype):
     """NumPy refuses most of them too ("not currently supported for structured dtype fields")."""

@@ -221,11 +221,7 @@ def with_optinfo(x):
 
 
 def structured(mask):
-    return np.ma.array(
-        [[(1, 2.5), (3, 4.5)]],
-        dtype=[("a", "i4"), ("b", "f8")],
-        mask=mask,
-    )
+    return np.ma.array([[(1, 2.5), (3, 4.5)]], dtype=[("a", "i4"), ("b", "f8")], mask=mask)
 
 
 MASK = [[0, 1, 0], [1, 0, 0]]
@@ -333,10 +329,7 @@ def test_numpy_ma_that_another_thread_imports(monkeypatch):
         monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))
         monkeypatch.setitem(sys.modules, "numpy.ma.core", core)
         assert type(tilecore.tile(x, 2)) is Own
-        assert (
-            tilecore.tile(INTEGERS, 1, out=np.empty_like(INTEGERS).view(Own)).tolist()
-            == INTEGERS.tolist()
-        )
+        assert tilecore.tile(INTEGERS, 1, out=np.empty_like(INTEGERS).view(Own)).tolist() == INTEGERS.tolist()
 
 
 @pytest.mark.process

@@ -44,8 +44,7 @@ def test_set_and_get():
 @pytest.mark.whole_process
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    ("n", "kind"),
-    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError)],
+    ("n", "kind"), [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError)]
 )
 def test_refused(n, kind):
     before = tilecore.get_num_threads()
@@ -104,9 +103,7 @@ def test_left_in_another_context():
 
 def run(code, tmp_path, **env):
     env = {**os.environ, **env}
-    return subprocess.run(
-        [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True
-    )
+    return subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
 
 
 def test_default_and_environment(tmp_path):
@@ -178,10 +175,7 @@ assert tilecore.get_num_threads() == before
             8192,
         ),
         (
-            {
-                "/proc/self/cgroup": "0::/my jobs/\x85 a\n",
-                "/sys/fs/cgroup/my jobs/\x85 a/memory.max": "4096\n",
-            },
+            {"/proc/self/cgroup": "0::/my jobs/\x85 a\n", "/sys/fs/cgroup/my jobs/\x85 a/memory.max": "4096\n"},
             sys.maxsize,
             4096,
         ),
@@ -211,9 +205,7 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
         "        print(pool.map(work, range(4)))\n"
     )
     env = {name: value for name, value in os.environ.items() if name != "TILECORE_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[1, 1, 1, 1]", done.stderr
     assert not done.stderr
 
@@ -277,9 +269,7 @@ def test_a_main_module_that_tiles_while_a_child_imports_it(method, tmp_path):
         "        print(pool.map(work, range(1)))\n"
     )
     env = {name: value for name, value in os.environ.items() if name != "TILECORE_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[(1, 1)]", done.stderr
 
 

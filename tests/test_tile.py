@@ -161,8 +161,7 @@ def test_reps_of_every_kind(reps):
 
 
 @pytest.mark.parametrize(
-    "reps",
-    [True, np.True_, [False], [np.False_], (np.True_, 2), (2, True), np.array([True, False])],
+    "reps", [True, np.True_, [False], [np.False_], (np.True_, 2), (2, True), np.array([True, False])]
 )
 def test_bools_are_no_reps(reps):
     for call in (
@@ -323,9 +322,7 @@ def test_reps_that_change_the_array_while_they_are_read():
     assert tilecore.tile(x, (Reshaper(), 1)).tolist() == [[0, 1], [0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("threads", "kind"), [(0, ValueError), (-3, ValueError), (1.5, TypeError), ("2", TypeError)]
-)
+@pytest.mark.parametrize(("threads", "kind"), [(0, ValueError), (-3, ValueError), (1.5, TypeError), ("2", TypeError)])
 def test_threads_refused(threads, kind):
     with pytest.raises(kind, match="threads"):
         tilecore.tile(ROW, 2, threads=threads)
@@ -379,7 +376,8 @@ class TestMaxBytes:
 
     @pytest.mark.whole_process
     @pytest.mark.parametrize(
-        ("n", "kind"), [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("much", ValueError), (None, TypeError)]
+        ("n", "kind"),
+        [(-1, ValueError), (2**63, ValueError), (1.5, TypeError), ("much", ValueError), (None, TypeError)],
     )
     def test_refused(self, n, kind):
         with pytest.raises(kind):

@@ -26,18 +26,14 @@ X = np.arange(6, dtype="f4").reshape(2, 3)
 )
 def test_every_type_that_numpy_has(name, oracle):
     tensor = torch.arange(6).reshape(2, 3).to(getattr(torch, name))
-    np.testing.assert_array_equal(
-        tilecore.tile(tensor, (2, 2)), oracle(tensor.numpy(), (2, 2)), strict=True
-    )
+    np.testing.assert_array_equal(tilecore.tile(tensor, (2, 2)), oracle(tensor.numpy(), (2, 2)), strict=True)
 
 
 def test_layouts(oracle):
     tensor = torch.from_numpy(X)
     for view in (tensor.T, tensor[:, ::2], tensor[:1].expand(4, 3), tensor[0, 0], tensor[:0]):
         assert np.shares_memory(as_array(view, "tile"), X) or not view.numel()
-        np.testing.assert_array_equal(
-            tilecore.tile(view, (2, 2)), oracle(view.numpy(), (2, 2)), strict=True
-        )
+        np.testing.assert_array_equal(tilecore.tile(view, (2, 2)), oracle(view.numpy(), (2, 2)), strict=True)
 
 
 def test_repeats_of_a_tensor():
@@ -88,10 +84,7 @@ NOT_PLAIN = {
     "conjugate": (lambda: COMPLEX.conj(), "conjugate bit.*resolve_conj"),
     "negative": (lambda: COMPLEX.conj().imag, "negative bit.*resolve_neg"),
     "bfloat16": (lambda: torch.ones(2).bfloat16(), r"BFloat16; pass its view\(torch.int16\), and"),
-    "float8": (
-        lambda: torch.ones(2).to(torch.float8_e4m3fn),
-        r"Float8_e4m3fn; pass its view\(torch.uint8\), and",
-    ),
+    "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), r"Float8_e4m3fn; pass its view\(torch.uint8\), and"),
     "sparse": (lambda: torch.ones(2).to_sparse(), "Sparse.*to_dense"),
     "sparse rows": (lambda: torch.ones(2, 2).to_sparse_csr(), "SparseCsr.*to_dense"),
     "elsewhere": (lambda: torch.ones(2, device="meta"), "meta device.*cpu"),
@@ -109,9 +102,7 @@ def test_what_is_not_in_plain_memory(make, text):
         "ONNX Tile-13": lambda: onnx.tile(tensor, [2]),
     }.items():
         argument = "input" if "ONNX" in name else "a"
-        wanted = (
-            f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"
-        )
+        wanted = f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"
         with pytest.raises(TypeError, match=wanted):
             call()
 
@@ -159,9 +150,7 @@ def test_data_loader(readme):
 
 @pytest.mark.tree
 def test_data_loader_of_tensors(readme):
-    tensors = torch.utils.data.DataLoader(
-        Images(torch.from_numpy), batch_size=64, collate_fn=readme["tiled"]
-    )
+    tensors = torch.utils.data.DataLoader(Images(torch.from_numpy), batch_size=64, collate_fn=readme["tiled"])
     assert [value for batch in tensors for value in values(batch)] == list(range(150))
 
 
@@ -173,11 +162,7 @@ def test_data_loader_with_workers(readme):
     """All batches are kept, as prefetching keeps some: no worker may write into them."""
     batches = list(
         torch.utils.data.DataLoader(
-            readme["dataset"],
-            batch_size=64,
-            collate_fn=readme["tiled"],
-            num_workers=1,
-            multiprocessing_context="fork",
+            readme["dataset"], batch_size=64, collate_fn=readme["tiled"], num_workers=1, multiprocessing_context="fork"
         )
     )
     assert [value for batch in batches for value in values(batch)] == list(range(150))

@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 def check(*command, cwd):
     """Run Python so; it must succeed."""
-    done = subprocess.run(
-        [sys.executable, *command], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *command], cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

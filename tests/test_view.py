@@ -53,13 +53,10 @@ def test_strides_of_any_input():
 
 
 @pytest.mark.parametrize(
-    ("shape", "reps", "axis"),
-    [((2,), 2, 0), ((1, 3), (2, 2), 1), ((3, 1), (2, 2), 0), ((4,), (2, 3), 1)],
+    ("shape", "reps", "axis"), [((2,), 2, 0), ((1, 3), (2, 2), 1), ((3, 1), (2, 2), 0), ((4,), (2, 3), 1)]
 )
 def test_where_strides_cannot_say_it(shape, reps, axis):
-    with pytest.raises(
-        ValueError, match=rf"tile_view: axis {axis} has \d+ elements and is repeated"
-    ):
+    with pytest.raises(ValueError, match=rf"tile_view: axis {axis} has \d+ elements and is repeated"):
         tilecore.tile_view(np.zeros(shape), reps)
 
 

@@ -33,9 +33,7 @@ x = numpy.arange(2**18, dtype="u1")
 out = numpy.empty((64, 2**18), "u1")
 """
 
-needs_proc = pytest.mark.skipif(
-    not os.path.exists("/proc/self/task"), reason="threads are counted in /proc"
-)
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
 
 
 @pytest.fixture
@@ -164,17 +162,11 @@ del late
 @pytest.mark.tree
 def test_who_looks_again_pauses():
     """What waits for the last share tells the processor so, on those that have an instruction for it."""
-    if not (
-        instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(
-            platform.machine()
-        )
-    ):
+    if not (instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(platform.machine())):
         pytest.skip("no instruction is known")
     command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
     flags = ["-std=c11", "-O2", f"-I{HERE.parent / 'tilecore' / '_core'}", "-S", "-o", "-"]
-    text = subprocess.run(
-        [*command, *flags, HERE / "workers.c"], check=True, capture_output=True, text=True
-    ).stdout
+    text = subprocess.run([*command, *flags, HERE / "workers.c"], check=True, capture_output=True, text=True).stdout
     assert re.search(rf"^\s*(rep;? nop|{instruction})$", text, re.MULTILINE)
 
 
@@ -198,10 +190,7 @@ def test_jobs_and_forks(callers, stress):
     # ThreadSanitizer cannot follow the threads of a child.
     forks = 0 if "thread" in os.environ.get("CC", "") else 60
     done = subprocess.run(
-        [stress, "run", str(callers), "20000", str(forks)],
-        capture_output=True,
-        text=True,
-        timeout=120,
+        [stress, "run", str(callers), "20000", str(forks)], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")

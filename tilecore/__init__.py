@@ -36,14 +36,9 @@ except ModuleNotFoundError as _error:
     ) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.config import get_include, show_config
-from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
 from tilecore._core.numpy_tile import replace_numpy_tile
-from tilecore._core.resources.recycle import (
-    get_recycle_limit,
-    recycled_bytes,
-    release_memory,
-    set_recycle_limit,
-)
+from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
+from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes, release_memory, set_recycle_limit
 from tilecore._core.resources.threads import get_num_threads, num_threads, set_num_threads
 from tilecore._core.tileplan import TilePlan
 from tilecore._version import __version__ as __version__

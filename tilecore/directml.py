@@ -25,16 +25,7 @@ from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import (
-    Array,
-    Out,
-    Scalar,
-    Types,
-    as_repeats,
-    as_tensor,
-    check_type,
-    make_types,
-)
+from tilecore._dialects.tensors import Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 
@@ -57,12 +48,7 @@ _TO_32 = _make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
 _TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
 
 # Ranks, and data types in the specification's order, from each feature level on.
-_SINCE = {
-    (1, 0): (_ONLY_4, _FLOATS),
-    (2, 1): (_ONLY_4, _TO_32),
-    (3, 1): (_1_TO_8, _TO_32),
-    (4, 1): (_1_TO_8, _TO_64),
-}
+_SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_8, _TO_32), (4, 1): (_1_TO_8, _TO_64)}
 
 
 class _Level(NamedTuple):
@@ -82,21 +68,11 @@ def tile(
 ) -> NDArray[Scalar]: ...
 @overload
 def tile(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    feature_level: str = "4_1",
-    threads: int | None = None,
+    input: ArrayLike, repeats: ArrayLike, out: None = None, *, feature_level: str = "4_1", threads: int | None = None
 ) -> Array: ...
 @overload
 def tile(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: Out,
-    *,
-    feature_level: str = "4_1",
-    threads: int | None = None,
+    input: ArrayLike, repeats: ArrayLike, out: Out, *, feature_level: str = "4_1", threads: int | None = None
 ) -> Out: ...
 def tile(
     input: ArrayLike,
@@ -166,9 +142,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
     return tuple(_find_level(feature_level).types.names.values())
 
 
-def infer_shape(
-    sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1"
-) -> Shape:
+def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1") -> Shape:
     """The output sizes, as far as they are known before there is data.
 
     >>> infer_shape((1, 1, 2, 3), [1, 1, 3, 3])
@@ -208,9 +182,7 @@ def infer_shape(
         return dims.tile_dims(*known)
     except Refusal as refusal:
         given = {"sizes": sizes, "repeats": repeats}
-        raise dims.word_refusal(
-            refusal, level.name, {"input": "sizes"}, **given
-        ) from refusal.__cause__
+        raise dims.word_refusal(refusal, level.name, {"input": "sizes"}, **given) from refusal.__cause__
 
 
 # --- what they share -----------------------------------------------------------------------------
@@ -240,10 +212,7 @@ def _find_level(feature_level: str) -> _Level:
 
 
 # The levels that exist so far, made once; any other is read when it is asked for.
-_LEVELS = {
-    text: _find_level(text)
-    for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
-}
+_LEVELS = {text: _find_level(text) for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()}
 
 
 def _make_rule(feature_level: str = "4_1") -> Rule:
@@ -251,9 +220,7 @@ def _make_rule(feature_level: str = "4_1") -> Rule:
     return Rule(level.name, partial(_read_counts, level))
 
 
-DIALECT = Dialect(
-    "DirectML", _make_rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")}
-)
+DIALECT = Dialect("DirectML", _make_rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")})
 
 
 def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:

@@ -19,28 +19,9 @@ from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import (
-    INT64,
-    Array,
-    Out,
-    Scalar,
-    Types,
-    as_repeats,
-    as_tensor,
-    check_type,
-    make_types,
-)
+from tilecore._dialects.tensors import INT64, Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
 
-__all__ = [
-    "for_opset",
-    "infer_shape",
-    "infer_shape_1",
-    "supported_types",
-    "tile",
-    "tile_1",
-    "tile_6",
-    "tile_13",
-]
+__all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
 
 
 def __dir__() -> list[str]:
@@ -68,16 +49,10 @@ def tile_13(
     input: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
-def tile_13(
-    input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None
-) -> Array: ...
+def tile_13(input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None) -> Array: ...
 @overload
-def tile_13(
-    input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None
-) -> Out: ...
-def tile_13(
-    input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None
-) -> Array:
+def tile_13(input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
+def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
     """Tile the input as ONNX Tile-13 does.
 
     >>> import numpy as np
@@ -124,16 +99,10 @@ def tile_6(
     input: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
-def tile_6(
-    input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None
-) -> Array: ...
+def tile_6(input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None) -> Array: ...
 @overload
-def tile_6(
-    input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None
-) -> Out: ...
-def tile_6(
-    input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None
-) -> Array:
+def tile_6(input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
+def tile_6(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
     """Tile the input as ONNX Tile-6 does: `tile_13` without bfloat16.
 
     >>> import numpy as np
@@ -149,33 +118,16 @@ def tile_6(
 
 @overload
 def tile_1(
-    input: NDArray[Scalar],
-    tiles: ArrayLike,
-    axis: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
+    input: NDArray[Scalar], tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
 def tile_1(
-    input: ArrayLike,
-    tiles: ArrayLike,
-    axis: ArrayLike,
-    out: None = None,
-    *,
-    threads: int | None = None,
+    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> Array: ...
 @overload
+def tile_1(input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
 def tile_1(
-    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Out, *, threads: int | None = None
-) -> Out: ...
-def tile_1(
-    input: ArrayLike,
-    tiles: ArrayLike,
-    axis: ArrayLike,
-    out: Array | None = None,
-    *,
-    threads: int | None = None,
+    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Array | None = None, *, threads: int | None = None
 ) -> Array:
     """Repeat one axis of the input, as ONNX Tile-1 does.
 
@@ -306,11 +258,7 @@ def infer_shape(
 
 
 def infer_shape_1(
-    input_shape: ShapeLike,
-    tiles: ArrayLike | None = None,
-    axis: ArrayLike | None = None,
-    *,
-    products: bool = False,
+    input_shape: ShapeLike, tiles: ArrayLike | None = None, axis: ArrayLike | None = None, *, products: bool = False
 ) -> Shape:
     """The output shape of Tile-1, as far as it is known before there is data.
 
@@ -393,9 +341,7 @@ def _make_rule(opset: SupportsIndex = 13) -> Rule:
 DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
 
 
-def _tile(
-    version: _Version, input: ArrayLike, repeats: ArrayLike, out: Array | None, threads: int | None
-) -> Array:
+def _tile(version: _Version, input: ArrayLike, repeats: ArrayLike, out: Array | None, threads: int | None) -> Array:
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)

@@ -40,14 +40,10 @@ def tile_1(
     data: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
 ) -> NDArray[Scalar]: ...
 @overload
-def tile_1(
-    data: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None
-) -> Array: ...
+def tile_1(data: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None) -> Array: ...
 @overload
 def tile_1(data: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
-def tile_1(
-    data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None
-) -> Array:
+def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
     """Tile the data as OpenVINO Tile-1 does.
 
     >>> import numpy as np
@@ -146,9 +142,7 @@ def infer_shape(
     """
     try:
         shape = dims.as_shape(data_shape, "data_shape", intervals=True)
-        length, entries = dims.as_repeats_dims(
-            repeats, repeats_shape, intervals=True, low=INT64_MIN
-        )
+        length, entries = dims.as_repeats_dims(repeats, repeats_shape, intervals=True, low=INT64_MIN)
         if shape is None or not isinstance(length, int):
             return None
         rank = max(len(shape), length)

@@ -82,9 +82,7 @@ for tile in (onnx.tile, onnx.tile_6, onnx.tile_13, onnx.for_opset(13)):
     tile(x, [2, 2])
 onnx.tile_1(x, 2, 1, out, threads=1)
 onnx.infer_shape(("N", None, 3), [1, 2, 3], opset=13)
-assert_type(
-    onnx.infer_shape(None, repeats_shape=(3,), products=True), tuple[int | str | None, ...] | None
-)
+assert_type(onnx.infer_shape(None, repeats_shape=(3,), products=True), tuple[int | str | None, ...] | None)
 onnx.infer_shape(((1, 5), 3), [1, 2])  # type: ignore[arg-type]  # ONNX has no intervals
 directml.infer_shape((2, (1, 5)), [1, 2])  # type: ignore[arg-type]
 onnx.infer_shape_1((2, 3), 2, 1, products=True)

@@ -33,15 +33,11 @@ Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], obj
 
 _MIB = 1 << 20
 PROGRAM = 64 * _MIB  # Python, NumPy and tilecore themselves; about half of it, measured
-SLAB = (
-    1 * _MIB
-)  # still in the cache when it is written; larger ones, by two threads too, took longer
+SLAB = 1 * _MIB  # still in the cache when it is written; larger ones, by two threads too, took longer
 LEAST_MEMORY = PROGRAM + 4 * SLAB
 
 
-def tile_file(
-    source: str, target: str, planned: Planned, progress: Progress, memory: int, force: bool = False
-) -> None:
+def tile_file(source: str, target: str, planned: Planned, progress: Progress, memory: int, force: bool = False) -> None:
     """Write the tiling of the array in `source` to `target`; both are .npy files, or "-".
 
     `memory` bounds the resident bytes of the whole process. `force` replaces a `target` that exists.
@@ -91,9 +87,7 @@ def slab_limit(itemsize: int, memory: int) -> int:
     return limit
 
 
-def regions(
-    shape: Sequence[int], itemsize: int, limit: int
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """(start, stop) of contiguous regions of at most `limit` bytes, in order, made one at a time.
 
     >>> list(regions((2, 3, 4), itemsize=1, limit=8))           # doctest: +NORMALIZE_WHITESPACE

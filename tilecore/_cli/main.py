@@ -20,8 +20,8 @@ import tilecore
 from tilecore._cli.demo import demo
 from tilecore._cli.files import LEAST_MEMORY, tile_file
 from tilecore._cli.units import with_unit
-from tilecore._core.resources.limits import parse_bytes
 from tilecore._core.request.refusals import Refusal, reworded, worded
+from tilecore._core.resources.limits import parse_bytes
 from tilecore._dialects.row import Dialect, Rule
 
 DIALECTS: dict[str, Dialect] = {

@@ -84,9 +84,7 @@ def _map(file: BinaryIO, name: str) -> Mapped:
         if end > status.st_size:
             raise ValueError(f"cut short: {status.st_size} bytes, expected {end}")
         mapping = mmap.mmap(file.fileno(), end, access=mmap.ACCESS_READ)
-        array: NDArray[Any] = np.ndarray(
-            shape, dtype, mapping, begin, order="F" if fortran_order else "C"
-        )
+        array: NDArray[Any] = np.ndarray(shape, dtype, mapping, begin, order="F" if fortran_order else "C")
     except (OSError, MemoryError):
         raise
     except Exception as reason:  # NumPy raises errors of seven types about a malformed header
@@ -121,9 +119,7 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
     return version, header
 
 
-def header(
-    dtype: np.dtype[Any], shape: Sequence[int], fortran_order: bool, version: tuple[int, int]
-) -> bytes:
+def header(dtype: np.dtype[Any], shape: Sequence[int], fortran_order: bool, version: tuple[int, int]) -> bytes:
     """What `numpy.save` would write before the array's items."""
     descr, shape = npy.dtype_to_descr(dtype), tuple(shape)
     text = f"{{'descr': {descr!r}, 'fortran_order': {fortran_order}, 'shape': {shape!r}, }}"

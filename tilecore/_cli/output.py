@@ -23,9 +23,7 @@ Write: TypeAlias = Callable[[memoryview], None]
 
 
 @contextmanager
-def open_output(
-    path: str, nbytes: int, source: os.stat_result, force: bool = False
-) -> Iterator[Write]:
+def open_output(path: str, nbytes: int, source: os.stat_result, force: bool = False) -> Iterator[Write]:
     """A function that writes the next of the `nbytes` of a result that is read from `source`."""
     if path == STANDARD_STREAM:
         yield partial(_write_all, _standard_output(source))

@@ -17,12 +17,7 @@ class _HasDtype(Protocol[_Scalar_co]):
 
 @overload
 def tile(
-    a: _Masked[_Scalar],
-    reps: _Integers,
-    out: None = None,
-    *,
-    axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    a: _Masked[_Scalar], reps: _Integers, out: None = None, *, axis: _Axes = None, threads: SupportsIndex | None = None
 ) -> _Masked[_Scalar]: ...
 @overload
 def tile(
@@ -35,21 +30,11 @@ def tile(
 ) -> NDArray[_Scalar]: ...
 @overload
 def tile(
-    a: ArrayLike,
-    reps: _Integers,
-    out: None = None,
-    *,
-    axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    a: ArrayLike, reps: _Integers, out: None = None, *, axis: _Axes = None, threads: SupportsIndex | None = None
 ) -> NDArray[Any]: ...
 @overload
 def tile(
-    a: ArrayLike,
-    reps: _Integers,
-    out: _Out,
-    *,
-    axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    a: ArrayLike, reps: _Integers, out: _Out, *, axis: _Axes = None, threads: SupportsIndex | None = None
 ) -> _Out: ...
 @overload
 def tile_region(
@@ -85,42 +70,25 @@ def tile_region(
     threads: SupportsIndex | None = None,
 ) -> _Out: ...
 @overload
-def tile_view(
-    a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None
-) -> NDArray[_Scalar]: ...
+def tile_view(a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None) -> NDArray[_Scalar]: ...
 @overload
 def tile_view(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
 @overload
-def tile_mapped(
-    a: _Masked[_Scalar], reps: _Integers, *, axis: _Axes = None
-) -> _Masked[_Scalar]: ...
+def tile_mapped(a: _Masked[_Scalar], reps: _Integers, *, axis: _Axes = None) -> _Masked[_Scalar]: ...
 @overload
-def tile_mapped(
-    a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None
-) -> NDArray[_Scalar]: ...
+def tile_mapped(a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None) -> NDArray[_Scalar]: ...
 @overload
 def tile_mapped(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
 def output_shape(shape: _Integers, reps: _Integers, *, axis: _Axes = None) -> tuple[int, ...]: ...
 @overload
 def tile_array(
-    array: NDArray[_Scalar],
-    reps: _Integers,
-    out: None = None,
-    threads: SupportsIndex | None = None,
+    array: NDArray[_Scalar], reps: _Integers, out: None = None, threads: SupportsIndex | None = None
 ) -> NDArray[_Scalar]: ...
 @overload
-def tile_array(
-    array: NDArray[Any],
-    reps: _Integers,
-    out: _Out,
-    threads: SupportsIndex | None = None,
-) -> _Out: ...
+def tile_array(array: NDArray[Any], reps: _Integers, out: _Out, threads: SupportsIndex | None = None) -> _Out: ...
 @overload
 def tile_array(
-    array: NDArray[_Scalar],
-    reps: _Integers,
-    out: NDArray[Any] | None = None,
-    threads: SupportsIndex | None = None,
+    array: NDArray[_Scalar], reps: _Integers, out: NDArray[Any] | None = None, threads: SupportsIndex | None = None
 ) -> NDArray[Any]: ...
 def are_integers(value: object, numbers: int, count: int) -> bool: ...
 def repeats_of(value: object, numbers: int) -> tuple[int, ...] | None: ...

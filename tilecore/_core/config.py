@@ -7,11 +7,11 @@ from typing import Any, Literal, overload
 import numpy
 
 from tilecore._core.request.counts import brief
-from tilecore._core.write.execute import build, instruction_sets
-from tilecore._core.write.mapped import mapping_limits
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
+from tilecore._core.write.execute import build, instruction_sets
+from tilecore._core.write.mapped import mapping_limits
 from tilecore._version import __version__
 
 _SIZES = ("max_bytes", "recycle_limit", "recycled")
@@ -59,11 +59,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     if not isinstance(mode, str) or mode not in ("stdout", "dicts"):  # an array compares by item
         raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {brief(mode)}")
     config: dict[str, dict[str, Any]] = {
-        "Versions": {
-            "tilecore": __version__,
-            "numpy": numpy.__version__,
-            "python": sys.version.split()[0],
-        },
+        "Versions": {"tilecore": __version__, "numpy": numpy.__version__, "python": sys.version.split()[0]},
         "Build": {**build(), "include": get_include()},
         "Kernels": instruction_sets(),
         "Threads": {"most": get_num_threads()},

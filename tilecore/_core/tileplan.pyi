@@ -15,17 +15,10 @@ _Out = TypeVar("_Out", bound=NDArray[Any])
 class TilePlan(Generic[_Scalar]):
     @overload
     def __new__(
-        cls,
-        shape: _Integers,
-        reps: _Integers,
-        dtype: type[_Scalar] | np.dtype[_Scalar],
-        *,
-        axis: _Axes = None,
+        cls, shape: _Integers, reps: _Integers, dtype: type[_Scalar] | np.dtype[_Scalar], *, axis: _Axes = None
     ) -> TilePlan[_Scalar]: ...
     @overload
-    def __new__(
-        cls, shape: _Integers, reps: _Integers, dtype: DTypeLike, *, axis: _Axes = None
-    ) -> TilePlan[Any]: ...
+    def __new__(cls, shape: _Integers, reps: _Integers, dtype: DTypeLike, *, axis: _Axes = None) -> TilePlan[Any]: ...
     @property
     def input_shape(self) -> tuple[int, ...]: ...
     @property
@@ -37,46 +30,24 @@ class TilePlan(Generic[_Scalar]):
     @property
     def nbytes(self) -> int: ...
     @overload
-    def tile(
-        self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
-    ) -> NDArray[_Scalar]: ...
+    def tile(self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None) -> NDArray[_Scalar]: ...
     @overload
     def tile(self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None) -> _Out: ...
     @overload
     def region(
-        self,
-        a: ArrayLike,
-        start: _Integers,
-        stop: _Integers,
-        out: None = None,
-        *,
-        threads: SupportsIndex | None = None,
+        self, a: ArrayLike, start: _Integers, stop: _Integers, out: None = None, *, threads: SupportsIndex | None = None
     ) -> NDArray[_Scalar]: ...
     @overload
     def region(
-        self,
-        a: ArrayLike,
-        start: _Integers,
-        stop: _Integers,
-        out: _Out,
-        *,
-        threads: SupportsIndex | None = None,
+        self, a: ArrayLike, start: _Integers, stop: _Integers, out: _Out, *, threads: SupportsIndex | None = None
     ) -> _Out: ...
     @overload
     def batch(
-        self,
-        arrays: Sequence[ArrayLike] | ArrayLike,
-        out: None = None,
-        *,
-        threads: SupportsIndex | None = None,
+        self, arrays: Sequence[ArrayLike] | ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
     ) -> NDArray[_Scalar]: ...
     @overload
     def batch(
-        self,
-        arrays: Sequence[ArrayLike] | ArrayLike,
-        out: _Out,
-        *,
-        threads: SupportsIndex | None = None,
+        self, arrays: Sequence[ArrayLike] | ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
     ) -> _Out: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

@@ -171,9 +171,7 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
 # --- reading -------------------------------------------------------------------------------------
 
 
-def as_dim(
-    value: Any, argument: str, position: int, intervals: bool = False, low: int = 0
-) -> Dim | Range:
+def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim | Range:
     """`value` as a dimension, or as a repeat; `low` is the smallest that is legal."""
 
     def refusal(kind: type[Exception], expected: str) -> Refusal:
@@ -242,12 +240,7 @@ def as_dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) 
 
 
 def as_repeats_dims(
-    repeats: Any,
-    repeats_shape: Any,
-    allowed: Types = INTEGERS,
-    *,
-    intervals: bool = False,
-    low: int = 0,
+    repeats: Any, repeats_shape: Any, allowed: Types = INTEGERS, *, intervals: bool = False, low: int = 0
 ) -> tuple[Any, Dims | None]:
     """What is known of a repeats tensor: its length, and its entries or None.
 
@@ -275,9 +268,7 @@ def as_repeats_dims(
     return len(entries), entries
 
 
-def word_refusal(
-    refusal: Refusal, name: str, names: Mapping[str, str] = NO_NAMES, /, **given: Any
-) -> Exception:
+def word_refusal(refusal: Refusal, name: str, names: Mapping[str, str] = NO_NAMES, /, **given: Any) -> Exception:
     """The error of an `infer_shape`, with those of its arguments that were given."""
     given = {argument: value for argument, value in given.items() if value is not None}
     return worded(refusal, name, None, names, **given)

@@ -33,10 +33,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Each C integer type is a class of its own, even where two have one width (long and long long). Byte
 # order is not part of the class. StringDType's class is `str`.
 _CODES = "?bBhHiIlLqQefdFD"
-_NAMES: dict[type, str] = {np.dtype(code).type: np.dtype(code).name for code in _CODES} | {
-    np.str_: "str",
-    str: "str",
-}
+_NAMES: dict[type, str] = {np.dtype(code).type: np.dtype(code).name for code in _CODES} | {np.str_: "str", str: "str"}
 
 
 class Types(NamedTuple):
@@ -98,9 +95,7 @@ def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
 # --- repeats -------------------------------------------------------------------------------------
 
 
-def as_repeats(
-    value: object, allowed: Types = INTEGERS, count: int | None = None
-) -> tuple[int, ...]:
+def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = None) -> tuple[int, ...]:
     """A 1-D repeats tensor, or a list or tuple of ints, as a tuple of ints of any sign and size.
 
     >>> as_repeats(np.array([2, 3]), INT64, count=2)

@@ -99,9 +99,7 @@ def tile(
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except Refusal as refusal:
-        raise worded(
-            refusal, "dask.tile", array, names, reps=reps, axis=axis
-        ) from refusal.__cause__
+        raise worded(refusal, "dask.tile", array, names, reps=reps, axis=axis) from refusal.__cause__
     except (TypeError, ValueError, MemoryError) as error:
         raise reworded(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     ndim = len(plan.output_shape)
@@ -120,13 +118,10 @@ def tile(
     small = nbytes <= parse_bytes(config.get("array.chunk-size"))
     wanted = choose_chunks(asked, plan, None if small else blocks)
     pieces = tuple(
-        (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w))
-        for b, w in zip(blocks, wanted, strict=True)
+        (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w)) for b, w in zip(blocks, wanted, strict=True)
     )
     result = tile_pieces(array, pieces, wanted, plan)
-    exact = tuple(
-        made if a else w for made, a, w in zip(result.chunks, automatic, wanted, strict=True)
-    )
+    exact = tuple(made if a else w for made, a, w in zip(result.chunks, automatic, wanted, strict=True))
     return result if result.chunks == exact else result.rechunk(exact)
 
 
@@ -166,15 +161,11 @@ def choose_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | No
     """The chunks `asked` for, in numbers; "auto" follows the `blocks` of the input, if given."""
     like = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
-        like = tuple(
-            max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True)
-        )
+        like = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
     # Dask refuses to count the bytes of objects; here they are references, of a plain size.
     plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
     try:
-        wanted: Chunks = normalize_chunks(
-            asked, plan.output_shape, dtype=plain, previous_chunks=like
-        )
+        wanted: Chunks = normalize_chunks(asked, plan.output_shape, dtype=plain, previous_chunks=like)
     except ZeroDivisionError:
         raise ValueError(f"dask.tile: chunks must be larger than 0, got {asked}") from None
     if any(isnan(c) for axis in wanted for c in axis):
@@ -242,8 +233,6 @@ def tile_chunk(
     # Joining blocks, Dask changes byte order to the machine's and packs structures.
     block = block.astype(dtype, casting="same_kind", copy=False)
     start = [0 if r is None else place.start for r, place in zip(reps, where, strict=True)]
-    stop = [
-        n if r is None else place.stop for r, place, n in zip(reps, where, block.shape, strict=True)
-    ]
+    stop = [n if r is None else place.stop for r, place, n in zip(reps, where, block.shape, strict=True)]
     counts = [1 if r is None else r for r in reps]
     return tilecore.tile_region(block, counts, start, stop, threads=1)

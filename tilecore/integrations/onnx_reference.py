@@ -58,9 +58,7 @@ class Tile(OpRun):
     # The evaluator looks up a class by the operator's name, so one class serves all versions.
     op_domain = ""
 
-    def __init__(
-        self, onnx_node: NodeProto, run_params: dict[str, Any], schema: Any = None
-    ) -> None:
+    def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any], schema: Any = None) -> None:
         super().__init__(onnx_node, run_params, schema)
         opset = run_params["opsets"][self.op_domain]
         self._tile = for_opset(opset)

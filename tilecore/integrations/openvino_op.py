@@ -25,18 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from openvino import (
-    Dimension,
-    DiscreteTypeInfo,
-    Model,
-    Node,
-    Op,
-    Output,
-    PartialShape,
-    Tensor,
-    Type,
-    opset1,
-)
+from openvino import Dimension, DiscreteTypeInfo, Model, Node, Op, Output, PartialShape, Tensor, Type, opset1
 from openvino.op import Constant
 from openvino.utils import replace_node
 
@@ -100,9 +89,7 @@ class Tile(Op):
 
     def validate_and_infer_types(self) -> None:
         if self.get_input_size() != 2:
-            raise _word_refusal(
-                ValueError, f"{self.get_input_size()} inputs, expected data and repeats"
-            )
+            raise _word_refusal(ValueError, f"{self.get_input_size()} inputs, expected data and repeats")
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
         if kind.is_static() and kind.bitwidth % 8:
             what = f"data of element type {kind.to_string()}, expected one of whole bytes"

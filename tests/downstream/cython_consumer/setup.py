@@ -9,10 +9,5 @@ flags = ["-Wall", "-Wextra", "-Werror"]
 flags += ["-Wno-unused-parameter", "-Wno-missing-field-initializers"]
 # For prange. Without it, as with macOS' own compiler, the loop runs in one thread.
 openmp = ["-fopenmp"] if sys.platform == "linux" else []
-extension = Extension(
-    "cython_consumer",
-    ["consumer.pyx"],
-    extra_compile_args=flags + openmp,
-    extra_link_args=openmp,
-)
+extension = Extension("cython_consumer", ["consumer.pyx"], extra_compile_args=flags + openmp, extra_link_args=openmp)
 setup(ext_modules=cythonize([extension]))

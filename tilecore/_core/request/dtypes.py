@@ -28,10 +28,7 @@ def same_dtype(one: Any, other: Any) -> bool:
 
 def same_missing(one: Any, other: Any) -> bool:
     """Whether two StringDTypes have the same missing string, or both none; NaN is like NaN."""
-    first, second = (
-        getattr(one, "na_object", same_missing),
-        getattr(other, "na_object", same_missing),
-    )
+    first, second = (getattr(one, "na_object", same_missing), getattr(other, "na_object", same_missing))
     if first is second:
         return True
     if isinstance(first, float) and isinstance(second, float):

@@ -37,9 +37,7 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
     tilecore._core.request.refusals.Refusal: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
     try:
-        if isinstance(
-            value, (list, tuple, np.generic)
-        ):  # soon told; to miss an attribute takes longer
+        if isinstance(value, (list, tuple, np.generic)):  # soon told; to miss an attribute takes longer
             return np.asarray(value)
         if hasattr(type(value), "__dlpack__") and not _numpy_takes(value):
             return np.from_dlpack(value)

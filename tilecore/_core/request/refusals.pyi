@@ -13,18 +13,8 @@ class Refusal(Exception):
     ) -> None: ...
 
 def worded(
-    refusal: Refusal,
-    name: str,
-    input: Any = None,
-    names: Mapping[str, str] = ...,
-    /,
-    **given: Any,
+    refusal: Refusal, name: str, input: Any = None, names: Mapping[str, str] = ..., /, **given: Any
 ) -> Exception: ...
 def reworded(
-    error: Exception,
-    name: str,
-    input: Any = None,
-    names: Mapping[str, str] = ...,
-    /,
-    **given: Any,
+    error: Exception, name: str, input: Any = None, names: Mapping[str, str] = ..., /, **given: Any
 ) -> Exception: ...

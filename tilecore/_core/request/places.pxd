@@ -1,0 +1,53 @@
+"""Where the elements of an array lie, as noted before anything else runs. See arguments.pyx."""
+
+cimport numpy as cnp
+from cpython.object cimport PyObject
+
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, descr_of
+
+
+cdef struct Place:      # where the elements of an array lie, as noted once, whatever becomes of the array
+    char *data
+    int ndim
+    bint contiguous     # in the order of C
+    Py_ssize_t strides[MAX_RANK]    # set where it is not
+
+
+cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
+    cdef int k
+    place.data = cnp.PyArray_BYTES(array)
+    place.ndim = cnp.PyArray_NDIM(array)
+    place.contiguous = PyArray_IS_C_CONTIGUOUS(array)
+    if not place.contiguous:
+        for k in range(place.ndim):
+            place.strides[k] = cnp.PyArray_STRIDE(array, k)
+
+
+cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
+    """Its strides, or NULL for the order of C."""
+    if place.contiguous:
+        return NULL
+    return &place.strides[0]
+
+
+cdef struct Held:       # an array, its memory and what lies there, as noted by one who holds the array and its dtype
+    PyObject *array
+    PyObject *dtype
+    PyObject *base      # whose the memory is; NULL where it is the array's own
+    const char *data
+    Py_ssize_t nbytes   # of its items, wherever they lie
+
+
+cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noexcept:
+    held[0] = Held(<PyObject *>array, descr_of(array), cnp.PyArray_BASE(array), cnp.PyArray_BYTES(array), nbytes)
+
+
+cdef inline bint holds(const Held *held) noexcept:
+    """False where code that has run since may have freed the memory, or made something else of what lies there.
+
+    `ndarray.resize` and `ndarray.__setstate__` do that to any array, and may get the same address again; and
+    `dtype.__setstate__` changes the size of items. Another shape does no harm.
+    """
+    cdef cnp.ndarray array = <cnp.ndarray>held.array
+    return (cnp.PyArray_BYTES(array) == held.data and cnp.PyArray_NBYTES(array) == held.nbytes
+            and descr_of(array) == held.dtype and cnp.PyArray_BASE(array) == held.base)

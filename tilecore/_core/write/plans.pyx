@@ -1,0 +1,189 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A plan and a place for its result -> bytes, of the whole or of a region.
+
+Here alone it is decided how many threads write, whether a call looks for signals, and whether stores may
+go round the cache. Nothing can fail: every offset has been shown to fit.
+"""
+
+import os
+import threading
+
+from tilecore._core.resources.threads import get_num_threads
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from tilecore._core.plan.nest cimport Nest, nest_init
+from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport place_strides
+from tilecore._core.resources.threads cimport threads_for_c
+from tilecore._core.write.execute cimport (
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, choose_blocks, execute, execute_small,
+    write_one_block,
+)
+from tilecore._core.write.regions cimport execute_region
+
+
+cdef enum:
+    SMALL_BYTES = 1024
+    SMALL_COPIES = 16
+
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX < 0x030D0000
+    #define Py_IsFinalizing _Py_IsFinalizing
+    #endif
+    """
+    int Py_IsFinalizing()
+
+
+cdef bint plan_prepare(Plan *plan) noexcept nogil:
+    """Get the block ready where the result is a single one; False where there is no memory for that."""
+    cdef Nest nest
+    cdef Blocks *blocks
+    cdef Py_ssize_t row
+    small_rows(&plan.sizes, &row)
+    if row or not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:
+        return True
+    # The kernels' masks want an alignment that Python's objects do not have. Not PyMem_RawMalloc, for which
+    # tracemalloc takes the GIL: a plan of C's is made without it.
+    plan.memory = malloc(sizeof(Blocks) + 64)
+    if plan.memory == NULL:
+        return False
+    blocks = <Blocks *>((<size_t>plan.memory + 63) & ~<size_t>63)
+    nest_init(&plan.sizes, NULL, NULL, &nest)
+    choose_blocks(blocks, &nest, False, True)
+    if blocks.loops == 0:
+        plan.block = blocks
+    return True
+
+
+cdef void plan_clear(Plan *plan) noexcept nogil:
+    free(plan.memory)
+
+
+# ---------------------------------------------------------------- how
+
+cdef Mode choose_mode(const Plan *plan, Py_ssize_t nbytes, int threads, bint warm) except *:
+    """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
+    cdef Mode mode = Mode(threads, warm, False)
+    if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
+        # At exit a module's globals may be None already, and then one thread does.
+        mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
+    if nbytes >= TILECORE_WATCH_BYTES:
+        mode.poll = PyThread_get_thread_ident() == main_thread
+    return mode
+
+
+cdef Mode caller_mode(int threads) noexcept nogil:
+    """How to write for a caller from C: his memory is taken for warm, and signals are his business."""
+    return Mode(threads if threads > 0 else threads_for_c(), True, False)
+
+
+# ---------------------------------------------------------------- execution
+
+cdef inline int small_rows(const Sizes *sizes, Py_ssize_t *row) noexcept nogil:
+    """The innermost axis that is repeated, or -1, and the bytes within; no bytes for a result that is not small."""
+    cdef int k = sizes.ndim - 1
+    row[0] = sizes.itemsize
+    while k >= 0 and sizes.repeats[k] == 1:
+        row[0] *= sizes.shape[k]
+        k -= 1
+    if k >= 0:
+        row[0] *= sizes.shape[k]
+    if sizes.nbytes > SMALL_BYTES or (k >= 0 and sizes.nbytes > SMALL_COPIES * row[0]):
+        row[0] = 0
+    return k
+
+
+cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept nogil:
+    """Write a result of few rows, C-contiguous from C-contiguous; False, with nothing written, for others.
+
+    Nine results in ten are this small, and half of all repeat nothing: then loops and kernels take longer
+    to choose than to run. Rows first, each as often as the innermost repeat says, packed at the start;
+    then, axis by axis outward, each group is moved to its place, the last first, and copied behind itself.
+    """
+    cdef Py_ssize_t row, group, packed, repeats, r
+    cdef int k = small_rows(sizes, &row)
+    cdef const char *end = src + sizes.input_nbytes
+    cdef const char *group_at
+    cdef char *at = dst
+    if row == 0:
+        return False
+    if k < 0:
+        memcpy(dst, src, row)
+        return True
+    repeats = sizes.repeats[k]
+    while src < end:
+        for r in range(repeats):  # no-cython-lint: a typed loop needs its variable
+            memcpy(at, src, row)
+            at += row
+        src += row
+    group = row * repeats
+    packed = at - dst
+    for k in range(k - 1, -1, -1):
+        group *= sizes.shape[k]
+        repeats = sizes.repeats[k]
+        if repeats == 1:
+            continue
+        group_at = dst + packed
+        packed *= repeats
+        at = dst + packed
+        while group_at > dst:
+            group_at -= group
+            at -= group * repeats
+            if group_at > dst:
+                memcpy(at, group_at, group)
+            for r in range(1, repeats):
+                memcpy(at + r * group, at, group)
+        group *= repeats
+    return True
+
+
+cdef int execute_plan(const Plan *plan, const Place *source, const Place *target, Mode mode) noexcept nogil:
+    """Write all of it; 0, or -1 where a signal handler has raised."""
+    cdef Nest nest
+    if plan.sizes.nbytes == 0:
+        return 0
+    if source.contiguous and target.contiguous:
+        if write_small(&plan.sizes, target.data, source.data):
+            return 0
+        if plan.block != NULL:
+            write_one_block(<const Blocks *>plan.block, target.data, source.data)
+            return 0
+    nest_init(&plan.sizes, place_strides(source), place_strides(target), &nest)
+    if plan.sizes.nbytes < TILECORE_NOGIL_BYTES:
+        execute_small(&nest, target.data, source.data)
+        return 0
+    return execute(&nest, target.data, source.data, plan.sizes.nbytes, mode)
+
+
+cdef int execute_plan_region(const Plan *plan, const Place *source, const Place *target,
+                               const Py_ssize_t *start, const Py_ssize_t *stop, Py_ssize_t nbytes,
+                               Mode mode) noexcept nogil:
+    """Write [start, stop), `nbytes` in all; as execute_plan."""
+    if nbytes == 0:
+        return 0
+    return execute_region(&plan.sizes, place_strides(source), place_strides(target), target.data, source.data,
+                          start, stop, nbytes, mode)
+
+
+# ---------------------------------------------------------------- set-up
+
+# Python delivers signals to it alone. Not asked for at each call, for that would run Python.
+cdef unsigned long main_thread = threading.main_thread().ident
+
+
+def note_main_thread():
+    """In a forked child the thread that has forked is the main one."""
+    global main_thread
+    main_thread = PyThread_get_thread_ident()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=note_main_thread)
