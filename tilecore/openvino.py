@@ -1,8 +1,7 @@
-"""OpenVINO Tile-1, the one version in every opset (docs.openvino.ai, operation specifications,
-movement, Tile-1).
+"""OpenVINO Tile-1, the one version in every opset (docs.openvino.ai, operation specifications, movement).
 
-`output[i] = data[i mod data.shape]`. The shorter of the data's shape and `repeats` gets 1s in
-front; a negative repeat counts as 0.
+`output[i] = data[i mod data.shape]`. The shorter of the data's shape and `repeats` gets 1s in front; a
+negative repeat counts as 0.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tilecore._dialects.tensors import INT64_MIN, Array, Out, Scalar, as_repeats
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 
-# OpenVINO's own shapes have no types here; they are read as they are.
+# Any: OpenVINO's own shapes.
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
 
@@ -59,8 +58,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     ----------
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
-        Repeats of each axis; the last entry is for the last axis. The 2-bit and 4-bit integers of
-        ml_dtypes are taken too.
+        Repeats of each axis; the last entry is for the last axis. ml_dtypes' integers are integers too.
     out : array of the result's shape and the data's dtype, optional
         Where to write.
     threads : int, optional
@@ -73,7 +71,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     Raises
     ------
     TypeError
-        Repeats that are not integers; a bool is not one.
+        Repeats that are not integers; bools are not.
     ValueError
         Repeats that are not 1-D, or too large for int64: a uint64 is never read as negative.
     MemoryError
@@ -96,8 +94,7 @@ def _read_counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
-            item = counts.index(min(counts))
-            raise Refusal(ValueError, f"must fit int64, but item {item} overflows", "repeats")
+            raise Refusal(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
         counts = tuple(max(count, 0) for count in counts)
     return counts
 
@@ -120,23 +117,22 @@ def infer_shape(
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None
-        where it is unknown. None for the whole shape means that the rank is unknown.
+        A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None if
+        unknown. None for the whole shape is an unknown rank.
     repeats : sequence of dimensions, 1-D integer array, or None
         What is known of the repeats.
     repeats_shape : tuple of one dimension, or None
-        What is known of the shape of the repeats tensor.
+        What is known of the repeats tensor's shape.
 
     Returns
     -------
-    tuple of dimensions, or None where the rank of the data or the length of repeats is unknown
+    tuple of dimensions, or None if the rank of the data or the length of repeats is unknown
 
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` would raise on all data of this shape; but each axis is checked by itself, and
-        not the number of elements or bytes. As in OpenVINO, a range gives None where every size of
-        it overflows.
+        As `tile_1` on all data of this shape; but each axis is checked by itself, and the number of
+        elements or bytes is not. As in OpenVINO, a range that overflows as a whole gives None.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """
@@ -149,11 +145,11 @@ def infer_shape(
         # As upstream: unknown entries leave the whole shape open, padding included.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
-            counts = (1,) * (rank - length) + tuple(_clamp(entry) for entry in entries)
+            counts = (1,) * (rank - length) + tuple(map(_clamp, entries))
         return dims.tile_dims((1,) * (rank - len(shape)) + shape, counts)
     except Refusal as refusal:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise dims.word_refusal(refusal, _NAME, **given) from refusal.__cause__
+        raise worded(refusal, _NAME, **given) from refusal.__cause__
 
 
 def _clamp(repeat: Dim | Range) -> Dim | Range:
