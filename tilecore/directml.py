@@ -26,10 +26,7 @@ from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _UINT_MAX = 2**32 - 1
@@ -94,13 +91,13 @@ def tile(
     input : tensor of rank 1 to 8 (4 before level 3_1), with no empty axis
         Of one of `supported_types(feature_level)`, in either byte order.
     repeats : 1-D tensor of any integer type, or list or tuple of ints, shape (rank,)
-        Repeats of each axis, from 1 to 2**32 - 1.
+        Repeats of each axis, 1 to 2**32 - 1.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     feature_level : str
         As in the name DML_FEATURE_LEVEL_4_1: "1_0" or above.
     threads : int, optional
-        The largest number of threads that write.
+        The most threads that may write.
 
     Returns
     -------
@@ -140,7 +137,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
 
 
 def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1") -> Shape:
-    """The output sizes, as far as they are known before there is data.
+    """The output sizes, as far as they are known without data.
 
     >>> infer_shape((1, 1, 2, 3), [1, 1, 3, 3])
     (1, 1, 6, 9)
@@ -152,7 +149,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     sizes : tuple of dimensions, or None
         A dimension is an int, a str (a symbol), or None if unknown. None for all is an unknown rank.
     repeats : sequence of dimensions, 1-D integer array, or None
-        What is known of the repeats, one for each axis.
+        The repeats, as far as they are known.
     feature_level : str
         As in `tile`.
 
@@ -179,9 +176,6 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     except Refusal as refusal:
         given = {"sizes": sizes, "repeats": repeats}
         raise worded(refusal, level.name, None, {"input": "sizes"}, **given) from refusal.__cause__
-
-
-# --- what they share -----------------------------------------------------------------------------
 
 
 def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:

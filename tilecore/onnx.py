@@ -22,10 +22,7 @@ from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import INT64, Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 class _Version(NamedTuple):
@@ -75,7 +72,7 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     threads : int, optional
-        The largest number of threads that write.
+        The most threads that may write.
 
     Returns
     -------
@@ -155,7 +152,7 @@ def tile_1(
     TypeError
         An element type that is not supported; tiles or an axis that is not a whole number.
     ValueError
-        Tiles or an axis of more than one element, an axis out of range, negative tiles, overflow.
+        Tiles or an axis of more than one element; an axis out of range; negative tiles; overflow.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
@@ -179,7 +176,7 @@ tile = tile_13
 
 
 def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
-    """The Tile that a model of this opset means.
+    """The Tile of an opset.
 
     >>> for_opset(11) is tile_6, for_opset(28) is tile
     (True, True)
@@ -187,7 +184,7 @@ def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     Raises
     ------
     TypeError, ValueError
-        An opset that is not an int, or below 1. Opsets after the newest known one mean its Tile.
+        An opset that is not an int, or below 1. Opsets newer than those known have the newest Tile.
     """
     return _find_version(opset)[1]
 
@@ -209,7 +206,7 @@ def infer_shape(
     opset: SupportsIndex = 13,
     products: bool = False,
 ) -> Shape:
-    """The output shape of Tile-6 and Tile-13, as far as it is known before there is data.
+    """The output shape of Tile-6 and Tile-13, as far as it is known without data.
 
     >>> infer_shape((4, 5, 6), [1, 2, 3])
     (4, 10, 18)
@@ -224,11 +221,11 @@ def infer_shape(
         A dimension is an int, a str (a symbol), or None if unknown. None for the whole shape is an
         unknown rank.
     repeats : sequence of dimensions, onnx.TensorShapeProto, int64 array, or None
-        What is known of the repeats, one for each axis.
+        The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, onnx.TensorShapeProto, or None
-        What is known of the repeats tensor's shape. Its length is the rank.
+        The shape of the repeats tensor: its length is the rank.
     opset : int
-        6 or more; for older ones see `infer_shape_1`.
+        6 or more; `infer_shape_1` is for older ones.
     products : bool
         Write products of symbols as new symbols such as "2*N" instead of None, as onnxruntime's
         symbolic shape inference does.
@@ -259,7 +256,7 @@ def infer_shape(
 def infer_shape_1(
     input_shape: ShapeLike, tiles: ArrayLike | None = None, axis: ArrayLike | None = None, *, products: bool = False
 ) -> Shape:
-    """The output shape of Tile-1, as far as it is known before there is data.
+    """The output shape of Tile-1, as far as it is known without data.
 
     >>> infer_shape_1(("N", 3), tiles=2, axis=1)
     ('N', 6)
@@ -282,7 +279,7 @@ def infer_shape_1(
     TypeError, ValueError
         As `tile_1` on every input of this shape.
 
-    Source: ONNX Tile-1. Its schema infers the element type, and no shape.
+    Source: ONNX Tile-1; its schema infers no shape.
     """
     try:
         dims.check_flag(products, "products")

@@ -21,13 +21,10 @@ from tilecore._dialects.row import Dialect, Rule
 from tilecore._dialects.tensors import INT64_MIN, Array, Out, Scalar, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]
+__dir__ = __all__.copy
 
 # Any: OpenVINO's own shapes.
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _NAME = "OpenVINO Tile-1"
@@ -62,7 +59,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     out : array of the result's shape and the data's dtype, optional
         Where to write.
     threads : int, optional
-        The largest number of threads that write.
+        The most threads that may write.
 
     Returns
     -------
@@ -73,7 +70,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     TypeError
         Repeats that are not integers; bools are not.
     ValueError
-        Repeats that are not 1-D, or too large for int64: a uint64 is never read as negative.
+        Repeats that are not 1-D, or too large for int64, as a uint64 may be.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
@@ -105,24 +102,23 @@ DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _read_counts, _NAMES))
 def infer_shape(
     data_shape: ShapeLike, repeats: ShapeLike = None, *, repeats_shape: ShapeLike = None
 ) -> tuple[Dim | Range, ...] | None:
-    """The output shape of Tile-1, as far as it is known before there is data.
+    """The output shape of Tile-1, as far as it is known without data.
 
     >>> infer_shape((4, 2, 3), [2, 2])
     (4, 4, 6)
     >>> infer_shape(((1, 5), (2, None), "N"), [3, 2, 1])
     ((3, 15), (4, None), 'N')
 
-    OpenVINO's own PartialShape, Shape and Dimension are taken everywhere.
-
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
         A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None if
-        unknown. None for the whole shape is an unknown rank.
+        unknown. None for the whole shape is an unknown rank. OpenVINO's PartialShape, Shape and
+        Dimension are taken here and below.
     repeats : sequence of dimensions, 1-D integer array, or None
-        What is known of the repeats.
+        The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, or None
-        What is known of the repeats tensor's shape.
+        The shape of the repeats tensor.
 
     Returns
     -------

@@ -174,9 +174,6 @@ def memory(text: str) -> int:
     return nbytes
 
 
-# ---------------------------------------------------------------- tile
-
-
 def tile(arguments: argparse.Namespace) -> None:
     plan = partial(planned, arguments, rule_of(arguments))
     tile_file(arguments.input, arguments.output, plan, progress_bar, arguments.memory, arguments.force)

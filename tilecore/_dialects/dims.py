@@ -164,9 +164,6 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
     return shape, (None,) * len(shape) if counts is None else counts
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim | Range:
     """`value` as a dimension or a repeat; `low` is the smallest that is legal."""
 

@@ -88,9 +88,6 @@ def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
     return as_array(value, argument)
 
 
-# --- repeats -------------------------------------------------------------------------------------
-
-
 def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = None) -> tuple[int, ...]:
     """A 1-D repeats tensor, or a list or tuple of ints, as a tuple of ints of any sign and size.
 

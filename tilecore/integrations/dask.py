@@ -31,10 +31,7 @@ from tilecore._core.request.inputs import as_array
 from tilecore._core.request.refusals import Refusal, reworded, worded
 
 __all__ = ["tile"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
@@ -74,7 +71,7 @@ def tile(
     Returns
     -------
     dask.array.Array
-        Of size ``shape[k] * reps[k]`` on axis ``k``, and `x`'s dtype. Equal calls give equal keys.
+        Of the shape and dtype that `tilecore.tile` gives. Equal calls give equal keys.
 
     Raises
     ------
@@ -83,9 +80,9 @@ def tile(
     ValueError
         Unknown chunk sizes; chunks that do not add up to the result; as `tilecore.tile`.
     MemoryError
-        At `compute`: a chunk, not the result, larger than `tilecore.get_max_bytes()`.
+        At `compute`: a chunk, not the result, above `tilecore.get_max_bytes()`.
 
-    A task writes with one thread, for Dask runs a task on every processor.
+    Each task writes with one thread: Dask runs one on every processor.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """

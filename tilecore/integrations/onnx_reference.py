@@ -31,10 +31,7 @@ from onnx.reference.op_run import OpRun
 from tilecore.onnx import for_opset, tile_1
 
 __all__ = ["OPS", "Tile", "TileEvaluator"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 class Tile(OpRun):

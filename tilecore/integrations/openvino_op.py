@@ -36,12 +36,9 @@ from tilecore._dialects.dims import get_bounds
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
+__dir__ = __all__.copy
 
 RULE = DIALECT.rule()
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Tile(Op):
@@ -126,9 +123,6 @@ class Tile(Op):
         return True
 
 
-# --- shapes --------------------------------------------------------------------------------------
-
-
 def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     length, node = repeats.get_partial_shape(), repeats.get_node()
     entries = node.data if isinstance(node, Constant) else _find_known(repeats)
@@ -162,11 +156,8 @@ def _find_known(repeats: Output) -> PartialShape | None:
     return None if known.rank.is_dynamic else known
 
 
-# --- models --------------------------------------------------------------------------------------
-
-
 def replace_tile(model: Model) -> int:
-    """Replace every built-in Tile of a model by `Tile`; return their number.
+    """Replace every built-in Tile of a model by `Tile`.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -185,7 +176,7 @@ def replace_tile(model: Model) -> int:
 
     Returns
     -------
-    int
+    int, their number
 
     Raises
     ------
