@@ -174,8 +174,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
         return dims.tile_dims(*known)
     except Refusal as refusal:
-        given = {"sizes": sizes, "repeats": repeats}
-        raise worded(refusal, level.name, None, {"input": "sizes"}, **given) from refusal.__cause__
+        raise worded(refusal, level.name, None, {"input": "sizes"}, sizes=sizes, repeats=repeats) from refusal.__cause__
 
 
 def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:

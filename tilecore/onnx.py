@@ -299,8 +299,7 @@ def infer_shape_1(
             repeats[_check_axis(position, rank)] = count
         return dims.tile_dims(shape, tuple(repeats), products)
     except Refusal as refusal:
-        given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
-        raise worded(refusal, _TILE_1.name, **given) from refusal.__cause__
+        raise worded(refusal, _TILE_1.name, input_shape=input_shape, tiles=tiles, axis=axis) from refusal.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
