@@ -1,7 +1,7 @@
 """The command `tilecore`, and `python -m tilecore`.
 
-Python imports NumPy and tilecore before any code of the command runs. What ends that, a malformed
-environment variable or Ctrl-C in the first moment, shows Python's own traceback.
+Python imports NumPy and tilecore first. What ends that, a malformed environment variable or an early
+Ctrl-C, shows Python's own traceback.
 """
 
 import sys

@@ -1,11 +1,9 @@
 """DirectML DML_TILE_OPERATOR_DESC, feature levels 1_0 and above
 (https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc).
 
-`output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more; every size and the
-number of elements fit in 32 bits. The feature level decides the ranks and data types.
-
-DML_BUFFER_TENSOR_DESC limits the number of elements: a tensor "may not exceed (2^32 - 1) elements",
-under TotalTensorSizeInBytes.
+`output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more. Every size fits in 32 bits,
+and so does the number of elements: DML_BUFFER_TENSOR_DESC, TotalTensorSizeInBytes: a tensor "may not
+exceed (2^32 - 1) elements". The feature level decides the ranks and data types.
 """
 
 from __future__ import annotations
@@ -28,14 +26,10 @@ from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _UINT_MAX = 2**32 - 1
-
 _ONLY_4, _1_TO_8 = range(4, 5), range(1, 9)
 
 
@@ -95,15 +89,15 @@ def tile(
     Parameters
     ----------
     input : tensor of rank 1 to 8 (4 before level 3_1), with no empty axis
-        One of `supported_types(feature_level)`, in either byte order.
+        Of one of `supported_types(feature_level)`, in either byte order.
     repeats : 1-D tensor of any integer type, or list or tuple of ints, shape (rank,)
-        Repeats of each axis, from 1 to 2**32 - 1.
+        Repeats of each axis, 1 to 2**32 - 1.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     feature_level : str
         As in the name DML_FEATURE_LEVEL_4_1: "1_0" or above.
     threads : int, optional
-        The largest number of threads that write.
+        The most threads that may write.
 
     Returns
     -------
@@ -112,10 +106,10 @@ def tile(
     Raises
     ------
     TypeError
-        A data type that the level does not support, or repeats that are not integers.
+        A data type that the level does not support; repeats that are not integers.
     ValueError
-        A rank that the level does not support; an empty axis; repeats that are not 1-D, not one for
-        each axis, or out of range; sizes or a number of elements above 2**32 - 1.
+        A rank that the level does not support; an empty axis; repeats that are not 1-D, not one for each
+        axis, or out of range; sizes or a number of elements above 2**32 - 1.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
@@ -134,7 +128,7 @@ def tile(
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
-    """The data types of a feature level, in the words and the order of the specification's tables.
+    """The data types of a feature level, named and ordered as in the specification.
 
     >>> supported_types("2_0")
     ('FLOAT32', 'FLOAT16')
@@ -143,7 +137,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
 
 
 def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1") -> Shape:
-    """The output sizes, as far as they are known before there is data.
+    """The output sizes, as far as they are known without data.
 
     >>> infer_shape((1, 1, 2, 3), [1, 1, 3, 3])
     (1, 1, 6, 9)
@@ -153,10 +147,9 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     Parameters
     ----------
     sizes : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), or None where it is unknown. None for all sizes
-        means that the rank is unknown.
+        A dimension is an int, a str (a symbol), or None if unknown. None for all is an unknown rank.
     repeats : sequence of dimensions, 1-D integer array, or None
-        What is known of the repeats, one for each axis.
+        The repeats, as far as they are known.
     feature_level : str
         As in `tile`.
 
@@ -167,9 +160,9 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     Raises
     ------
     TypeError, ValueError
-        As `tile` would raise on every input of these sizes.
+        As `tile` on every input of these sizes.
 
-    Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
+    Source: as `tile`.
     """
     level = _find_level(feature_level)
     try:
@@ -177,22 +170,18 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
         if known is None:
             return None
-        # Nothing may be 0, so 1 is the least that an unknown can be.
+        # Nothing may be 0: an unknown is 1 or more.
         _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
         return dims.tile_dims(*known)
     except Refusal as refusal:
-        given = {"sizes": sizes, "repeats": repeats}
-        raise dims.word_refusal(refusal, level.name, {"input": "sizes"}, **given) from refusal.__cause__
-
-
-# --- what they share -----------------------------------------------------------------------------
+        raise worded(refusal, level.name, None, {"input": "sizes"}, sizes=sizes, repeats=repeats) from refusal.__cause__
 
 
 def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
-    # Products are positive where two repeats are negative: the core refuses those.
+    # The product of two negative repeats is positive: the core refuses those.
     if tensor.ndim not in level.ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
         _check(level, tensor.shape, counts)
     return counts
@@ -200,18 +189,18 @@ def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int,
 
 def _find_level(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
-        what = f"feature_level is a {type(feature_level).__name__}, expected a str such as '4_1'"
-        raise TypeError(f"DirectML Tile: {what}") from None
+        kind = type(feature_level).__name__
+        raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'") from None
     match = re.fullmatch(r"([1-9][0-9]{0,3})_(0|[1-9][0-9]{0,3})", feature_level)
     if match is None:
-        what = f"feature_level {brief(feature_level)}, expected 'N_M' from '1_0' on"
-        raise ValueError(f"DirectML Tile: {what}") from None
+        given = brief(feature_level)
+        raise ValueError(f"DirectML Tile: feature_level {given}, expected 'N_M' from '1_0' on") from None
     number = (int(match[1]), int(match[2]))
     since = max(since for since in _SINCE if since <= number)
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-# The levels that exist so far, made once; any other is read when it is asked for.
+# The levels that exist so far, made once; others are made when they are asked for.
 _LEVELS = {text: _find_level(text) for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()}
 
 
@@ -232,11 +221,9 @@ def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
     elements = 1
     for axis, (size, repeat) in enumerate(zip(shape, repeats, strict=True)):
         if not 0 < repeat <= _UINT_MAX:
-            what = f"must be 1 to {_UINT_MAX}, got {brief(repeat)}"
-            raise Refusal(ValueError, what, "repeats", axis)
+            raise Refusal(ValueError, f"must be 1 to {_UINT_MAX}, got {brief(repeat)}", "repeats", axis)
         if size == 0:
             raise Refusal(ValueError, "must have no empty axis, but has size 0", "input", axis)
         elements *= size * repeat
         if elements > _UINT_MAX:
-            what = f"the output would have more than {_UINT_MAX} elements, up to axis {axis}"
-            raise Refusal(ValueError, what)
+            raise Refusal(ValueError, f"the output would have more than {_UINT_MAX} elements, up to axis {axis}")

@@ -1,14 +1,14 @@
 """ONNX Tile, versions 1, 6 and 13 (https://onnx.ai/onnx/operators/onnx__Tile.html).
 
-`output[i] = input[i mod input.shape]`. `repeats` is a 1-D int64 tensor with one entry for each axis
-of the input; nothing is broadcast. Tile-1 repeats one axis.
+`output[i] = input[i mod input.shape]`. `repeats` is a 1-D int64 tensor with one entry for each axis of
+the input; nothing is broadcast. Tile-1 repeats one axis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex, overload
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,7 @@ from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import INT64, Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 class _Version(NamedTuple):
@@ -33,15 +30,16 @@ class _Version(NamedTuple):
     types: Types
 
 
-_INTEGERS = {f"{u}int{n}": f"tensor({u}int{n})" for u in ("u", "") for n in (8, 16, 32, 64)}
-_BFLOAT16 = {"bfloat16": "tensor(bfloat16)"}
-_FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
-_OTHERS = {"str": "tensor(string)", "bool": "tensor(bool)"} | {
-    name: f"tensor({name})" for name in ("complex64", "complex128")
-}
-_TILE_1 = _Version("ONNX Tile-1", make_types(_FLOATS))
-_TILE_6 = _Version("ONNX Tile-6", make_types(_INTEGERS | _FLOATS | _OTHERS))
-_TILE_13 = _Version("ONNX Tile-13", make_types(_INTEGERS | _BFLOAT16 | _FLOATS | _OTHERS))
+def _make_version(name: str, types: str) -> _Version:
+    words = {"float32": "float", "float64": "double", "str": "string"}
+    return _Version(name, make_types({word: f"tensor({words.get(word, word)})" for word in types.split()}))
+
+
+_INTEGERS, _FLOATS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64", "float16 float32 float64"
+_OTHERS = "str bool complex64 complex128"
+_TILE_1 = _make_version("ONNX Tile-1", _FLOATS)
+_TILE_6 = _make_version("ONNX Tile-6", f"{_INTEGERS} {_FLOATS} {_OTHERS}")
+_TILE_13 = _make_version("ONNX Tile-13", f"{_INTEGERS} bfloat16 {_FLOATS} {_OTHERS}")
 
 
 @overload
@@ -67,14 +65,14 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     Parameters
     ----------
     input : tensor of any shape
-        One of `supported_types(13)`, in either byte order. Object arrays of `str` alone, `U` arrays
-        and StringDType arrays are tensor(string).
+        Of one of `supported_types(13)`, in either byte order. tensor(string) is an object array of
+        `str` alone, a `U` array or a StringDType array.
     repeats : 1-D int64 tensor, or list or tuple of ints, shape (rank,)
         Repeats of each axis; 0 gives an empty axis.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     threads : int, optional
-        The largest number of threads that write.
+        The most threads that may write.
 
     Returns
     -------
@@ -83,7 +81,7 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     Raises
     ------
     TypeError
-        An element type that this version lacks; repeats that are not int64.
+        An element type that is not supported; repeats that are not int64.
     ValueError
         Repeats that are not 1-D, not one for each axis, negative, or too large for int64.
     MemoryError
@@ -138,11 +136,10 @@ def tile_1(
     Parameters
     ----------
     input : tensor of rank 1 or more
-        One of `supported_types(1)`.
+        Of one of `supported_types(1)`.
     tiles, axis : tensors of one element
-        The number of repeats, and the axis; a negative axis counts from the end. Models hold them
-        as int64 and as floats, since the document names both: any integer type is taken, and any
-        float that is a whole number.
+        The number of repeats, and the axis; a negative axis counts from the end. Of any integer type,
+        or whole numbers of any float type: models hold both, for the document names both.
     out, threads
         As in `tile_13`.
 
@@ -155,7 +152,7 @@ def tile_1(
     TypeError
         An element type that is not supported; tiles or an axis that is not a whole number.
     ValueError
-        Tiles or an axis of more than one element, an axis out of range, negative tiles, overflow.
+        Tiles or an axis of more than one element; an axis out of range; negative tiles; overflow.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
@@ -172,15 +169,14 @@ def tile_1(
         repeats[_check_axis(position, tensor.ndim)] = count
         return tile_array(tensor, tuple(repeats), out, threads)
     except Refusal as refusal:
-        given = {"tiles": tiles, "axis": axis}
-        raise worded(refusal, _TILE_1.name, tensor, _NAMES_1, **given) from refusal.__cause__
+        raise worded(refusal, _TILE_1.name, tensor, {"repeats": "tiles"}, tiles=tiles, axis=axis) from refusal.__cause__
 
 
 tile = tile_13
 
 
 def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
-    """The Tile that a model of this opset means.
+    """The Tile of an opset.
 
     >>> for_opset(11) is tile_6, for_opset(28) is tile
     (True, True)
@@ -188,13 +184,13 @@ def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     Raises
     ------
     TypeError, ValueError
-        An opset that is not an int, or below 1. Opsets after the newest known one mean its Tile.
+        An opset that is not an int, or below 1. Opsets newer than those known have the newest Tile.
     """
     return _find_version(opset)[1]
 
 
 def supported_types(opset: SupportsIndex = 13) -> tuple[str, ...]:
-    """The element types of Tile in this opset, in the words and the order of its schema.
+    """The element types of this opset's Tile, named and ordered as in its schema.
 
     >>> supported_types(opset=5)
     ('tensor(float16)', 'tensor(float)', 'tensor(double)')
@@ -210,7 +206,7 @@ def infer_shape(
     opset: SupportsIndex = 13,
     products: bool = False,
 ) -> Shape:
-    """The output shape of Tile-6 and Tile-13, as far as it is known before there is data.
+    """The output shape of Tile-6 and Tile-13, as far as it is known without data.
 
     >>> infer_shape((4, 5, 6), [1, 2, 3])
     (4, 10, 18)
@@ -222,17 +218,17 @@ def infer_shape(
     Parameters
     ----------
     input_shape : tuple of dimensions, onnx.TensorShapeProto, or None
-        A dimension is an int, a str (a symbol), or None where it is unknown. None for the whole
-        shape means that the rank is unknown.
+        A dimension is an int, a str (a symbol), or None if unknown. None for the whole shape is an
+        unknown rank.
     repeats : sequence of dimensions, onnx.TensorShapeProto, int64 array, or None
-        What is known of the repeats, one for each axis.
+        The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, onnx.TensorShapeProto, or None
-        What is known of the shape of the repeats tensor. Its length is the rank.
+        The shape of the repeats tensor: its length is the rank.
     opset : int
-        6 or more; for older ones see `infer_shape_1`.
+        6 or more; `infer_shape_1` is for older ones.
     products : bool
-        Write out products of symbols, as onnxruntime's symbolic shape inference does: a new symbol
-        such as "2*N" instead of None.
+        Write products of symbols as new symbols such as "2*N" instead of None, as onnxruntime's
+        symbolic shape inference does.
 
     Returns
     -------
@@ -241,8 +237,8 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        As `tile_13` would raise on every input of this shape. As in ONNX, each axis is checked by
-        itself, and not the number of elements or bytes.
+        As `tile_13` on every input of this shape. As in ONNX, each axis is checked by itself, and the
+        number of elements or bytes is not.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
@@ -254,13 +250,13 @@ def infer_shape(
         return None if known is None else dims.tile_dims(*known, products)
     except Refusal as refusal:
         given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise dims.word_refusal(refusal, version.name, **given) from refusal.__cause__
+        raise worded(refusal, version.name, **given) from refusal.__cause__
 
 
 def infer_shape_1(
     input_shape: ShapeLike, tiles: ArrayLike | None = None, axis: ArrayLike | None = None, *, products: bool = False
 ) -> Shape:
-    """The output shape of Tile-1, as far as it is known before there is data.
+    """The output shape of Tile-1, as far as it is known without data.
 
     >>> infer_shape_1(("N", 3), tiles=2, axis=1)
     ('N', 6)
@@ -272,7 +268,7 @@ def infer_shape_1(
     input_shape, products
         As in `infer_shape`.
     tiles, axis : tensors of one element, or None
-        As in `tile_1`; None where unknown.
+        As in `tile_1`; None if unknown.
 
     Returns
     -------
@@ -281,9 +277,9 @@ def infer_shape_1(
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` would raise on every input of this shape.
+        As `tile_1` on every input of this shape.
 
-    Source: ONNX Tile-1. Its schema infers the element type, and no shape.
+    Source: ONNX Tile-1; its schema infers no shape.
     """
     try:
         dims.check_flag(products, "products")
@@ -291,34 +287,28 @@ def infer_shape_1(
         count = None if tiles is None else _read_whole_number("tiles", tiles)
         position = None if axis is None else _read_whole_number("axis", axis)
         if count is not None and not 0 <= count < 2**63:
-            what = f"must be 0 or more, and fit int64, got {brief(count)}"
-            raise Refusal(ValueError, what, "tiles")
+            raise Refusal(ValueError, f"must be 0 or more, and fit int64, got {brief(count)}", "tiles")
         if shape is None:
             return None
         rank = len(shape)
         if position is None and rank < 2:
             position = 0  # no choice
-        # With the axis unknown, every axis has tiles or 1: known only where both are the same.
+        # On an unknown axis, each axis may have tiles or 1.
         repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
         if position is not None:
             repeats[_check_axis(position, rank)] = count
         return dims.tile_dims(shape, tuple(repeats), products)
     except Refusal as refusal:
-        given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
-        raise dims.word_refusal(refusal, _TILE_1.name, **given) from refusal.__cause__
+        raise worded(refusal, _TILE_1.name, input_shape=input_shape, tiles=tiles, axis=axis) from refusal.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
 
-_SINCE: dict[int, tuple[_Version, Callable[..., Array]]] = {
-    1: (_TILE_1, tile_1),
-    6: (_TILE_6, tile_6),
-    13: (_TILE_13, tile_13),
-}
-_NAMES_1 = {"repeats": "tiles"}
+_Known: TypeAlias = tuple[_Version, Callable[..., Array]]
+_SINCE: dict[int, _Known] = {1: (_TILE_1, tile_1), 6: (_TILE_6, tile_6), 13: (_TILE_13, tile_13)}
 
 
-def _find_version(opset: SupportsIndex) -> tuple[_Version, Callable[..., Array]]:
+def _find_version(opset: SupportsIndex) -> _Known:
     number = read_count("ONNX Tile: opset", opset)
     if number < 1:
         raise ValueError(f"ONNX Tile: opset {brief(number)}, expected 1 or more")
@@ -328,8 +318,8 @@ def _find_version(opset: SupportsIndex) -> tuple[_Version, Callable[..., Array]]
 def _require_repeats(opset: SupportsIndex) -> _Version:
     version = _find_version(opset)[0]
     if version is _TILE_1:
-        what = f"opset {opset} means Tile-1, which takes tiles and axis: expected opset 6 or more"
-        raise ValueError(f"ONNX Tile: {what}, or tile_1 and infer_shape_1")
+        what = "means Tile-1, which takes tiles and axis: expected opset 6 or more, or tile_1 and infer_shape_1"
+        raise ValueError(f"ONNX Tile: opset {opset} {what}")
     return version
 
 
@@ -370,8 +360,7 @@ def _read_whole_number(argument: str, value: Any) -> int:
         return value
     tensor = as_tensor(value, argument)
     if tensor.dtype.kind not in "iuf":
-        what = f"has dtype {tensor.dtype}, expected an integer or a float type"
-        raise Refusal(TypeError, what, argument)
+        raise Refusal(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type", argument)
     if tensor.size != 1:
         raise Refusal(ValueError, f"has {tensor.size} elements, expected 1", argument)
     number = tensor.item()

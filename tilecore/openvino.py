@@ -1,8 +1,7 @@
-"""OpenVINO Tile-1, the one version in every opset (docs.openvino.ai, operation specifications,
-movement, Tile-1).
+"""OpenVINO Tile-1, the one version in every opset (docs.openvino.ai, operation specifications, movement).
 
-`output[i] = data[i mod data.shape]`. The shorter of the data's shape and `repeats` gets 1s in
-front; a negative repeat counts as 0.
+`output[i] = data[i mod data.shape]`. The shorter of the data's shape and `repeats` gets 1s in front; a
+negative repeat counts as 0.
 """
 
 from __future__ import annotations
@@ -22,13 +21,10 @@ from tilecore._dialects.row import Dialect, Rule
 from tilecore._dialects.tensors import INT64_MIN, Array, Out, Scalar, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]
+__dir__ = __all__.copy
 
-# OpenVINO's own shapes have no types here; they are read as they are.
+# Any: OpenVINO's own shapes.
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _NAME = "OpenVINO Tile-1"
@@ -59,12 +55,11 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     ----------
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
-        Repeats of each axis; the last entry is for the last axis. The 2-bit and 4-bit integers of
-        ml_dtypes are taken too.
+        Repeats of each axis; the last entry is for the last axis. ml_dtypes' integers are integers too.
     out : array of the result's shape and the data's dtype, optional
         Where to write.
     threads : int, optional
-        The largest number of threads that write.
+        The most threads that may write.
 
     Returns
     -------
@@ -73,9 +68,9 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     Raises
     ------
     TypeError
-        Repeats that are not integers; a bool is not one.
+        Repeats that are not integers; bools are not.
     ValueError
-        Repeats that are not 1-D, or too large for int64: a uint64 is never read as negative.
+        Repeats that are not 1-D, or too large for int64, as a uint64 may be.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
@@ -96,8 +91,7 @@ def _read_counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
-            item = counts.index(min(counts))
-            raise Refusal(ValueError, f"must fit int64, but item {item} overflows", "repeats")
+            raise Refusal(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
         counts = tuple(max(count, 0) for count in counts)
     return counts
 
@@ -108,35 +102,33 @@ DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _read_counts, _NAMES))
 def infer_shape(
     data_shape: ShapeLike, repeats: ShapeLike = None, *, repeats_shape: ShapeLike = None
 ) -> tuple[Dim | Range, ...] | None:
-    """The output shape of Tile-1, as far as it is known before there is data.
+    """The output shape of Tile-1, as far as it is known without data.
 
     >>> infer_shape((4, 2, 3), [2, 2])
     (4, 4, 6)
     >>> infer_shape(((1, 5), (2, None), "N"), [3, 2, 1])
     ((3, 15), (4, None), 'N')
 
-    OpenVINO's own PartialShape, Shape and Dimension are taken everywhere.
-
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None
-        where it is unknown. None for the whole shape means that the rank is unknown.
+        A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None if
+        unknown. None for the whole shape is an unknown rank. OpenVINO's PartialShape, Shape and
+        Dimension are taken here and below.
     repeats : sequence of dimensions, 1-D integer array, or None
-        What is known of the repeats.
+        The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, or None
-        What is known of the shape of the repeats tensor.
+        The shape of the repeats tensor.
 
     Returns
     -------
-    tuple of dimensions, or None where the rank of the data or the length of repeats is unknown
+    tuple of dimensions, or None if the rank of the data or the length of repeats is unknown
 
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` would raise on all data of this shape; but each axis is checked by itself, and
-        not the number of elements or bytes. As in OpenVINO, a range gives None where every size of
-        it overflows.
+        As `tile_1` on all data of this shape; but each axis is checked by itself, and the number of
+        elements or bytes is not. As in OpenVINO, a range that overflows as a whole gives None.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """
@@ -149,11 +141,11 @@ def infer_shape(
         # As upstream: unknown entries leave the whole shape open, padding included.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
-            counts = (1,) * (rank - length) + tuple(_clamp(entry) for entry in entries)
+            counts = (1,) * (rank - length) + tuple(map(_clamp, entries))
         return dims.tile_dims((1,) * (rank - len(shape)) + shape, counts)
     except Refusal as refusal:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise dims.word_refusal(refusal, _NAME, **given) from refusal.__cause__
+        raise worded(refusal, _NAME, **given) from refusal.__cause__
 
 
 def _clamp(repeat: Dim | Range) -> Dim | Range:

@@ -1,4 +1,4 @@
-"""What tilecore does, shown on the machine at hand: `tilecore demo`. Benchmarks are in the repository."""
+"""`tilecore demo`: what tilecore does, on the machine at hand. Benchmarks are in the repository."""
 
 import platform
 from statistics import median
@@ -12,7 +12,7 @@ import tilecore
 from tilecore import directml, onnx, openvino
 from tilecore._cli.units import with_unit
 
-# What is printed is what runs. Beside each call, the repeats of the two axes that it means.
+# Each call is printed and run. After it, the repeats of both axes that it means.
 EXAMPLES = {
     "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2)),
     "ONNX Tile-13, the newest: one repeat for each axis": ("onnx.tile(x, [1, 2])", (1, 2)),
@@ -20,7 +20,6 @@ EXAMPLES = {
     "OpenVINO: a negative repeat counts as 0": ("openvino.tile(x, [-1, 2])", (0, 2)),
     "DirectML: repeats of 1 or more": ("directml.tile(x, [1, 3])", (1, 3)),
 }
-
 NAMES = {"tilecore": tilecore, "onnx": onnx, "openvino": openvino, "directml": directml}
 
 
@@ -57,8 +56,8 @@ def show_times(title: str, shape: tuple[int, ...], dtype: str, reps: tuple[int, 
     result = tilecore.tile(x, reps)
     verify(result, x, reps)
     ours, theirs = [], []
-    for _ in range(51):  # in turn, so that what else runs slows down both
+    for _ in range(51):  # in turn: other processes slow down both
         ours.append(timeit(lambda: tilecore.tile(x, reps), number=1))
         theirs.append(timeit(lambda: numpy.tile(x, reps), number=1))
-    print(f"{title}, {with_unit(result.nbytes, 'B')}:", end=" ")
-    print(f"tilecore {with_unit(median(ours), 's')}, numpy.tile {with_unit(median(theirs), 's')}")
+    times = f"tilecore {with_unit(median(ours), 's')}, numpy.tile {with_unit(median(theirs), 's')}"
+    print(f"{title}, {with_unit(result.nbytes, 'B')}: {times}")

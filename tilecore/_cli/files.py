@@ -1,15 +1,14 @@
 """Tiling from file to file, in memory that does not depend on the size of either.
 
-The result is written from its first byte to its last, slab by slab: a slab is a region that is
-contiguous in the file and fits the buffer. A result of shape (4, 1000, 1000), float32, takes 262
-rows at a time with a buffer of 1 MiB: three slabs and a rest for each of the four.
+The result is written from its first byte to its last, slab by slab: a slab is a region that is contiguous
+in the file and fits the buffer. Of a float32 result of shape (4, 1000, 1000), 1 MiB holds 262 rows: three
+slabs and a rest for each of the four.
 
-The input is mapped, and the pages that a slab reads stay resident until they are released. A slab
-reads no more bytes of the input than it has itself, so it is enough to count the bytes written.
+The input is mapped, and the pages that a slab reads stay resident until they are released. A slab reads
+no more bytes than it has, so counting the bytes written is enough.
 
-A .npy file in Fortran order is the array with its axes reversed, in C order; tiled by the reversed
-repeats it is the result with its axes reversed. So the result is written in the input's order, and
-both files are read and written in one direction: nothing is transposed, however large.
+A .npy file in Fortran order holds the transposed array in C order. Tiled by the reversed repeats, that is
+the transposed result: the result gets the input's order, and nothing is transposed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,22 +24,20 @@ from tilecore._cli.output import open_output
 from tilecore._cli.units import with_unit
 from tilecore._core.tileplan import TilePlan
 
-Planned: TypeAlias = Callable[[NDArray[Any]], TilePlan]
-"""The plan for an input, by a dialect's rules."""
-
+Planned: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # for an input, by a dialect's rules
+# Takes the number of all bytes. Its context is a function that takes those of each slab.
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
-"""Takes the number of bytes in all. Its context gives a function that takes those of each slab."""
 
 _MIB = 1 << 20
-PROGRAM = 64 * _MIB  # Python, NumPy and tilecore themselves; about half of it, measured
-SLAB = 1 * _MIB  # still in the cache when it is written; larger ones, by two threads too, took longer
+PROGRAM = 64 * _MIB  # Python, NumPy and tilecore; they were seen to take half of it
+SLAB = 1 * _MIB  # still in the cache when it is written; larger ones took longer, by two threads too
 LEAST_MEMORY = PROGRAM + 4 * SLAB
 
 
 def tile_file(source: str, target: str, planned: Planned, progress: Progress, memory: int, force: bool = False) -> None:
-    """Write the tiling of the array in `source` to `target`; both are .npy files, or "-".
+    """Write the tiling of `source` to `target`, .npy files or "-".
 
-    `memory` bounds the resident bytes of the whole process. `force` replaces a `target` that exists.
+    `memory` bounds the resident bytes of the whole process. `force` replaces an existing `target`.
     """
     if memory < LEAST_MEMORY:
         raise ValueError(f"memory of {memory} bytes, expected {LEAST_MEMORY >> 20}M or more")
@@ -57,7 +54,7 @@ def tile_file(source: str, target: str, planned: Planned, progress: Progress, me
 
 
 def slabs(plan: TilePlan, input: Mapped, memory: int, limit: int) -> Iterator[memoryview]:
-    """The result's bytes in order, at most `limit` at a time; each slab overwrites the last one."""
+    """The result's bytes in order, at most `limit` at a time, all in one buffer."""
     array, dtype = input.array, plan.dtype
     if not plan.nbytes:
         return
@@ -79,7 +76,7 @@ def slabs(plan: TilePlan, input: Mapped, memory: int, limit: int) -> Iterator[me
 
 
 def slab_limit(itemsize: int, memory: int) -> int:
-    """Bytes of the buffer. No more than half of what is left for it and the mapped input."""
+    """Bytes of the buffer: at most half of what it and the mapped input share."""
     limit = min(max(SLAB, itemsize), (memory - PROGRAM) // 2)
     if limit < itemsize:
         least = -(-(PROGRAM + 2 * itemsize) // _MIB)
@@ -88,7 +85,7 @@ def slab_limit(itemsize: int, memory: int) -> int:
 
 
 def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(start, stop) of contiguous regions of at most `limit` bytes, in order, made one at a time.
+    """(start, stop) of contiguous regions of at most `limit` bytes, in order, one at a time.
 
     >>> list(regions((2, 3, 4), itemsize=1, limit=8))           # doctest: +NORMALIZE_WHITESPACE
     [((0, 0, 0), (1, 2, 4)), ((0, 2, 0), (1, 3, 4)),
@@ -99,8 +96,7 @@ def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[t
     if not shape:
         yield (), ()
         return
-    axis = 0
-    row = prod(shape[1:]) * itemsize  # bytes for each index of the axis
+    axis, row = 0, prod(shape[1:]) * itemsize  # bytes for each index of the axis
     while row > limit:
         axis += 1
         row //= shape[axis]

@@ -1,6 +1,6 @@
 """The commands: `tilecore tile`, `tilecore info`, `tilecore demo`.
 
-An error is one line on stderr, and exit code 2. A signal ends with 128 and its number: Ctrl-C with 130.
+An error is one line on stderr, with exit code 2. A signal gives 128 and its number: Ctrl-C gives 130.
 """
 
 import argparse
@@ -24,9 +24,7 @@ from tilecore._core.request.refusals import Refusal, reworded, worded
 from tilecore._core.resources.limits import parse_bytes
 from tilecore._dialects.row import Dialect, Rule
 
-DIALECTS: dict[str, Dialect] = {
-    name: module.DIALECT for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")
-}
+DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Of --help and --version; argparse itself ignores an error of the file."""
+        """Print help or the version; argparse's own ignores an error of the file."""
         print(message, end="", file=file, flush=True)
 
 
@@ -59,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def tell(message: str, code: int) -> int:
     if sys.stderr is not None:
-        with suppress(OSError):  # a full disk, and nobody else to tell
+        with suppress(OSError):  # a full disk
             print("tilecore:", message, file=sys.stderr, flush=True)
         drop_unwritten(sys.stderr)
     return code
@@ -68,13 +66,12 @@ def tell(message: str, code: int) -> int:
 def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:  # else worded by tilecore
-        name = "" if error.filename is None else f"{error.filename or repr('')}: "
-        text = f"{name}{error.strerror}"
+        text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__
 
 
 def drop_unwritten(stream: TextIO | None) -> None:
-    """Python would try again to write at its end, and exit with another code when that fails."""
+    """At its end Python would try to write again, and exit with another code if that fails."""
     if stream is not None:
         try:
             stream.flush()
@@ -84,8 +81,7 @@ def drop_unwritten(stream: TextIO | None) -> None:
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """What would end the process at once raises KeyboardInterrupt, so that temporary files go."""
-
+    """Signals that end the process raise KeyboardInterrupt, so that temporary files are removed."""
     ending = False
 
     def interrupt(number: int, frame: object) -> None:
@@ -97,7 +93,7 @@ def interrupted_by_signals() -> Iterator[None]:
     before = {}
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has two of them
-        # Others are ignored, by nohup for instance.
+        # Any other handler stays: nohup's, for instance, which ignores the signal.
         if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             before[number] = signal.signal(number, interrupt)
     try:
@@ -108,7 +104,7 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 def joined(argv: Sequence[str]) -> list[str]:
-    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes what begins with a dash for an option."""
+    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes a leading dash for an option's."""
     result: list[str] = []
     for text in argv:
         if result and result[-1] in ("--repeats", "--axis") and re.match("-[0-9]", text):
@@ -128,26 +124,22 @@ def parser() -> Parser:
     command.set_defaults(run=tile)
     add = command.add_argument
     add("input", metavar="IN.npy", help="- is standard input")
-    whole = "a new file, which appears whole or not at all; - is standard output"
-    add("output", metavar="OUT.npy", help=whole)
+    add("output", metavar="OUT.npy", help="a new file, which appears whole or not at all; - is standard output")
     integer_list: Any = {"type": integers, "metavar": "N,N,..."}
     add("--repeats", **integer_list, required=True, help="as in --repeats 2,3")
     axes = "the axes of the repeats, one for each, by NumPy's rules (default: the last ones)"
     add("--axis", **integer_list, help=axes)
-    rules = "whose rules hold (default: %(default)s)"
-    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help=rules)
+    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="whose rules hold (default: %(default)s)")
     for dialect in DIALECTS.values():
         for name, option in dialect.options.items():
-            read = partial(version, dialect, name)
-            add(flag(name), type=read, metavar=option.metavar, help=option.help)
+            add(flag(name), type=partial(version, dialect, name), metavar=option.metavar, help=option.help)
     most = f"how much the process may hold: {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
     add("--memory", metavar="SIZE", type=memory, default="256M", help=most)
     add("--force", action="store_true", help="replace OUT.npy if it exists; it keeps its mode")
 
     command = commands.add_parser("info", help="show versions, compiler, processor, limits")
-    command.set_defaults(run=info)
-    include = "print the folder of the C headers and nothing else"
-    command.add_argument("--include", action="store_true", help=include)
+    command.set_defaults(run=lambda a: print(tilecore.get_include()) if a.include else tilecore.show_config())
+    command.add_argument("--include", action="store_true", help="print the folder of the C headers and nothing else")
 
     command = commands.add_parser("demo", help="show examples and two times")
     command.set_defaults(run=lambda _: demo())
@@ -168,8 +160,7 @@ def version(dialect: Dialect, name: str, text: str) -> Any:
         value = option.read(text)
         dialect.rule(**{name: value})
     except (TypeError, ValueError):
-        expected = f"expected {option.metavar} {option.help}, got {text!r}"
-        raise argparse.ArgumentTypeError(expected) from None
+        raise argparse.ArgumentTypeError(f"expected {option.metavar} {option.help}, got {text!r}") from None
     return value
 
 
@@ -179,32 +170,19 @@ def memory(text: str) -> int:
     except ValueError as reason:
         raise argparse.ArgumentTypeError(str(reason)) from None
     if nbytes < LEAST_MEMORY:
-        least = f"{LEAST_MEMORY >> 20}M"
-        raise argparse.ArgumentTypeError(f"expected {least} or more, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {LEAST_MEMORY >> 20}M or more, got {text!r}")
     return nbytes
-
-
-def info(arguments: argparse.Namespace) -> None:
-    if arguments.include:
-        print(tilecore.get_include())
-    else:
-        tilecore.show_config()
-
-
-# ---------------------------------------------------------------- tile
 
 
 def tile(arguments: argparse.Namespace) -> None:
     plan = partial(planned, arguments, rule_of(arguments))
-    files = arguments.input, arguments.output
-    tile_file(*files, plan, progress_bar, arguments.memory, arguments.force)
+    tile_file(arguments.input, arguments.output, plan, progress_bar, arguments.memory, arguments.force)
 
 
 def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
-    """The plan for the input. What is refused gets the command line's words here, and nowhere else."""
+    """The plan for the input. Refusals get the command line's words here alone."""
     names = {"repeats": "--repeats", "axis": "--axis"}
-    given = {"--repeats": arguments.repeats, "--axis": arguments.axis}
-    typed = {name: ",".join(map(str, n)) for name, n in given.items() if n is not None}
+    typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:
         repeats = rule.counts(array, arguments.repeats)
         return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
@@ -238,7 +216,7 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """On a terminal: by tqdm, or where that is not installed a plain line."""
+    """On a terminal: tqdm's, or a plain line where that is not installed."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda nbytes: None
         return
@@ -249,15 +227,13 @@ def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
         with tqdm(total=total, unit="B", unit_scale=True) as bar:
             yield bar.update
         return
-    done, shown = 0, -1
+    done = 0
 
     def advance(nbytes: int) -> None:
-        nonlocal done, shown
-        done += nbytes
-        if (percent := 100 * done // total) > shown:
-            shown = percent
-            line = f"\r{percent:3}% of {with_unit(total, 'B')}"
-            print(line, end="", file=sys.stderr, flush=True)
+        nonlocal done
+        before, done = done, done + nbytes
+        if not before or 100 * before // total < 100 * done // total:
+            print(f"\r{100 * done // total:3}% of {with_unit(total, 'B')}", end="", file=sys.stderr, flush=True)
 
     try:
         yield advance

@@ -1,7 +1,7 @@
-""".npy files: an array that is mapped where its file lies, and the header of a new file.
+""".npy files: mapped arrays, and headers of new files.
 
-NumPy's own functions would open both files again by name, and find another file where someone has
-put one there meanwhile. These work on files that are open.
+NumPy's own functions open a file by its name, and a name may lead to another file meanwhile. These take
+files that are open.
 """
 
 import mmap
@@ -25,8 +25,6 @@ _LONGEST_HEADER = 10_000  # NumPy's own limit: longer ones are slow to parse, or
 
 
 class Mapped(NamedTuple):
-    """The array in a .npy file."""
-
     array: NDArray[Any]
     fortran_order: bool  # and not C order too
     version: tuple[int, int]  # of the file's format
@@ -34,7 +32,7 @@ class Mapped(NamedTuple):
     status: os.stat_result
 
     def let_go(self) -> None:
-        """Release its pages. They are read again when they are needed, usually from the page cache."""
+        """Release its pages. The next access reads them again, usually from the page cache."""
         if hasattr(mmap, "MADV_DONTNEED"):  # Windows takes pages back by itself
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -44,9 +42,8 @@ def map_npy(path: str) -> Mapped:
     if path == STANDARD_STREAM:
         with _standard_input() as file:
             return _map(file, "standard input")
-    # O_NONBLOCK: a pipe that nobody writes to opens at once, and is refused.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    fd = os.open(path, flags)
+    # O_NONBLOCK: a pipe without a writer opens at once, and is refused.
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError(f"{path}: expected a regular file; - is standard input")
@@ -57,7 +54,7 @@ def map_npy(path: str) -> Mapped:
 
 
 def _standard_input() -> BinaryIO:
-    """A file to map: the file that the shell redirected, or a temporary copy of what a pipe gave."""
+    """The file that the shell redirected, or a temporary copy of what a pipe gave."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")
     if sys.stdin.isatty():
@@ -96,8 +93,8 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
     start = file.read(len(npy.MAGIC_PREFIX))
     file.seek(0)
     if start != npy.MAGIC_PREFIX:
-        archive = start[:4] in (b"PK\3\4", b"PK\5\6")  # with files in it, and without
-        hint = " but a .npz archive, whose arrays numpy.load reads" if archive else ""
+        is_archive = start[:4] in (b"PK\3\4", b"PK\5\6")  # with files in it, and without
+        hint = " but a .npz archive, whose arrays numpy.load reads" if is_archive else ""
         raise ValueError(f"not a .npy file{hint}")
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0), (3, 0)):

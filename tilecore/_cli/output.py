@@ -1,8 +1,8 @@
 """Where a result goes: into a file that appears whole or not at all, or to standard output.
 
-The file is written in its folder under a hidden name. It gets its own name when its bytes are on the
-disk: by a hard link, which fails where the name is taken, or with `force` by a rename, which replaces
-what is there. A file that is replaced hands on its mode and nothing else.
+The file is written in its folder under a hidden name. When its bytes are on the disk it gets its own: by
+a hard link, which fails if the name is taken, or with `force` by a rename, which replaces what is there.
+Of a replaced file only the mode is kept.
 """
 
 import errno
@@ -24,7 +24,7 @@ Write: TypeAlias = Callable[[memoryview], None]
 
 @contextmanager
 def open_output(path: str, nbytes: int, source: os.stat_result, force: bool = False) -> Iterator[Write]:
-    """A function that writes the next of the `nbytes` of a result that is read from `source`."""
+    """A function that writes the next of the `nbytes` of a result; its input is `source`."""
     if path == STANDARD_STREAM:
         yield partial(_write_all, _standard_output(source))
     else:
@@ -33,14 +33,14 @@ def open_output(path: str, nbytes: int, source: os.stat_result, force: bool = Fa
 
 
 def _write_all(fd: int, data: memoryview) -> None:
-    """Unbuffered: an interrupt has nothing left to write, for which a pipe may have no room."""
+    """Unbuffered: after an interrupt nothing is left to write, and a full pipe blocks nothing."""
     while data:
         data = data[os.write(fd, data) :]
 
 
 @contextmanager
 def named(path: str) -> Iterator[None]:
-    """An error of the system names `path`, the file that the user knows."""
+    """Errors of the system name `path`, the file that the user knows."""
     try:
         yield
     except OSError as error:
@@ -88,7 +88,7 @@ def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
 
 
 def _mode_to_keep(path: str, force: bool) -> int | None:
-    """The mode of the file that will be replaced, or None where there is none."""
+    """The mode of the file that will be replaced, or None if there is none."""
     try:
         mode = os.lstat(path).st_mode  # not through links: /dev/stdout may lead to a log
     except FileNotFoundError:
@@ -103,12 +103,12 @@ def _mode_to_keep(path: str, force: bool) -> int | None:
 def _refuse_too_large(folder: str, nbytes: int) -> None:
     disk = shutil.disk_usage(folder)
     if nbytes > disk.free and disk.total > 0:  # some network file systems know neither
-        needed, free = with_unit(nbytes, "B"), with_unit(disk.free, "B")
-        raise OSError(errno.ENOSPC, f"takes {needed}, and {free} are free on its disk")
+        what = f"takes {with_unit(nbytes, 'B')}, and {with_unit(disk.free, 'B')} are free on its disk"
+        raise OSError(errno.ENOSPC, what)
 
 
 def _make_room(fd: int, nbytes: int) -> None:
-    """Allocate the file: it is written faster, and a quota that is too small is an error now."""
+    """Allocate the file: writing is faster, and a quota that is too small fails now."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(fd, 0, nbytes)

@@ -1,9 +1,6 @@
 """Sizes as people read and write them."""
 
-PREFIXES = {
-    "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3,
-    "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9,
-}  # fmt: skip
+PREFIXES = {"E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 
 def with_unit(value: float, unit: str) -> str:

@@ -1,28 +1,26 @@
-"""Arithmetic on dimensions that are not yet known: shape inference for every dialect.
+"""Shape inference for every dialect: arithmetic on dimensions that are not all known.
 
 A dimension is what is known of a size before there is data:
 
     6          exactly 6
     None       anything
     "N"        anything, but the same wherever "N" stands
-    (2, 5)     2 to 5; (2, None) is 2 or more: OpenVINO's alone
+    (2, 5)     2 to 5; (2, None) is 2 or more: OpenVINO alone
 
-and a shape is a tuple of them, or None where even the rank is unknown. Tiling multiplies a dimension
-by a repeat, and either may be unknown. Two rules give every answer: ranges multiply,
-[a, b] * [c, d] = [a*c, b*d]; and what is multiplied by exactly 1 stays as it is, so a symbol survives.
-
-An answer is canonical: (k, k) is k, and (0, None), which tells nothing, is None.
+A shape is a tuple of them, or None where even the rank is unknown. Tiling multiplies dimensions by
+repeats, by two rules: ranges multiply, [a, b] * [c, d] = [a*c, b*d]; and 1 leaves its partner as it is,
+so symbols survive. Answers are canonical: (k, k) is k, and (0, None) is None.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tilecore._core.request.counts import brief
-from tilecore._core.request.refusals import NO_NAMES, Refusal, worded
+from tilecore._core.request.refusals import Refusal
 from tilecore._dialects.tensors import (
     INT64_MAX,
     INT64_MIN,
@@ -37,7 +35,7 @@ from tilecore._dialects.tensors import (
 
 
 class TensorShapeProto(Protocol):
-    """That of onnx, which need not be installed."""
+    """onnx's own; onnx need not be installed."""
 
     @property
     def dim(self) -> Any: ...
@@ -47,8 +45,7 @@ Dim: TypeAlias = int | str | None
 Range: TypeAlias = tuple[int, int | None]
 Shape: TypeAlias = tuple[Dim, ...] | None
 ShapeLike: TypeAlias = Sequence[Dim] | TensorShapeProto | None
-# Below, Any stands for Dim where a dialect has no ranges, and for Dim or Range where it has.
-Dims: TypeAlias = tuple[Any, ...]
+Dims: TypeAlias = tuple[Any, ...]  # of Dim, and of Range in a dialect that has ranges
 
 
 def make_range(low: int, high: int | None) -> Dim | Range:
@@ -76,8 +73,8 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     >>> multiply("N", 2, products=True)
     '2*N'
 
-    Two known numbers with a product past int64 raise `OverflowError`. A range past it is open, for
-    the sizes that do fit may be the ones that come.
+    A known product past int64 raises `OverflowError`. A range past it is open: the sizes that come may
+    be those that fit.
     """
     if repeat == 1:
         return dim
@@ -90,7 +87,7 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     if products and isinstance(dim, (int, str)) and isinstance(repeat, (int, str)):
         return multiply_symbols(dim, repeat)
     (low, high), (least, most) = get_bounds(dim), get_bounds(repeat)
-    if high == 0 or most == 0:
+    if 0 in (high, most):
         return 0
     low *= least
     high = None if high is None or most is None else high * most
@@ -107,7 +104,7 @@ _PRODUCT = re.compile(rf"(?:{_FACTOR})(?:\*(?:{_FACTOR}))*")
 
 
 def multiply_symbols(*dims: int | str) -> Dim:
-    """The product as onnxruntime's symbolic_shape_infer.py writes it, which prints it by SymPy.
+    """The product as SymPy prints it in onnxruntime's symbolic_shape_infer.py.
 
     >>> multiply_symbols("2*N", 3), multiply_symbols("N", "M", "N"), multiply_symbols("N + 1", 2)
     ('6*N', 'M*N**2', '2*(N + 1)')
@@ -141,10 +138,10 @@ def check_flag(value: object, argument: str) -> None:
         raise Refusal(TypeError, f"must be True or False, got {brief(value)}", argument)
 
 
-def tile_dims(dims: Dims, counts: Dims, products: bool = False) -> Dims:
-    """Each dimension times its repeat; both are equally long."""
+def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
+    """Each dimension times its repeat."""
     result = []
-    for axis, (dim, repeat) in enumerate(zip(dims, counts, strict=True)):
+    for axis, (dim, repeat) in enumerate(zip(dims, repeats, strict=True)):
         try:
             result.append(multiply(dim, repeat, products))
         except OverflowError:
@@ -153,7 +150,7 @@ def tile_dims(dims: Dims, counts: Dims, products: bool = False) -> Dims:
 
 
 def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple[Dims, Dims] | None:
-    """Shape and repeats, for dialects that demand one repeat for each axis; None for unknown rank.
+    """Shape and repeats of a dialect with one repeat for each axis; None for an unknown rank.
 
     >>> match_repeats(None, 2, None), match_repeats(("N",), None, None)
     (((None, None), (None, None)), (('N',), (None,)))
@@ -163,16 +160,12 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
             return None
         shape = (None,) * length  # the repeats tell the rank
     elif isinstance(length, int) and length != len(shape):
-        what = f"has length {length}, expected the input's rank {len(shape)}"
-        raise Refusal(ValueError, what, "repeats")
+        raise Refusal(ValueError, f"has length {length}, expected the input's rank {len(shape)}", "repeats")
     return shape, (None,) * len(shape) if counts is None else counts
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim | Range:
-    """`value` as a dimension, or as a repeat; `low` is the smallest that is legal."""
+    """`value` as a dimension or a repeat; `low` is the smallest that is legal."""
 
     def refusal(kind: type[Exception], expected: str) -> Refusal:
         return Refusal(kind, f"must be {expected}, but item {position} is {brief(value)}", argument)
@@ -189,12 +182,12 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
     if intervals and isinstance(value, tuple):
         if len(value) != 2:
             raise refusal(ValueError, "(low, high) where they are tuples")
-        ends = [as_dim(end, argument, position, low=low) for end in value]
-        if not isinstance(ends[0], int) or isinstance(ends[1], str):
+        first, last = (as_dim(end, argument, position, low=low) for end in value)
+        if not isinstance(first, int) or not isinstance(last, int | None):
             raise refusal(TypeError, "(int, int) or (int, None) where they are tuples")
-        if ends[1] is not None and get_bounds(ends[1]) < get_bounds(ends[0]):
+        if last is not None and last < first:
             raise refusal(ValueError, "(low, high) with low <= high where they are tuples")
-        return make_range(ends[0], get_bounds(ends[1])[1])
+        return make_range(first, last)
     number = as_integer(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
         raise refusal(ValueError, "within int64")
@@ -204,7 +197,7 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
 
 
 def as_plain_shape(value: Any, intervals: bool) -> Any:
-    """A shape object of ONNX or OpenVINO as a list of dimensions, or None; all else as it is."""
+    """A shape object of ONNX or OpenVINO as a list of dimensions, or None; any other value as it is."""
     if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
         # By index: OpenVINO ends an iteration by a C++ exception, as slow as all the rest.
         return None if value.rank.is_dynamic else [value[k] for k in range(len(value))]
@@ -214,7 +207,7 @@ def as_plain_shape(value: Any, intervals: bool) -> Any:
 
 
 def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | None:
-    """A shape as the caller typed it, checked; None is an unknown rank.
+    """The caller's shape, checked; None is an unknown rank.
 
     >>> as_shape([2, (1, None), "N"], "data_shape", intervals=True)
     (2, (1, None), 'N')
@@ -229,23 +222,19 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
     except TypeError as reason:  # a 0-d array has the method, and cannot
         if type(reason) is not TypeError:  # the object's own
             raise
-        what = "must be a tuple of dimensions, or None if unknown, got a "
-        raise Refusal(TypeError, what + type(value).__name__, argument) from None
+        what = f"must be a tuple of dimensions, or None if unknown, got a {type(value).__name__}"
+        raise Refusal(TypeError, what, argument) from None
     return as_dims(items, argument, intervals)
 
 
 def as_dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) -> Dims:
-    found = draw_items(items, argument)
-    return tuple(as_dim(item, argument, k, intervals, low) for k, item in enumerate(found))
+    return tuple(as_dim(item, argument, k, intervals, low) for k, item in enumerate(draw_items(items, argument)))
 
 
 def as_repeats_dims(
     repeats: Any, repeats_shape: Any, allowed: Types = INTEGERS, *, intervals: bool = False, low: int = 0
 ) -> tuple[Any, Dims | None]:
-    """What is known of a repeats tensor: its length, and its entries or None.
-
-    Entries and `repeats_shape` must agree where both are given.
-    """
+    """What is known of a repeats tensor: its length, and its entries or None. Both must agree."""
     length = None
     lengths = as_shape(repeats_shape, "repeats_shape", intervals=intervals)
     if lengths is not None:
@@ -263,12 +252,5 @@ def as_repeats_dims(
     else:
         entries = as_dims(read_repeats(repeats, allowed), "repeats", False, low)
     if len(entries) < least or (most is not None and len(entries) > most):
-        what = f"has length {len(entries)}, which contradicts repeats_shape"
-        raise Refusal(ValueError, what, "repeats")
+        raise Refusal(ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats")
     return len(entries), entries
-
-
-def word_refusal(refusal: Refusal, name: str, names: Mapping[str, str] = NO_NAMES, /, **given: Any) -> Exception:
-    """The error of an `infer_shape`, with those of its arguments that were given."""
-    given = {argument: value for argument, value in given.items() if value is not None}
-    return worded(refusal, name, None, names, **given)

@@ -28,8 +28,7 @@ class Rule(NamedTuple):
     """One version of a specification, for callers that do the tiling themselves."""
 
     name: str  # in front of its errors
-    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]
-    """From an input and its repeats to legal repeats, as ints; raises `Refusal`."""
+    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # from an input and repeats to legal ones; raises `Refusal`
     names: Mapping[str, str] = NO_NAMES  # its own for the core's arguments, as `worded` takes them
 
 

@@ -1,8 +1,7 @@
-"""What the dialects share: plain tensors in, 1-D integer repeats in.
+"""From arrays, lists and NumPy integers to the tensors and 1-D integer repeats of a specification.
 
-Callers bring arrays, lists and NumPy integers; a specification speaks of tensors, element types and
-repeats tensors. Each dialect decides what is legal, and the core does all arithmetic on sizes. What
-cannot be read is a `Refusal`, worded by the dialect's public function.
+Each dialect decides what is legal; the core does all arithmetic on sizes. What cannot be read is a
+`Refusal`, worded by the dialect's public function.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ from tilecore._core.request.inputs import as_array
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
-# For the types of the dialects' functions: a result has the dtype of its input, or is `out`.
+# A result has the dtype of its input, or is `out`.
 Scalar = TypeVar("Scalar", bound=np.generic)
 Out = TypeVar("Out", bound=NDArray[Any])
 Array: TypeAlias = NDArray[Any]
 
-MAX_RANK = 64  # NumPy's largest; longer repeats are refused unread, however long they are
-
+MAX_RANK = 64  # NumPy's largest; longer repeats, endless ones too, are refused unread
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-# Each C integer type is a class of its own, even where two have one width (long and long long). Byte
-# order is not part of the class. StringDType's class is `str`.
+# Each C integer type is a class of its own, even where two have one width (long and long long). Both
+# byte orders have one class. StringDType's class is `str`.
 _CODES = "?bBhHiIlLqQefdFD"
 _NAMES: dict[type, str] = {np.dtype(code).type: np.dtype(code).name for code in _CODES} | {np.str_: "str", str: "str"}
 
@@ -40,9 +38,8 @@ class Types(NamedTuple):
     """Element types that a tensor may have."""
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
-    # For quick tests of NumPy's own types: the classes of scalars; a bit for each type's number.
-    classes: frozenset[type]
-    numbers: int
+    classes: frozenset[type]  # of NumPy's own scalars, for a quick test
+    numbers: int  # a bit for each of NumPy's type numbers, likewise
 
 
 def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
@@ -62,13 +59,12 @@ INTEGERS = make_types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 
 
 
 def name_element_type(tensor: NDArray[Any]) -> str:
-    """NumPy's name for the items of `tensor`, byte order and string length aside.
+    """NumPy's name for the items of `tensor`, without byte order and string length.
 
     >>> name_element_type(np.zeros((2, 3), ">f4")), name_element_type(np.array(["a", "bc"], object))
     ('float32', 'str')
     """
     if tensor.dtype.type is np.object_:
-        # A tensor of strings is usually an object array in Python; every item must be a `str`.
         return "str" if all(isinstance(item, str) for item in tensor.flat) else "object"
     return _NAMES.get(tensor.dtype.type) or tensor.dtype.name
 
@@ -83,16 +79,13 @@ def check_type(tensor: NDArray[Any], allowed: Types) -> None:
 
 
 def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
-    """`value` as a plain `numpy.ndarray`, without a copy where it is an array."""
+    """`value` as a plain `numpy.ndarray`; an array is not copied."""
     if type(value) is ndarray:
         return value
     if is_masked(value):
-        what = f"is a masked array of shape {np.shape(value)}, and a tensor has no mask: expected "
-        raise Refusal(TypeError, what + "a plain array (tilecore.tile keeps masks)", argument)
+        what = f"is a masked array of shape {np.shape(value)}, and a tensor has no mask"
+        raise Refusal(TypeError, f"{what}: expected a plain array (tilecore.tile keeps masks)", argument)
     return as_array(value, argument)
-
-
-# --- repeats -------------------------------------------------------------------------------------
 
 
 def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = None) -> tuple[int, ...]:
@@ -101,29 +94,25 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
     >>> as_repeats(np.array([2, 3]), INT64, count=2)
     (2, 3)
 
-    `allowed` are the element types of arrays, and `count` is the length, if the dialect demands one.
+    `allowed` holds the element types of arrays, `count` the length that the dialect demands, if any.
     """
     repeats = repeats_of(value, allowed.numbers)
     if repeats is None:
         repeats = read_repeats(value, allowed)
     if count is not None and len(repeats) != count:
-        what = f"has length {len(repeats)}, expected the input's rank {count}"
-        raise Refusal(ValueError, what, "repeats")
+        raise Refusal(ValueError, f"has length {len(repeats)}, expected the input's rank {count}", "repeats")
     return repeats
 
 
 def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
-    """`as_repeats` for every kind of `value`, and for every error but another length."""
+    """`as_repeats` for every kind of `value`, of any length."""
     if isinstance(value, (list, tuple)):
-        items = enumerate(draw_items(value, "repeats"))
-        return tuple(as_integer(item, "repeats", k) for k, item in items)
+        return tuple(as_integer(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
-        what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
-        raise Refusal(TypeError, what, "repeats")
+        raise Refusal(TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats")
     array = as_tensor(value, "repeats")  # type: ignore[arg-type]
     if array.dtype.name not in allowed.names:
-        what = f"has dtype {array.dtype}, expected {', '.join(allowed.names)}"
-        raise Refusal(TypeError, what, "repeats")
+        raise Refusal(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")
     if array.ndim != 1:
         example = "" if array.ndim else f", as in [{int(array)}]"
         raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
@@ -133,7 +122,7 @@ def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
-    """The items of what may be endless, if an array can have as many axes."""
+    """The items, of no end perhaps, as a list that is no longer than an array has axes."""
     found = list(islice(items, MAX_RANK + 1))
     if len(found) > MAX_RANK:
         raise make_length_refusal(argument)
@@ -148,8 +137,7 @@ def as_integer(item: object, argument: str, position: int) -> int:
     """An int or a NumPy integer as an int. A bool is refused: a list of bools is a bool tensor."""
     kind = type(item).__name__
     if isinstance(item, (list, tuple)) or (isinstance(item, ndarray) and item.ndim > 0):
-        what = f"must be one-dimensional, but item {position} is a {kind}"
-        raise Refusal(ValueError, what, argument)
+        raise Refusal(ValueError, f"must be one-dimensional, but item {position} is a {kind}", argument)
     try:
         if not isinstance(item, bool):
             return as_index(item)  # type: ignore[arg-type]

@@ -1,15 +1,13 @@
 """Tilings as Dask arrays: lazy, larger than memory, one task for each chunk of the result.
 
-`dask.array.tile` joins copies of the input, each of at least one chunk: 10 000 for a pattern that is
-repeated 100 times along two axes. Here `tilecore.tile_region` makes each chunk of the result as a
-region of the tiling:
+`dask.array.tile` joins copies of the input, each of at least one chunk: 10 000 for a pattern repeated 100
+times along two axes. Here each chunk of the result is a region of the tiling, by `tilecore.tile_region`:
 
-- An input of at most ``array.chunk-size`` bytes is gathered into one block. Every chunk, of any
-  size, is a region of that block's tiling.
-- Of a larger input no task reads more than a chunk's worth. Along an axis on which the input is
-  longer than the result's chunks, its blocks are joined or cut to that size, and each repeat of
-  each piece is one chunk. Along its other axes the input stays whole and is tiled as above. Dask
-  then cuts and joins the chunks to exact sizes that were asked for.
+- An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region
+  of that block's tiling.
+- Of a larger input no task reads more than a chunk's worth. On an axis that is longer than the result's
+  chunks, the input's blocks are joined or cut to that size, and each repeat of each piece is one chunk.
+  Other axes stay whole and are tiled as above. Dask then cuts and joins the chunks to the sizes asked for.
 """
 
 from __future__ import annotations
@@ -33,10 +31,7 @@ from tilecore._core.request.inputs import as_array
 from tilecore._core.request.refusals import Refusal, reworded, worded
 
 __all__ = ["tile"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
@@ -64,37 +59,34 @@ def tile(
     Parameters
     ----------
     x : array_like or dask.array.Array
-        Of any shape and dtype. A Dask array stays lazy; its chunk sizes must be known.
+        Of any shape and dtype. A Dask array stays lazy, and must have known chunk sizes.
     reps : int or iterable of int
         As in `tilecore.tile`.
     chunks : optional
-        Chunks of the result, as `dask.array.core.normalize_chunks` takes them. "auto" gives about
-        ``array.chunk-size`` bytes each, and follows the blocks of a large input.
+        Chunks of the result, as `dask.array.core.normalize_chunks` takes them. "auto" makes them of about
+        ``array.chunk-size`` bytes, and follows the blocks of a large input.
     axis : int or tuple of int, optional
         As in `tilecore.tile`.
 
     Returns
     -------
     dask.array.Array
-        Of size ``shape[k] * reps[k]`` on axis ``k``, and `x`'s dtype. Equal calls give equal keys.
+        Of the shape and dtype that `tilecore.tile` gives. Equal calls give equal keys.
 
     Raises
     ------
     TypeError
-        An `x` of arrays that are not plain NumPy arrays (masked arrays, say); as `tilecore.tile`.
+        An `x` of masked arrays, or others that are not plain NumPy arrays; as `tilecore.tile`.
     ValueError
         Unknown chunk sizes; chunks that do not add up to the result; as `tilecore.tile`.
     MemoryError
-        At `compute`: a chunk, not the result, larger than `tilecore.get_max_bytes()`.
+        At `compute`: a chunk, not the result, above `tilecore.get_max_bytes()`.
 
-    Notes
-    -----
-    A task writes with one thread, for Dask runs a task on every processor.
+    Each task writes with one thread: Dask runs one on every processor.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
-    array = None
-    names = {"input": "x", "repeats": "reps"}
+    array, names = None, {"input": "x", "repeats": "reps"}
     try:
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
@@ -105,8 +97,7 @@ def tile(
     ndim = len(plan.output_shape)
     asked = spread_chunks(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
-    if 0 in plan.output_shape:
-        # With "auto" Dask would divide by zero.
+    if 0 in plan.output_shape:  # with "auto" Dask would divide by zero
         asked = [-1 if a else c for a, c in zip(automatic, asked, strict=True)]
         empty: da.Array = da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(asked))
         return empty
@@ -137,8 +128,7 @@ def check_input(x: Any) -> Any:
             x = as_array(x)
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
-        what = f"must be a NumPy array or a Dask array of such, got {kind.__name__}"
-        raise Refusal(TypeError, what, "input")
+        raise Refusal(TypeError, f"must be a NumPy array or a Dask array of such, got {kind.__name__}", "input")
     return x
 
 
@@ -149,8 +139,8 @@ def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
     if isinstance(chunks, (Number, str)):
         return [chunks] * ndim
     if not isinstance(chunks, Iterable):
-        what = f"got {chunks!r:.80} of type {type(chunks).__name__}"
-        raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {what}")
+        got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
+        raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}")
     sizes = chunks.tolist() if isinstance(chunks, np.ndarray) else list(chunks)
     if ndim == 1 and len(sizes) > 1:
         return [tuple(sizes)]  # (2, 3) is ((2, 3),) there
@@ -162,7 +152,7 @@ def choose_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | No
     like = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
         like = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
-    # Dask refuses to count the bytes of objects; here they are references, of a plain size.
+    # Dask refuses to count the bytes of objects; here they are references of a known size.
     plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
     try:
         wanted: Chunks = normalize_chunks(asked, plan.output_shape, dtype=plain, previous_chunks=like)
@@ -209,9 +199,9 @@ def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TileP
         ArraySliceDep(chunks),
         range(ndim),
         source,
-        # On an axis that is not split the source has an index of its own, so every chunk gets all
-        # of it. Dask takes that for a reduction and makes the source once. Blocks that are
-        # broadcast would be made again in each task that reads them.
+        # On an axis that is not split, the source has an index of its own: every chunk gets all of it.
+        # Dask takes that for a reduction and makes the source once; blocks that are broadcast would be
+        # made again in each task.
         [axis if is_split else ndim + axis for axis, is_split in enumerate(split)],
         tuple(None if s else r for s, r in zip(split, plan.reps, strict=True)),
         None,
@@ -228,7 +218,7 @@ def tile_chunk(
     where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """One task: the region `where` of a block's tiling; an axis with reps of None stays whole."""
-    while isinstance(block, list):  # nested, once for each axis with an index of its own
+    while isinstance(block, list):  # once for each axis with an index of its own
         (block,) = block
     # Joining blocks, Dask changes byte order to the machine's and packs structures.
     block = block.astype(dtype, casting="same_kind", copy=False)

@@ -11,11 +11,11 @@
 >>> evaluator.run(None, {"x": np.ones((2, 3), "float32"), "tiles": two, "axis": one})[0].shape
 (2, 6)
 
-The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and takes what the standard refuses:
-repeats of another length than the input's rank, or of another type than int64.
+The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and takes what the standard refuses: repeats
+of a length that is not the input's rank, or of a type that is not int64.
 
-The evaluator uses `new_ops` in the model's graph and in the subgraphs of If, Loop and Scan, but not
-in the model's functions, which have opsets of their own. `TileEvaluator` serves those too.
+The evaluator uses `new_ops` in the model's graph and the subgraphs of If, Loop and Scan, but not in the
+model's functions, which have opsets of their own. `TileEvaluator` serves those too.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ from onnx.reference.op_run import OpRun
 from tilecore.onnx import for_opset, tile_1
 
 __all__ = ["OPS", "Tile", "TileEvaluator"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 class Tile(OpRun):
@@ -48,15 +45,14 @@ class Tile(OpRun):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As the functions of `tilecore.onnx`; also ValueError, before anything runs, for a node with
-        another number of inputs than its version has. Within an If, Loop or Scan the evaluator
-        raises a TypeError of its own, with ours as a `__cause__`; `TileEvaluator` raises ours.
+        As the functions of `tilecore.onnx`; before anything runs, ValueError for a node with a wrong
+        number of inputs. In an If, Loop or Scan the evaluator raises its own TypeError, with ours as a
+        `__cause__`; `TileEvaluator` raises ours.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """
 
-    # The evaluator looks up a class by the operator's name, so one class serves all versions.
-    op_domain = ""
+    op_domain = ""  # the evaluator looks a class up by the operator's name: one serves all versions
 
     def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any], schema: Any = None) -> None:
         super().__init__(onnx_node, run_params, schema)
@@ -82,7 +78,7 @@ class Tile(OpRun):
 
 
 def _find_ours(error: TypeError) -> TypeError:
-    """The error that `Tile` raised, out of the chain of causes of the evaluator's own."""
+    """The error that `Tile` raised, from the causes of the evaluator's."""
     inner: BaseException | None = error
     while inner is not None and not hasattr(inner, "of_tile"):
         inner = inner.__cause__
@@ -107,8 +103,8 @@ class TileEvaluator(ReferenceEvaluator):
 
     Parameters
     ----------
-    As those of `onnx.reference.ReferenceEvaluator`. `new_ops` come before `OPS`: of two classes for
-    one operator the first counts.
+    As those of `onnx.reference.ReferenceEvaluator`. `new_ops` come before `OPS`: of two classes for one
+    operator the first counts.
 
     Source: ONNX, FunctionProto: the opsets of a function's nodes are the function's.
     """
@@ -122,9 +118,8 @@ class TileEvaluator(ReferenceEvaluator):
         new_ops: list[type[OpRun]] | None = None,
         **options: Any,
     ) -> None:
-        # The evaluator makes those of functions and subgraphs itself, as instances of its class.
-        ops = [*(new_ops or ()), *OPS]
-        super().__init__(proto, opsets, functions, verbose, ops, **options)
+        # The evaluator makes those of functions and subgraphs itself, as instances of its own class.
+        super().__init__(proto, opsets, functions, verbose, [*(new_ops or ()), *OPS], **options)
 
     def run(self, *arguments: Any, **options: Any) -> Any:
         try:

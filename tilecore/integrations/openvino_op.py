@@ -10,9 +10,9 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It corrects the built-in operation. The CPU plugin's gives wrong values for some tilings of three and
-more repeated axes, and refuses empty repeats that are an input; without a plugin, in
-`openvino.Model.evaluate`, the built-in one crashes on some empty data.
+It corrects the built-in operation. The CPU plugin's gives wrong values for some tilings of three and more
+axes, and refuses empty repeats that are an input; that of `openvino.Model.evaluate`, without a plugin,
+crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
 `openvino.Model.evaluate` keeps the element types.
@@ -32,16 +32,13 @@ from openvino.utils import replace_node
 import tilecore
 from tilecore._core.arrays import planned_shape
 from tilecore._core.request.refusals import Refusal, worded
-from tilecore._dialects.dims import Dim, Range, get_bounds
+from tilecore._dialects.dims import get_bounds
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
+__dir__ = __all__.copy
 
 RULE = DIALECT.rule()
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Tile(Op):
@@ -58,8 +55,8 @@ class Tile(Op):
     data : node or output of any shape
         Of any element type of whole bytes, strings included.
     repeats : node or output, shape (n,)
-        Of any integer type. Shape inference uses what OpenVINO knows of the values: all of a
-        Constant, the bounds of what is computed from shapes.
+        Of any integer type. Shape inference uses what OpenVINO knows of the values: those of a Constant,
+        the bounds of what is computed from shapes.
 
     Raises
     ------
@@ -71,8 +68,8 @@ class Tile(Op):
 
     OpenVINO allocates the result: `tilecore.set_max_bytes` limits strings alone, which are copied.
 
-    A model's file stores this operation under another name than the built-in one's. Call
-    `core.add_extension(Tile)` before you read it.
+    A model's file holds this operation under a name of its own: call `core.add_extension(Tile)` before
+    you read it.
 
     Source: OpenVINO Tile-1.
     """
@@ -88,17 +85,15 @@ class Tile(Op):
         return Tile.class_type_info
 
     def validate_and_infer_types(self) -> None:
+        name = RULE.name
         if self.get_input_size() != 2:
-            raise _word_refusal(ValueError, f"{self.get_input_size()} inputs, expected data and repeats")
+            raise ValueError(f"{name}: {self.get_input_size()} inputs, expected data and repeats")
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
         if kind.is_static() and kind.bitwidth % 8:
-            what = f"data of element type {kind.to_string()}, expected one of whole bytes"
-            raise _word_refusal(TypeError, what)
-        if repeats_kind.is_static() and not _is_integer(repeats_kind):
-            what = f"repeats of element type {repeats_kind.to_string()}, expected an integer type"
-            raise _word_refusal(TypeError, what)
-        shape = _infer_shape(self.get_input_partial_shape(0), self.input_value(1))
-        self.set_output_type(0, kind, shape)
+            raise TypeError(f"{name}: data of element type {kind.to_string()}, expected one of whole bytes")
+        if repeats_kind.is_static() and (not repeats_kind.is_integral_number() or repeats_kind.bitwidth % 8):
+            raise TypeError(f"{name}: repeats of element type {repeats_kind.to_string()}, expected an integer type")
+        self.set_output_type(0, kind, _infer_shape(self.get_input_partial_shape(0), self.input_value(1)))
 
     def clone_with_new_inputs(self, new_inputs: list[Output]) -> Tile:
         return Tile(*new_inputs)
@@ -118,8 +113,7 @@ class Tile(Op):
             counts = RULE.counts(source, repeats.data)
             shape = planned_shape(source.shape, counts)
         except Refusal as refusal:
-            given = {"repeats": repeats.data}
-            raise worded(refusal, RULE.name, source, RULE.names, **given) from refusal.__cause__
+            raise worded(refusal, RULE.name, source, RULE.names, repeats=repeats.data) from refusal.__cause__
         if target.shape != shape:
             target.shape = shape
         if strings:
@@ -129,24 +123,14 @@ class Tile(Op):
         return True
 
 
-def _is_integer(kind: Type) -> bool:
-    return bool(kind.is_integral_number() and kind.bitwidth % 8 == 0)
-
-
-def _word_refusal(kind: type[Exception], what: str) -> Exception:
-    return kind(f"{RULE.name}: {what}")
-
-
-# --- shapes --------------------------------------------------------------------------------------
-
-
 def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     length, node = repeats.get_partial_shape(), repeats.get_node()
     entries = node.data if isinstance(node, Constant) else _find_known(repeats)
     dims = infer_shape(shape, entries, repeats_shape=length)
     if dims is None:
         return PartialShape.dynamic()
-    result = [_as_dimension(dim) for dim in dims]
+    bounds = map(get_bounds, dims)
+    result = [Dimension(low, -1 if high is None else high) for low, high in bounds]
     if entries is not None:
         for axis in range(-min(len(entries), len(shape)), 0):
             if entries[axis] == 1:
@@ -157,15 +141,14 @@ def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
 def _find_known(repeats: Output) -> PartialShape | None:
     """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
 
-    Its own Tile of a single element reveals them: the output's sizes are the repeats. It raises
-    where an entry may be negative, and takes a large uint64 for a negative number.
+    Its own Tile of a single element reveals them: the output's sizes are the repeats. It raises if an
+    entry may be negative, and takes a large uint64 for a negative number.
     """
     length = repeats.get_partial_shape()
     if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:
         return None
     try:
-        one = opset1.constant(np.uint8(0))
-        known = opset1.tile(one, repeats).output(0).get_partial_shape()
+        known = opset1.tile(opset1.constant(np.uint8(0)), repeats).output(0).get_partial_shape()
     except RuntimeError as reason:
         if type(reason) is not RuntimeError:  # a signal handler's
             raise
@@ -173,16 +156,8 @@ def _find_known(repeats: Output) -> PartialShape | None:
     return None if known.rank.is_dynamic else known
 
 
-def _as_dimension(dim: Dim | Range) -> Dimension:
-    low, high = get_bounds(dim)
-    return Dimension(low, -1 if high is None else high)
-
-
-# --- models --------------------------------------------------------------------------------------
-
-
 def replace_tile(model: Model) -> int:
-    """Replace every built-in Tile of a model by `Tile`; return their number.
+    """Replace every built-in Tile of a model by `Tile`.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -196,12 +171,12 @@ def replace_tile(model: Model) -> int:
     Parameters
     ----------
     model : openvino.Model
-        Changed in place, with the bodies of its If, Loop and TensorIterator. The names of nodes and
-        tensors stay.
+        Changed in place, with the bodies of its If, Loop and TensorIterator. Nodes and tensors keep
+        their names.
 
     Returns
     -------
-    int
+    int, their number
 
     Raises
     ------
