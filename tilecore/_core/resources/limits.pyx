@@ -70,10 +70,10 @@ def read_bytes(name, n):
     return n
 
 
-def bytes_from_environment(name):
-    """What the environment variable `name` says, or None where it is not set."""
+def bytes_from_environment(name, default):
+    """The value of the environment variable `name`, or the default where it is not set."""
     text = os.environ.get(name)
-    return None if text is None else read_bytes(f"environment variable {name}", text)
+    return default if text is None else read_bytes(f"environment variable {name}", text)
 
 
 def physical_memory():
@@ -91,17 +91,25 @@ def physical_memory():
 
 # ---------------------------------------------------------------- processors
 
-cdef Py_ssize_t paid = 0    # 0 until it is asked for: once in each process
+# Asked once in each process, for C callers cannot ask. Of the share 0 means: not asked yet; of the child -1.
+cdef Py_ssize_t cpu_share = 0
+cdef Py_ssize_t is_child = -1
+cdef Py_ssize_t all_cpus = os.cpu_count() or 1
+cdef object modules = sys.modules   # by no name that is gone at exit
 
 
-def available_cpus():
-    """Processors that the calling thread may run on now, or as many as the control group's quota pays for."""
+cdef Py_ssize_t usable_cpus() noexcept nogil:
+    """Processors that the calling thread may run on now, within this process' share; 1 until that is asked for."""
     cdef tilecore_affinity now
-    cdef Py_ssize_t most = tilecore_atomic_load(&paid)
-    if most == 0:
-        most = cpu_quota()
-        tilecore_atomic_store(&paid, most)
-    return min(tilecore_affinity_now(&now) or os.cpu_count() or 1, most)
+    cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
+    return min(tilecore_affinity_now(&now) or all_cpus, most) if most > 1 else 1
+
+
+cdef int ask_cpu_share() except -1:
+    """What the control group pays for; one processor in a child of multiprocessing: its siblings have the others."""
+    if tilecore_atomic_load(&cpu_share) == 0:
+        tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
+    return 0
 
 
 def cpu_quota():
@@ -114,37 +122,31 @@ def cpu_quota():
     return max(1, min([-(-quota // period) for quota, period in quotas], default=sys.maxsize))
 
 
-# ---------------------------------------------------------------- a child of multiprocessing
-
-cdef object modules = sys.modules   # by no name that is gone at exit
-cdef Py_ssize_t known = -1          # 1 for a child, 0 for none, -1 until it is asked for
-
-
 cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
-    Decided once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and
-    nobody unlocks it in the child. No function of multiprocessing's is called: another thread may be
-    importing it, and then its names are not there yet, and nobody has begun a child.
+    Asked once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and nobody
+    unlocks it in the child. No function of multiprocessing's is called: another thread may be importing it, and
+    then its names are not there yet, and nobody has begun a child.
     """
-    cdef Py_ssize_t child = tilecore_atomic_load(&known)
+    cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
         process = modules.get("multiprocessing.process")
         # A spawned child imports the main module before it has a parent process.
         inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
         child = bool(inherits) or getattr(process, "_parent_process", None) is not None
-        tilecore_atomic_store(&known, child)
+        tilecore_atomic_store(&is_child, child)
     return child
 
 
-def forget():
-    """In a forked child, before multiprocessing says whose child it is."""
-    tilecore_atomic_store(&known, -1)
-    tilecore_atomic_store(&paid, 0)
+def forget_process():
+    """In a forked child, before multiprocessing tells whose child it is."""
+    tilecore_atomic_store(&is_child, -1)
+    tilecore_atomic_store(&cpu_share, 0)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)
+    os.register_at_fork(after_in_child=forget_process)
 
 
 # ---------------------------------------------------------------- control groups

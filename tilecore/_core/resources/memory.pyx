@@ -108,9 +108,4 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     return array
 
 
-def _default_max_bytes():
-    given = bytes_from_environment("TILECORE_MAX_BYTES")
-    return physical_memory() if given is None else given
-
-
-set_max_bytes(_default_max_bytes())
+set_max_bytes(bytes_from_environment("TILECORE_MAX_BYTES", physical_memory()))

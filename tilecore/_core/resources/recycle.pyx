@@ -404,13 +404,8 @@ def release_memory():
     trim(0)
 
 
-def _default_limit():
-    given = bytes_from_environment("TILECORE_RECYCLE_BYTES")
-    return min(physical_memory() // 16, 1 << 30) if given is None else given
-
-
 chosen_by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
-limit = _default_limit()
+limit = bytes_from_environment("TILECORE_RECYCLE_BYTES", min(physical_memory() // 16, 1 << 30))
 
 # Once in the life of the process, though a module whose import has failed may be imported again.
 cdef bint ready_to_fork

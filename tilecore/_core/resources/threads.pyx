@@ -6,9 +6,7 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar
 
 from tilecore._core.request.counts import brief, read_count
-from tilecore._core.resources.limits import available_cpus
-
-from tilecore._core.resources.limits cimport in_multiprocessing_child
+from tilecore._core.resources.limits cimport ask_cpu_share, usable_cpus
 
 
 cdef extern from "kernels/locks.h" nogil:
@@ -20,11 +18,9 @@ cdef enum:
     MOST_BY_DEFAULT = 8     # memory bandwidth is used up before that
     MOST_OF_ALL = 0x7FFFFFFF    # what a C int holds; "as many as there are" need not know that
 
-# Chosen for the process, by the environment or since; 0 where nobody has. A reader in another thread sees
-# the old choice or the new one.
+# 0 where nothing was chosen. A reader in another thread sees the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
-cdef Py_ssize_t by_process = 0
-cdef Py_ssize_t for_c = 1   # the default as C callers last heard of it
+cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
 cdef object by_context = ContextVar("tilecore_num_threads", default=None)
 
 
@@ -48,17 +44,17 @@ def get_num_threads():
     each 768 KiB above that. The threads stay, take no processor's time between calls, and run
     where their caller may (``os.sched_setaffinity``).
     """
-    return by_context.get() or default_threads()
+    chosen = by_context.get()
+    if chosen is None:
+        ask_cpu_share()
+        chosen = default_threads()
+    return chosen
 
 
-cdef default_threads():
-    """Outside of every context."""
+cdef int default_threads() noexcept nogil:
+    """Outside of every context; in a child of fork() one, until Python's code has asked whether it has siblings."""
     cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
-    if chosen:
-        return chosen
-    if in_multiprocessing_child():
-        return 1  # its siblings have the other processors
-    return min(available_cpus(), MOST_BY_DEFAULT)
+    return <int>(chosen if chosen else min(usable_cpus(), MOST_BY_DEFAULT))
 
 
 def set_num_threads(n):
@@ -87,16 +83,6 @@ def set_num_threads(n):
         Where `n` is less than 1.
     """
     tilecore_atomic_store(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
-    tell_c()
-
-
-cdef int threads_for_c() noexcept nogil:
-    return <int>tilecore_atomic_load(&for_c)
-
-
-def tell_c():
-    """The C functions cannot ask: they run without the GIL, in threads that Python may not know."""
-    tilecore_atomic_store(&for_c, default_threads())
 
 
 class num_threads(ContextDecorator):
@@ -141,14 +127,6 @@ cdef Py_ssize_t read_threads(name, n) except -1:
         raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
     return min(count, MOST_OF_ALL)
 
-
-def tell_c_of_fork():
-    """Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way."""
-    tilecore_atomic_store(&for_c, tilecore_atomic_load(&by_process) or 1)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=tell_c_of_fork)
 
 if "TILECORE_NUM_THREADS" in os.environ:
     try:
