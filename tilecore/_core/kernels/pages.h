@@ -206,7 +206,10 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
 {
     return (void)file, (void)src, (void)bytes, (void)offset, -1;
 }
-TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes) { return (void)file, (void)bytes, (char *)NULL; }
+TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
+{
+    return (void)file, (void)bytes, (char *)NULL;
+}
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
 {

@@ -17,7 +17,7 @@ from libc.stdio cimport FILE, fclose, fread
 cdef extern from "kernels/locks.h" nogil:
     ctypedef struct tilecore_affinity:
         pass
-    int tilecore_affinity_now(tilecore_affinity *now)
+    int tilecore_read_affinity(tilecore_affinity *now)
     Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
     void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
 
@@ -102,7 +102,7 @@ cdef Py_ssize_t usable_cpus() noexcept nogil:
     """Processors that the calling thread may run on now, within this process' share; 1 until that is asked for."""
     cdef tilecore_affinity now
     cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
-    return min(tilecore_affinity_now(&now) or all_cpus, most) if most > 1 else 1
+    return min(tilecore_read_affinity(&now) or all_cpus, most) if most > 1 else 1
 
 
 cdef int ask_cpu_share() except -1:

@@ -407,9 +407,5 @@ def release_memory():
 chosen_by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
 limit = bytes_from_environment("TILECORE_RECYCLE_BYTES", min(physical_memory() // 16, 1 << 30))
 
-# Once in the life of the process, though a module whose import has failed may be imported again.
-cdef bint ready_to_fork
-if not ready_to_fork:
-    if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
-        raise ImportError("tilecore: no memory to register what happens at fork()")
-    ready_to_fork = True
+if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
+    raise ImportError("tilecore: no memory to register what happens at fork()")
