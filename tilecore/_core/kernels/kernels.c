@@ -238,10 +238,10 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 /* ---------------------------------------------------------------- the table */
 
 /* A set's row of the table: what is the same in all, then its kernels for rows. */
+#define TILECORE_FOR_BYTES(of) of(copy), of(stream), of(stream_end), of(replicate)
 #define TILECORE_SET(name, needs, ...) \
     static const tilecore_kernels TILECORE_NAME(set) = { \
-        name, needs, TILECORE_NAME(copy), TILECORE_NAME(stream), TILECORE_NAME(stream_end), \
-        TILECORE_NAME(replicate), TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
+        name, needs, TILECORE_FOR_BYTES(TILECORE_NAME), TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
 #define TILECORE_NARROW_SET(name, needs) \
@@ -251,11 +251,8 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)
 #include "isa/ssse3.h"
-
 #include "isa/avx2.h"
-
 #include "isa/avx512bw.h"
-
 #include "isa/avx512vbmi.h"
 #endif
 #if defined(TILECORE_NEON)
@@ -278,9 +275,8 @@ const tilecore_kernels *const tilecore_sets[] = {
 
 /* ---------------------------------------------------------------- the choice */
 
-void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
-                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
-                           int in_first_cache)
+void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats,
+                           ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows, int in_first_cache)
 {
     const tilecore_row_kernel *kernel;
     self->row = row;

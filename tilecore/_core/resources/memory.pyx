@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
 from tilecore._core.numpy_api cimport try_array
-from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, recycled_array, recycles
+from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can_recycle, make_recycled_array
 
 
 cnp.import_array()
@@ -91,8 +91,8 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     """
     cdef PyObject *result
     warm[0] = False
-    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and recycles(nbytes, dtype):
-        array = recycled_array(ndim, shape, dtype, nbytes, warm)
+    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes, dtype):
+        array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array
     result = try_array(ndim, shape, dtype, NULL, 0)
