@@ -41,16 +41,11 @@ enum {
 /* CPUID's answer for a leaf; all 0 for one that the processor does not know. */
 static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
 {
-    int i;
-    for (i = 0; i < 4; i++) registers[i] = 0;
+    memset(registers, 0, 4 * sizeof *registers);
 #if defined(_MSC_VER) && !defined(__clang__)
-    {
-        int r[4];
-        __cpuid(r, 0);
-        if ((unsigned)r[0] < leaf) return;
-        __cpuidex(r, (int)leaf, 0);
-        for (i = 0; i < 4; i++) registers[i] = (unsigned)r[i];
-    }
+    int most[4];
+    __cpuid(most, 0);
+    if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, 0);
 #else
     __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
 #endif

@@ -56,13 +56,13 @@
 /* Two threads from TILECORE_THREAD_BYTES on, and one more for each so much. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
-/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in
- * waiting for the last. The last shares are an eighth of that, at least so much. */
+/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in waiting for
+ * the last. The last shares are an eighth of that, at least TILECORE_LAST_SHARE_BYTES. */
 #define TILECORE_SHARE_BYTES ((ptrdiff_t)128 << 10)
 #define TILECORE_MOST_SHARE_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_SHARE_BYTES ((ptrdiff_t)32 << 10)
 
-/* A caller looks so often whether the last share has been written before it lets its processor go. */
+/* A caller looks so often for the end of the last share before it gives up its processor. */
 #define TILECORE_LOOKS 400
 
 /* A worker's stack: its task takes a few kilobytes; a handler of SIGSEGV may come on top. It is reserved, not used, but
@@ -343,20 +343,16 @@ static void tilecore_close(void)
     tilecore_let_signals(&before);
 }
 
-/* Runs task(argument, ..) over all units from first to last - 1, `bytes` of output, in the calling thread and
- * in up to `threads` - 1 others, as many as that is worth; returns when all are done. */
+/* Runs task(argument, ..) over the units first to last - 1, `bytes` of output, in the calling thread and in as many
+ * others as that is worth, up to `threads` - 1; returns when all are done. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
                                               ptrdiff_t bytes, int threads)
 {
-    tilecore_job job;
     if (threads > TILECORE_MAX_THREADS) threads = TILECORE_MAX_THREADS;
     if (threads > last - first) threads = (int)(last - first);
     if (threads > bytes / TILECORE_BYTES_A_THREAD) threads = (int)(bytes / TILECORE_BYTES_A_THREAD);
     if (threads > 1) {
-        job.task = task;
-        job.argument = argument;
-        job.first = first;
-        job.last = last;
+        tilecore_job job = {task, argument, first, last, 0, 0, 0, 0, 0, 0, 0};
         tilecore_cut(&job, bytes, threads);
         if (tilecore_publish(&job, threads - 1)) {
             tilecore_lead(&job);

@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """What this process may use: memory and processors, the machine's or its control group's.
 
-Compiled, as all is that the first large call of a process runs: between two instructions of Python's a signal
-handler may raise, and what it raises would be taken for one of the errors that are expected here.
+Compiled, as is all that the first large call of a process runs: between two instructions of Python's a signal
+handler may raise, and its error would be taken for one that is expected here.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 
 from tilecore._core.request.counts import brief, read_count
 
-from libc.stdio cimport FILE, fclose, fread
+from libc.stdio cimport FILE, fclose, fopen, fread
 
 
 cdef extern from "kernels/locks.h" nogil:
@@ -22,32 +22,13 @@ cdef extern from "kernels/locks.h" nogil:
     void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
 
 
-cdef extern from *:
-    """
-    static FILE *tilecore_open(const char *path)
-    {
-    #if defined(_WIN32)
-        (void)path;
-        return NULL; /* what is read here only Linux has */
-    #else
-        return fopen(path, "rbe");
-    #endif
-    }
-    """
-    FILE *tilecore_open(const char *path)
-
-
 # ---------------------------------------------------------------- bytes
 
 cdef object BYTES = re.compile(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE | re.ASCII)
 
 
 def parse_bytes(text):
-    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T).
-
-    >>> parse_bytes("256M")
-    268435456
-    """
+    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T)."""
     match = BYTES.fullmatch(text)
     if not match:
         raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {brief(text)}")
@@ -55,13 +36,10 @@ def parse_bytes(text):
 
 
 def read_bytes(name, n):
-    """A count of bytes, an integer or a text, in an error the argument of the function `name`.
-
-    A text may ask for more than an address can reach, which is as good as no limit.
-    """
+    """A count of bytes, an integer or a text; `name` is what an error calls it."""
     if isinstance(n, str):
         try:
-            return min(parse_bytes(n), sys.maxsize)
+            return min(parse_bytes(n), sys.maxsize)  # more than an address can reach is as good as no limit
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     n = read_count(name, n)
@@ -179,7 +157,10 @@ def read_text(path):
     cdef char part[4096]
     cdef bytes text = b""
     cdef size_t n = 1
-    cdef FILE *file = tilecore_open(path.encode("utf-8", "surrogateescape"))
+    cdef FILE *file
+    if os.name == "nt":  # the mode is not Windows', and what is read here only Linux has
+        return ""
+    file = fopen(path.encode("utf-8", "surrogateescape"), "rbe")
     if file != NULL:
         while n > 0:
             n = fread(part, 1, sizeof(part), file)

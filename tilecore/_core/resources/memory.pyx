@@ -16,9 +16,7 @@ from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can
 
 cnp.import_array()
 
-# Read by every call that allocates, written by set_max_bytes: one aligned word, so a reader sees
-# the old limit or the new one, never a mixture.
-cdef Py_ssize_t max_bytes
+cdef Py_ssize_t max_bytes   # one aligned word: a reader in another thread sees the old limit or the new one
 
 
 def get_max_bytes():
@@ -31,8 +29,8 @@ def get_max_bytes():
     Returns
     -------
     int
-        Bytes. By default the physical memory (the cgroup's limit where lower), or what the
-        environment variable ``TILECORE_MAX_BYTES`` said when tilecore was imported.
+        Bytes. By default the physical memory or the cgroup's limit, the lower of the two; or the value of the
+        environment variable ``TILECORE_MAX_BYTES`` when tilecore was imported.
 
     See Also
     --------
@@ -54,8 +52,8 @@ def set_max_bytes(n, /):
 (tilecore.set_max_bytes); input shape (3,), dtype int64, reps 1000000
     >>> tilecore.set_max_bytes(before)
 
-    A guard against a hostile or mistaken `repeats`: the error comes before anything is allocated.
-    It counts the bytes that would be allocated, so results written into ``out=`` are not limited.
+    This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that
+    are written into ``out=`` are not limited.
 
     Parameters
     ----------
@@ -85,9 +83,9 @@ cdef int check_size(Py_ssize_t nbytes) except -1:
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
-    """A new C-contiguous array of any dtype, or None where there is no memory for it.
+    """A new C-contiguous array, or None where there is no memory. References in it are NULL, for the caller to set.
 
-    References in it are NULL, for the caller to set. `warm` tells whether its pages are there.
+    `warm` tells whether its pages are there.
     """
     cdef PyObject *result
     warm[0] = False

@@ -35,14 +35,13 @@ def get_num_threads():
     Returns
     -------
     int
-        What `num_threads` says in the current context; else what `set_num_threads` or the
-        environment variable ``TILECORE_NUM_THREADS`` said; else 1 in a child process of
-        multiprocessing; else the number of CPUs that the calling thread may use now (affinity
-        mask and control-group quota), at most 8.
+        As set by `num_threads` in the current context; else by `set_num_threads` or the environment variable
+        ``TILECORE_NUM_THREADS``; else 1 in a child process of multiprocessing; else the number of CPUs that the
+        calling thread may use now (affinity mask and control-group quota), at most 8.
 
-    Results of 1.5 MiB and more are written by more than one thread: by two, and by one more for
-    each 768 KiB above that. The threads stay, take no processor's time between calls, and run
-    where their caller may (``os.sched_setaffinity``).
+    Results of 1.5 MiB and more are written by two threads, and by one more for each 768 KiB above that. The
+    threads stay, take no processor's time between calls, and run where their caller may
+    (``os.sched_setaffinity``).
     """
     chosen = by_context.get()
     if chosen is None:
@@ -72,8 +71,7 @@ def set_num_threads(n):
     Parameters
     ----------
     n : int, or None
-        At least 1. None goes back to what the environment variable ``TILECORE_NUM_THREADS`` says,
-        or else to the default.
+        At least 1. None goes back to the environment variable ``TILECORE_NUM_THREADS``, else to the default.
 
     Raises
     ------
@@ -93,9 +91,9 @@ class num_threads(ContextDecorator):
     ...     tilecore.tile(numpy.zeros((512, 512)), (2, 2)).shape     # from (512, 512)
     (1024, 1024)
 
-    For the current context alone: other threads, and other asyncio tasks, are not affected. A thread
-    that is begun inside the block is where it inherits the context (``sys.flags.thread_inherit_context``,
-    which from Python 3.14 on is the default without the GIL).
+    For the current context alone: other threads and asyncio tasks are not affected. A thread that is started in
+    the block is affected where threads inherit the context (``sys.flags.thread_inherit_context``: the default of
+    free-threaded Python from 3.14 on).
 
     Parameters
     ----------
@@ -116,9 +114,7 @@ class num_threads(ContextDecorator):
         try:
             by_context.reset(self._token)
         except ValueError:
-            # Left in another context, which knows nothing of `n`: an async generator that was broken off is
-            # closed by the event loop. What ended the block goes on.
-            pass
+            pass  # left in another context, as the event loop closes an async generator that was broken off
 
 
 cdef Py_ssize_t read_threads(name, n) except -1:
