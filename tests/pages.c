@@ -37,7 +37,7 @@ static int blocks(void)
         return 0;
     }
     check((uintptr_t)block % TILECORE_HUGE_BYTES == 0, "where a block begins");
-    block[-1] = 1; /* the page in front */
+    block[-1] = 1; /* the page before it */
     memset(block, 2, (size_t)bytes);
     check(tilecore_block_idle(block, bytes) == 0, "an idle block");
     memset(block, 3, (size_t)bytes);
@@ -69,9 +69,9 @@ static int files(void)
     for (i = 0; i < 3; i++) check(tilecore_file_map(file, range + i * bytes, bytes, 0) == 0, "a part of a file");
     for (i = 0; i < 3; i++) check(!memcmp(range + i * bytes, two_pages, (size_t)bytes), "what a file shows");
     memset(range + bytes, 3, (size_t)page); /* its own from now on */
-    check(!memcmp(range, two_pages, (size_t)bytes), "what is in front of a page that was written to");
+    check(!memcmp(range, two_pages, (size_t)bytes), "what is before a page that was written to");
     check(all_are(range + bytes, page, 3) && all_are(range + bytes + page, page, 2), "a page that was written to");
-    check(!memcmp(range + 2 * bytes, two_pages, (size_t)bytes), "what is behind it");
+    check(!memcmp(range + 2 * bytes, two_pages, (size_t)bytes), "what is after it");
     tilecore_file_free(file);
     check(!memcmp(range, two_pages, (size_t)bytes), "mappings stay");
     tilecore_pages_free(range, 3 * bytes);

@@ -264,6 +264,11 @@ def end_workers():
     program(
         code
         + """
+if hasattr(os, "sched_setaffinity"):    # the default follows it
+    all_of_them = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(all_of_them)})
+    assert more_threads() == 0
+    os.sched_setaffinity(0, all_of_them)
 assert more_threads() == tilecore.get_num_threads() - 1
 assert in_a_child() == 0
 """,

@@ -212,9 +212,9 @@ def test_one_thread_in_multiprocessing_children(method, tmp_path):
 
 @pytest.fixture
 def asking_anew():
-    limits.forget()
+    limits.forget_process()
     yield
-    limits.forget()
+    limits.forget_process()
 
 
 @pytest.mark.quick
@@ -222,7 +222,7 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
     """Its modules are there before what they define."""
 
     def decided():
-        limits.forget()
+        limits.forget_process()
         return limits.in_multiprocessing_child()
 
     module = types.ModuleType("multiprocessing.process")

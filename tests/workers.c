@@ -3,7 +3,7 @@
  *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each unit of each written exactly once; meanwhile
  *                                       FORKS forks (an even number), half of them by handlers of the callers
  *     workers exit HOW                  ends in the midst of a job: "return" (with a handler at exit that goes
- *                                       on) or "_exit"; or "parked", behind a job
+ *                                       on) or "_exit"; or "parked", after a job
  *     workers slow                      forks where the system counts each ended worker for 20 ms more
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
@@ -130,7 +130,6 @@ static void *wait_for_end(void *argument)
 }
 
 #if defined(_WIN32)
-static void look_before_fork(void) {}
 static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted) { (void)jobs, (void)wanted; }
 #else
 static int counts_threads;
@@ -293,8 +292,10 @@ static int fork_slowly(void) { return 0; }
 
 int main(int argc, char **argv)
 {
-    tilecore_at_fork(look_before_fork, NULL, NULL);
-    if (tilecore_workers_ready() || tilecore_workers_ready()) return 2;
+#if !defined(_WIN32)
+    pthread_atfork(look_before_fork, NULL, NULL);
+#endif
+    if (tilecore_register_workers() || tilecore_register_workers()) return 2;
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 3 && !strcmp(argv[1], "exit")) return end(argv[2]);

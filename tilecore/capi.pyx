@@ -19,11 +19,11 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, plan_init
 from tilecore._core.plan.sizes cimport SIZES_NEGATIVE, SIZES_OK, Sizes, sizes_check
 from tilecore._core.request.places cimport Place
+from tilecore._core.resources.limits cimport ask_cpu_share
 from tilecore._core.write.plans cimport caller_mode, execute_plan, execute_plan_region, plan_clear, plan_prepare
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.refusals import Refusal, worded
-from tilecore._core.resources.threads import tell_c
 
 
 cdef extern from "tilecore/tilecore.h":
@@ -165,7 +165,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
         return
     note_place(&source, src, src_strides, input_ndim, sizes.shape + (ndim - input_ndim), sizes.itemsize)
     note_place(&target, dst, dst_strides, ndim, sizes.output, sizes.itemsize)
-    execute_plan(<const Plan *>plan, &source, &target, caller_mode(threads))
+    execute_plan(<const Plan *>plan, &source, &target, caller_mode(sizes.nbytes, threads))
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
@@ -183,7 +183,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         nbytes *= extent[k]  # no more than the whole output's, unless that is empty
     note_place(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
     note_place(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
-    execute_plan_region(<const Plan *>plan, &source, &target, start, stop, nbytes, caller_mode(threads))
+    execute_plan_region(<const Plan *>plan, &source, &target, start, stop, nbytes, caller_mode(nbytes, threads))
 
 
 # ---------------------------------------------------------------- in one call
@@ -222,4 +222,4 @@ cdef tilecore_api table = tilecore_api(
     tilecore_plan_output_shape, tilecore_plan_nbytes, tilecore_plan_execute, tilecore_plan_execute_region,
     tilecore_output_shape, tilecore_tile, tilecore_status_text, tilecore_array_tile)
 _C_API = PyCapsule_New(&table, TILECORE_CAPSULE, NULL)
-tell_c()
+ask_cpu_share()  # what needs no GIL cannot

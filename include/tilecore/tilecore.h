@@ -39,7 +39,8 @@
  *   alone). Pass 1 in threads of your own. The calling thread alone writes outputs below 1.5 MiB.
  * - What needs no GIL runs in any number of threads at once. It never takes the GIL and does not look for
  *   signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
- * - A child of os.fork() can call everything. Its default is 1 thread, unless a number was set.
+ * - A child of os.fork() can call everything. Its default is 1 thread, unless a number was set or
+ *   a call from Python has asked for the default.
  *
  * Several source files in one module: each that calls a function calls import_tilecore() itself. Or one does,
  * where all define TILECORE_UNIQUE_SYMBOL, before this header, to a name of your own, and all but that one

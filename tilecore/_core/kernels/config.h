@@ -23,14 +23,14 @@
  * 1.1, and 0.83 to 0.94 where two other programs use both cores; 2 MiB 2.0 and 1.4, busy 0.9 to 1.1. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)3 << 19)
 
-/* A call in the main thread looks for signals every so often, and reads the clock for that after so much
- * work: less than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
+/* A call in the main thread looks for signals every so often, and reads the clock for that after so much work: less
+ * than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
 #define TILECORE_LOOK_MILLISECONDS 50
 #define TILECORE_WATCH_BYTES ((ptrdiff_t)4 << 20)
 
-/* Results from this size on lie in memory of our own, which is used again (recycle.pyx): 2 to 3 times as
- * quick at 32 MiB and more, where glibc returns all freed memory to the system. Below it keeps it, and
- * our own memory gained nothing (0.85 to 1.1 times from 1 to 24 MiB). */
+/* Results from this size on lie in memory of our own, and it is used again (recycle.pyx): 2 to 3 times as quick, for
+ * glibc returns that much freed memory to the system. Smaller it keeps, and ours gained nothing (0.85 to 1.1 times from
+ * 1 to 24 MiB). */
 #ifndef TILECORE_LEAST_RECYCLED_BYTES
 #define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)32 << 20)
 #endif
@@ -38,27 +38,26 @@
 /* A result takes an idle block that is larger than itself by at most one part in so many. */
 #define TILECORE_RECYCLE_SLACK 4
 
-/* Of a result whose repeats share pages, in bytes that an ordinary result would write in that time (8 a
- * nanosecond): 4 us for a mapping, and 1.1 to 2.4 GB/s into a file in memory. Whoever asks for such a
- * result must get it in at most one part in so many of the time. */
+/* What a result costs that shares pages among repeats, in bytes that an ordinary result would write in that time (8 a
+ * nanosecond): 4 us for a mapping, and 1.1 to 2.4 GB/s into a file in memory. The gain is in time, at least. */
 #define TILECORE_MAPPING_COST 32768
 #define TILECORE_FILE_COST 6
 #define TILECORE_MAPPED_GAIN 2
 
-/* Non-temporal stores replace ordinary ones for outputs beyond this part of the last-level cache
- * (they do not read a line before they overwrite it); below, the output still fits the cache. */
+/* Non-temporal stores replace ordinary ones for outputs beyond this part of the last-level cache: they do not read a
+ * line before they overwrite it. Smaller outputs fit the cache. */
 #define TILECORE_STREAM_CACHE_NUMERATOR 5
 #define TILECORE_STREAM_CACHE_DENOMINATOR 8
 /* The last-level cache where the system does not tell its size. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
-/* What may be ours of a last-level cache that is said to be larger: one of 100 to 300 MiB is shared with other
- * machines. With one of 105 MiB non-temporal stores took as long as others into 16 MiB, with one thread 0.6 to 1.0 of
- * their time into 24 MiB, with two 0.7 to 0.9 into 32 MiB; also where the result was read next. */
+/* The most to count on of a last-level cache: one of 100 to 300 MiB is shared with other machines. With one of 105 MiB
+ * non-temporal stores took as long as others into 16 MiB, with one thread 0.6 to 1.0 of their time into 24 MiB, with
+ * two 0.7 to 0.9 into 32 MiB; also where the result was read next. */
 #define TILECORE_LAST_CACHE_MOST ((ptrdiff_t)40 << 20)
 
-/* Blocks from this size on are copied by the C library, where its copy is known to be quick for all
- * alignments (TILECORE_HAS_QUICK_MEMCPY): 1.2 times as fast into 8 to 32 MiB, for REP MOVSB need not read what it
- * overwrites. Below it our own copy is quicker: 1.3 times for 400 bytes. */
+/* Blocks from this size on are copied by the C library, where its copy is known to be quick for all alignments
+ * (TILECORE_HAS_QUICK_MEMCPY): 1.2 times as fast into 8 to 32 MiB, for REP MOVSB need not read what it overwrites.
+ * Our own copy of smaller ones is quicker: 1.3 times for 400 bytes. */
 #define TILECORE_LIBC_COPY_BYTES 8192
 
 /* ---------------------------------------------------------------- compiler */

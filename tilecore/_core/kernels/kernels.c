@@ -41,16 +41,11 @@ enum {
 /* CPUID's answer for a leaf; all 0 for one that the processor does not know. */
 static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
 {
-    int i;
-    for (i = 0; i < 4; i++) registers[i] = 0;
+    memset(registers, 0, 4 * sizeof *registers);
 #if defined(_MSC_VER) && !defined(__clang__)
-    {
-        int r[4];
-        __cpuid(r, 0);
-        if ((unsigned)r[0] < leaf) return;
-        __cpuidex(r, (int)leaf, 0);
-        for (i = 0; i < 4; i++) registers[i] = (unsigned)r[i];
-    }
+    int most[4];
+    __cpuid(most, 0);
+    if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, 0);
 #else
     __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
 #endif
@@ -238,10 +233,10 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 /* ---------------------------------------------------------------- the table */
 
 /* A set's row of the table: what is the same in all, then its kernels for rows. */
+#define TILECORE_FOR_BYTES(of) of(copy), of(stream), of(stream_end), of(replicate)
 #define TILECORE_SET(name, needs, ...) \
     static const tilecore_kernels TILECORE_NAME(set) = { \
-        name, needs, TILECORE_NAME(copy), TILECORE_NAME(stream), TILECORE_NAME(stream_end), \
-        TILECORE_NAME(replicate), TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
+        name, needs, TILECORE_FOR_BYTES(TILECORE_NAME), TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
 #define TILECORE_NARROW_SET(name, needs) \
@@ -251,11 +246,8 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)
 #include "isa/ssse3.h"
-
 #include "isa/avx2.h"
-
 #include "isa/avx512bw.h"
-
 #include "isa/avx512vbmi.h"
 #endif
 #if defined(TILECORE_NEON)
@@ -278,9 +270,8 @@ const tilecore_kernels *const tilecore_sets[] = {
 
 /* ---------------------------------------------------------------- the choice */
 
-void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
-                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
-                           int in_first_cache)
+void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats,
+                           ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows, int in_first_cache)
 {
     const tilecore_row_kernel *kernel;
     self->row = row;

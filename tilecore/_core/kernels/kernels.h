@@ -40,7 +40,7 @@
  *
  * Where there is no permutation that wide, or the stores need not be aligned, a row is *held*: read into registers
  * once and stored for each of its copies, by stores that overlap. And where a span is so long that all this is only its
- * beginning, it is copied from itself: what is written so far, once more behind itself, again and again.
+ * beginning, it is copied from itself: what is written so far, once more after itself, again and again.
  *
  *     kernel    rows of          sets              how
  *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
@@ -59,7 +59,7 @@
  *     copies    any              all               a copy each: few rows, words, rows that are written once, and what
  *                                                  no other kernel takes
  *
- * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again behind itself) and `stream` (copy
+ * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).
  *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
@@ -95,11 +95,10 @@ typedef struct tilecore_rows {
     ptrdiff_t src_pitch; /* bytes from one source row to the next; may be 0 or negative */
     ptrdiff_t dst_pitch; /* bytes from one span to the next */
     ptrdiff_t span;      /* row * repeats */
-    int in_first_cache;            /* the output, once written, lies in the first-level cache */
+    int in_first_cache;  /* the output, once written, lies in the first-level cache */
     /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer
      * rows; or, where a single row was prepared, fewer repeats. */
-    void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
-                  ptrdiff_t repeats);
+    void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats);
     /* What a kernel has prepared for itself. */
     union {
         struct {
@@ -119,8 +118,8 @@ typedef struct tilecore_rows {
     } u;
 } tilecore_rows;
 
-typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const char *src,
-                                    ptrdiff_t rows, ptrdiff_t repeats);
+typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
+                                    ptrdiff_t repeats);
 
 /* One way to write rows. */
 typedef struct tilecore_row_kernel {
@@ -142,7 +141,7 @@ typedef struct tilecore_kernels {
     /* As copy; the bytes are in memory for other threads after `stream_end`. */
     void (*stream)(char *dst, const char *src, ptrdiff_t bytes);
     void (*stream_end)(void);
-    /* The first `bytes` bytes of dst, written `count` - 1 times more, directly behind. */
+    /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
@@ -161,9 +160,8 @@ unsigned tilecore_features(void);
 
 /* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
  * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
-void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
-                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows,
-                           int in_first_cache);
+void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats,
+                           ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows, int in_first_cache);
 
 #if defined(__cplusplus)
 }

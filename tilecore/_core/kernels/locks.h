@@ -1,5 +1,5 @@
-/* What threads share: a counter, a lock, processors, what happens at fork(). C11 / C++17, and on Linux
- * _GNU_SOURCE, which Python.h defines and which must come before the first header of the C library's.
+/* What threads share: counters, a lock, processors, what happens at fork(). C11 / C++17, and on Linux _GNU_SOURCE:
+ * Python.h defines it, and it must come before the first header of the C library's.
  */
 #ifndef TILECORE_LOCKS_H
 #define TILECORE_LOCKS_H
@@ -22,35 +22,35 @@
 
 /* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
 
-/* Adds to a counter, and returns what it was. */
+/* `add` returns what the counter was. */
+#if defined(_MSC_VER) && !defined(__clang__)
 TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
 {
-#if defined(_MSC_VER) && !defined(__clang__) && defined(_WIN64)
+#if defined(_WIN64)
     return (ptrdiff_t)InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
-#elif defined(_MSC_VER) && !defined(__clang__)
-    return (ptrdiff_t)InterlockedExchangeAdd((volatile long *)counter, (long)n);
 #else
-    return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+    return (ptrdiff_t)InterlockedExchangeAdd((volatile long *)counter, (long)n);
 #endif
 }
-
 TILECORE_INLINE ptrdiff_t tilecore_atomic_load(const ptrdiff_t *counter)
 {
-#if defined(_MSC_VER) && !defined(__clang__)
     return *(const volatile ptrdiff_t *)counter;
-#else
-    return __atomic_load_n(counter, __ATOMIC_RELAXED);
-#endif
 }
-
+TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n) { *(volatile ptrdiff_t *)counter = n; }
+#else
+TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
+{
+    return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+TILECORE_INLINE ptrdiff_t tilecore_atomic_load(const ptrdiff_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
 TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n)
 {
-#if defined(_MSC_VER) && !defined(__clang__)
-    *(volatile ptrdiff_t *)counter = n;
-#else
     __atomic_store_n(counter, n, __ATOMIC_RELAXED);
-#endif
 }
+#endif
 
 /* ---------------------------------------------------------------- a lock for a few instructions */
 
@@ -68,31 +68,29 @@ TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mute
 
 /* ---------------------------------------------------------------- processors */
 
-/* A set of processors: of up to 8192, as many as Linux may be built for; most systems know of few. */
+/* `tilecore_read_affinity` reads the set of processors that the calling thread may run on now. It returns their number,
+ * or 0 where the system does not tell. */
 #if defined(__linux__)
 typedef struct tilecore_affinity {
-    long bytes; /* of the set, that are in use */
-    cpu_set_t part[8];
+    long bytes;        /* of the set, that are in use */
+    cpu_set_t part[8]; /* up to 8192 processors, as many as Linux may be built for; most systems know of few */
 } tilecore_affinity;
+
+TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now)
+{
+    /* sched_getaffinity() tells no size. */
+    now->bytes = syscall(SYS_sched_getaffinity, 0L, sizeof now->part, now->part);
+    return now->bytes < 0 ? 0 : CPU_COUNT_S((size_t)now->bytes, now->part);
+}
 #else
 typedef int tilecore_affinity;
+TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { return *now = 0; }
 #endif
-
-/* The set that the calling thread may run on now; their number, or 0 where the system does not tell. */
-TILECORE_UNUSED static int tilecore_affinity_now(tilecore_affinity *now)
-{
-#if defined(__linux__)
-    now->bytes = syscall(SYS_sched_getaffinity, 0L, sizeof now->part, now->part); /* sched_getaffinity() tells no size */
-    return now->bytes < 0 ? 0 : CPU_COUNT_S((size_t)now->bytes, now->part);
-#else
-    (void)now;
-    return 0;
-#endif
-}
 
 /* ---------------------------------------------------------------- fork */
 
-/* Runs `before` ahead of every fork(), `parent` and `child` behind it. 0, or an error number. Of several
+/* Has `before` run before every fork(), `parent` and `child` after it. 0, or an error number. For the handlers of one
+ * module, and once in the life of the process: a module may be imported again, where its import has failed. Of several
  * `before` the last to be registered runs first. */
 TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
@@ -100,7 +98,10 @@ TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)
     (void)before, (void)parent, (void)child;
     return 0;
 #else
-    return pthread_atfork(before, parent, child);
+    static int registered;
+    int status = registered ? 0 : pthread_atfork(before, parent, child);
+    registered = !status;
+    return status;
 #endif
 }
 

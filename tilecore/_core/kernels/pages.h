@@ -1,7 +1,6 @@
-/* Memory by the page: aligned blocks whose pages the system may take back while they are idle, and
- * memory that is mapped in several places at once. On systems that have neither, every function
- * here says no, and the caller takes ordinary memory. C11 / C++17, and on Linux
- * _GNU_SOURCE, as in locks.h.
+/* Memory by the page: aligned blocks that the system may take back while they are idle, and memory that is mapped in
+ * several places at once. Where a system has neither, every function says no, and the caller takes ordinary memory.
+ * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *
@@ -17,6 +16,9 @@
 #define TILECORE_PAGES_H
 
 #include "config.h"
+
+/* A huge page of most processors and systems. */
+#define TILECORE_HUGE_BYTES ((ptrdiff_t)2 << 20)
 
 #if defined(__linux__)
 #include <errno.h>
@@ -37,42 +39,22 @@
 #if !defined(MADV_GUARD_REMOVE)
 #define MADV_GUARD_REMOVE 103
 #endif
-#if !defined(SYS_fallocate) || !defined(SYS_memfd_create)
-#define TILECORE_NO_FILES 1
-#endif
-#endif
 
-/* A huge page of most processors and systems. */
-#define TILECORE_HUGE_BYTES ((ptrdiff_t)2 << 20)
+TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return (ptrdiff_t)sysconf(_SC_PAGESIZE); }
 
-TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void)
-{
-#if defined(__linux__)
-    return (ptrdiff_t)sysconf(_SC_PAGESIZE);
-#else
-    return 4096;
-#endif
-}
-
-/* Gives pages back: of a block, or of a range with all that is mapped there. To cut them out of what the
- * system has joined with its neighbours may take one mapping more than the process may have: then the
- * memory goes all the same, and the addresses stay. */
+/* Gives back pages of a block, or of a range with all that is mapped there. To cut them out of a mapping may take one
+ * mapping more than the process may have: then the memory goes all the same, and the addresses stay. */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 {
-#if defined(__linux__)
     if (munmap(at, (size_t)bytes)) madvise(at, (size_t)bytes, MADV_DONTNEED);
-#else
-    (void)at, (void)bytes;
-#endif
 }
 
 /* ---------------------------------------------------------------- blocks */
 
-/* A new block of `bytes`, a multiple of TILECORE_HUGE_BYTES, on such a boundary, with one ordinary page
- * in front; huge pages where the system permits. NULL where there is none: then errno may tell. */
+/* A new block of `bytes`, a multiple of TILECORE_HUGE_BYTES, on such a boundary, with one ordinary page before it;
+ * huge pages where the system permits. NULL where there is none. */
 TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes)
 {
-#if defined(__linux__)
     ptrdiff_t page = tilecore_page_bytes(), room;
     char *start, *block, *end;
     if (page > TILECORE_HUGE_BYTES || bytes > PTRDIFF_MAX - TILECORE_HUGE_BYTES - page) return NULL;
@@ -86,10 +68,6 @@ TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes)
     if (end > block + bytes) munmap(block + bytes, (size_t)(end - block - bytes));
     madvise(block, (size_t)bytes, MADV_HUGEPAGE); /* a wish: refused, the block is good all the same */
     return block;
-#else
-    (void)bytes;
-    return NULL;
-#endif
 }
 
 TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes)
@@ -98,12 +76,12 @@ TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes)
     tilecore_pages_free(block - page, page + bytes);
 }
 
-/* Lets the system take the block's pages whenever it needs memory; what they hold is lost then. 0, or
- * -1 where it refuses, and the block had better go: locked memory, pages that somebody has unmapped or
- * mapped something else over, a kernel before 4.5.
+/* Lets the system take the block's pages whenever it needs memory; what they hold is lost then. 0, or -1 where it
+ * refuses, and the block had better go: locked memory, pages that were unmapped or have something else mapped over
+ * them, a kernel before 4.5.
  *
- * The block will be somebody else's, so what its last owner has asked for goes first. Where there is nothing to
- * undo that takes a few microseconds, whatever the block's size: each request but one looks at the mapping alone.
+ * The block will have another owner, so the last one's requests are undone first. Where there are none that takes a
+ * few microseconds, whatever the block's size: each call but one looks at the mapping alone.
  *
  *     mprotect, pkey_mprotect                     readable, writeable, under the common key again
  *     MADV_DONTFORK, MADV_WIPEONFORK              children get the pages, with what they hold
@@ -115,11 +93,10 @@ TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes)
  *     mbind                                       any node's memory
  *     mlock, mmap(MAP_FIXED) of a file, munmap    MADV_FREE refuses
  *
- * What a kernel does not know (EINVAL) nobody can have asked of it. Not undone, for nobody but its owner can:
- * userfaultfd, whose owner has to stop watching before the array dies. */
+ * What a kernel does not know (EINVAL) was not asked of it. userfaultfd is not undone, for its owner alone can: he has
+ * to stop watching before the array dies. */
 TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes)
 {
-#if defined(__linux__)
     static const int undone[] = {MADV_DOFORK, MADV_KEEPONFORK, MADV_DODUMP,
                                  MADV_NORMAL, MADV_UNMERGEABLE, MADV_GUARD_REMOVE};
     const size_t n = (size_t)bytes;
@@ -134,32 +111,24 @@ TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes)
     syscall(SYS_mbind, block, n, 0 /* MPOL_DEFAULT */, NULL, 0, 0); /* refused, it was so to the owner too */
 #endif
     return madvise(block, n, MADV_FREE);
-#else
-    (void)block, (void)bytes;
-    return -1;
-#endif
 }
 
-/* Whether the process may have only so many addresses (ulimit -v) or so much data: then what lies idle is
- * missing elsewhere, for the system does not count what it may take back. */
+/* Whether the process may have only so many addresses (ulimit -v) or so much data: such a limit counts what lies idle,
+ * though the system may take it back, and other allocations would fail. */
 TILECORE_UNUSED static int tilecore_addresses_limited(void)
 {
-#if defined(__linux__)
     struct rlimit addresses, data;
     return getrlimit(RLIMIT_AS, &addresses) || getrlimit(RLIMIT_DATA, &data) ||
            addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY;
-#else
-    return 0;
-#endif
 }
 
 /* ---------------------------------------------------------------- files in memory */
 
-/* A file of up to `bytes` that has no name and lies in memory; -1 where there is none to be had. A limit on
- * the size of files (ulimit -f) is asked for first: to grow beyond it ends the process, by SIGXFSZ. */
+/* A file of up to `bytes` that has no name and lies in memory; -1 where there is none to be had. A limit on the size
+ * of files (ulimit -f) is asked for first: to grow beyond it ends the process, by SIGXFSZ. */
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
-#if defined(__linux__) && !defined(TILECORE_NO_FILES)
+#if defined(SYS_fallocate) && defined(SYS_memfd_create)
     struct rlimit size;
     if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < (rlim_t)bytes) return -1;
     return (int)syscall(SYS_memfd_create, "tilecore", 1u /* MFD_CLOEXEC */); /* glibc before 2.27 has no name for it */
@@ -169,19 +138,11 @@ TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 #endif
 }
 
-TILECORE_UNUSED static void tilecore_file_free(int file)
-{
-#if defined(__linux__)
-    close(file);
-#else
-    (void)file;
-#endif
-}
+TILECORE_UNUSED static void tilecore_file_free(int file) { close(file); }
 
 /* Writes to the file, which grows; 0, or -1. Twice as quick as through a mapping, page by page. */
 TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t offset)
 {
-#if defined(__linux__)
     while (bytes > 0) {
         ssize_t n = pwrite(file, src, (size_t)bytes, (off_t)offset);
         if (n < 0 && errno == EINTR) continue;
@@ -189,42 +150,30 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
         src += n, bytes -= n, offset += n;
     }
     return 0;
-#else
-    (void)file, (void)src, (void)bytes, (void)offset;
-    return -1;
-#endif
 }
 
-/* The empty file, made `bytes` long, for writing in place; NULL where that much is not to be had. All
- * its pages are there then: to miss one later would be a SIGBUS. */
+/* The empty file, made `bytes` long, for writing in place; NULL where that much is not to be had. All its pages are
+ * there then: to miss one later would be a SIGBUS. */
 TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 {
-#if defined(__linux__)
     const ptrdiff_t piece = (ptrdiff_t)1 << 22; /* a signal undoes the piece alone that it interrupts */
     ptrdiff_t done = 0;
     void *at;
     while (done < bytes) {
         const ptrdiff_t n = bytes - done < piece ? bytes - done : piece;
-        if (!fallocate(file, 0, (off_t)done, (off_t)n))
-            done += n;
-        else if (errno != EINTR)
-            return NULL;
+        if (!fallocate(file, 0, (off_t)done, (off_t)n)) done += n;
+        else if (errno != EINTR) return NULL;
     }
     at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     return at == MAP_FAILED ? NULL : (char *)at;
-#else
-    (void)file, (void)bytes;
-    return NULL;
-#endif
 }
 
-/* `bytes` of addresses with nothing there yet; NULL where there are none, or where new mappings are
- * locked into memory (mlockall), which would copy every page at once. Where the system counts
- * addresses as memory (vm.overcommit_memory = 2), they are counted here: counted when something is
- * mapped there, a refusal could leave a hole (Linux before 6.12), into which another thread might map. */
+/* `bytes` of addresses with nothing there yet; NULL where there are none, or where new mappings are locked into memory
+ * (mlockall): that would copy every page at once. Where the system counts addresses as memory
+ * (vm.overcommit_memory = 2), they are counted here: counted when something is mapped there, a refusal could leave a
+ * hole (Linux before 6.12) for another thread to map into. */
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
 {
-#if defined(__linux__)
     void *at = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return NULL;
     if ((msync(at, 1, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY) /* how locked pages show */
@@ -233,23 +182,40 @@ TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
         return NULL;
     }
     return (char *)at;
-#else
-    (void)bytes;
-    return NULL;
-#endif
 }
 
-/* Shows a part of the file at `at`, which lies in a range of one's own. What is written there stays
- * there: the page is copied first. 0, or -1. */
+/* Shows a part of the file at `at`, within a range of the caller's. A page that is written there is copied first, and
+ * the file stays as it is. 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
 {
-#if defined(__linux__)
     int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
     return mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) == MAP_FAILED ? -1 : 0;
-#else
-    (void)file, (void)at, (void)bytes, (void)offset;
-    return -1;
-#endif
 }
+
+#else /* ---------------------------------------------------------------- other systems */
+
+TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; }
+TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes) { (void)at, (void)bytes; }
+TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
+TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes) { (void)block, (void)bytes; }
+TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes) { return (void)block, (void)bytes, -1; }
+TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
+TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes) { return (void)bytes, -1; }
+TILECORE_UNUSED static void tilecore_file_free(int file) { (void)file; }
+TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t offset)
+{
+    return (void)file, (void)src, (void)bytes, (void)offset, -1;
+}
+TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
+{
+    return (void)file, (void)bytes, (char *)NULL;
+}
+TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
+TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
+{
+    return (void)file, (void)at, (void)bytes, (void)offset, -1;
+}
+
+#endif
 
 #endif /* TILECORE_PAGES_H */

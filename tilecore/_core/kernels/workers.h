@@ -2,34 +2,33 @@
  *
  *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the units first to last - 1 ... }
  *
- *     tilecore_workers_ready();                        // once, before all else: what happens at fork()
- *     tilecore_parallel(task, &job, units, bytes, 8);  // returns when all units have been written
+ *     tilecore_register_workers();                        // once, before all else: what happens at fork()
+ *     tilecore_parallel(task, &job, 0, units, bytes, 8);  // returns when all units have been written
  *
  * All state of the process stands here, in static variables: exactly one extension module includes this.
  *
- * A job is a number of shares behind one counter. The caller publishes it, wakes workers, and takes shares
- * itself at once. Whoever finds none left closes the job, and the caller waits for the workers inside it,
- * each in its last, small share. A worker that wakes late finds the job closed and parks again: nobody waits
- * for one that has not begun. There is one job at a time; a second caller writes alone, without waiting.
+ * A job is a number of shares and a counter. The caller publishes it, wakes workers, and takes shares itself at once.
+ * Whoever finds none left closes the job, and the caller waits for the workers inside it, each in its last, small
+ * share. A worker that wakes late finds the job closed and parks again: nobody waits for one that has not begun. There
+ * is one job at a time; a second caller writes alone, without waiting.
  *
  *     caller      publish | share | share | share | share | close, wait |
  *     worker 1            . wake  | share | share | share |             . park
  *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
  *
- * fork(). Before it the workers are called back: each ends when its share is written, and is joined, so that
- * no fork finds a thread of ours, and Python (3.12 and later) has nothing to warn of. Whose job it was goes
- * on alone, in the child too, where a signal handler of the caller's own thread has forked. The next large
- * result makes new workers, in parent and child.
+ * fork(). Before it the workers are called back: each ends when its share is written, and is joined. So no fork finds a
+ * thread of ours, and Python (3.12 and later) has nothing to warn of. The caller of an open job goes on alone; in the
+ * child too, where a signal handler in its own thread has forked. The next large result makes new workers, in parent
+ * and child.
  *
- * Processors. Before a job the workers are let run where its caller may run now, if that is not where they may.
- * A worker begins with its creator's processors, and would keep them: what main() chose later, by
- * sched_setaffinity() or from outside by taskset, would not reach it.
+ * Processors. Before a job the workers are moved to the processors that the caller may use now. They began with those
+ * of their creator, and a later sched_setaffinity() or taskset would not reach them.
  *
- * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork.
- * Workers take no signals but those that a thread's own access to memory causes.
+ * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork. Workers take no
+ * signals but those that a thread's own access to memory causes.
  *
- * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does, by exit() or a
- * return from main(). (A C program whose main() ends by pthread_exit() has to call exit() in its last thread.)
+ * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does, by exit() or a return from
+ * main(). (A C program that ends main() by pthread_exit() has to call exit() in its last thread.)
  *
  * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
  */
@@ -57,17 +56,17 @@
 /* Two threads from TILECORE_THREAD_BYTES on, and one more for each so much. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
-/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in
- * waiting for the last. The last shares are an eighth of that, at least so much. */
+/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in waiting for
+ * the last. The last shares are an eighth of that, at least TILECORE_LAST_SHARE_BYTES. */
 #define TILECORE_SHARE_BYTES ((ptrdiff_t)128 << 10)
 #define TILECORE_MOST_SHARE_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_SHARE_BYTES ((ptrdiff_t)32 << 10)
 
-/* A caller looks so often whether the last share has been written before it lets its processor go. */
+/* A caller looks so often for the end of the last share before it gives up its processor. */
 #define TILECORE_LOOKS 400
 
-/* A worker's stack: its task takes a few kilobytes; a handler of SIGSEGV may lie above that. Memory for it
- * is reserved, not used, but counts where memory is locked or the address space is limited. */
+/* A worker's stack: its task takes a few kilobytes; a handler of SIGSEGV may come on top. It is reserved, not used, but
+ * counts where memory is locked or the address space is limited. */
 #define TILECORE_WORKER_STACK ((size_t)256 << 10)
 
 /* ---------------------------------------------------------------- what the systems call it */
@@ -77,12 +76,9 @@ typedef CONDITION_VARIABLE tilecore_condition;
 typedef HANDLE tilecore_thread;
 typedef int tilecore_signals; /* there are none */
 #define TILECORE_CONDITION_INIT CONDITION_VARIABLE_INIT
-TILECORE_UNUSED static void tilecore_wait(tilecore_condition *condition, tilecore_lock *lock)
-{
-    SleepConditionVariableSRW(condition, lock, INFINITE, 0);
-}
-TILECORE_UNUSED static void tilecore_wake_one(tilecore_condition *condition) { WakeConditionVariable(condition); }
-TILECORE_UNUSED static void tilecore_wake_all(tilecore_condition *condition) { WakeAllConditionVariable(condition); }
+#define tilecore_wait(condition, lock) SleepConditionVariableSRW(condition, lock, INFINITE, 0)
+#define tilecore_wake_one WakeConditionVariable
+#define tilecore_wake_all WakeAllConditionVariable
 TILECORE_UNUSED static void tilecore_hold_signals(tilecore_signals *before) { *before = 0; }
 TILECORE_UNUSED static void tilecore_let_signals(const tilecore_signals *before) { (void)before; }
 #else
@@ -90,14 +86,11 @@ typedef pthread_cond_t tilecore_condition;
 typedef pthread_t tilecore_thread;
 typedef sigset_t tilecore_signals;
 #define TILECORE_CONDITION_INIT PTHREAD_COND_INITIALIZER
-TILECORE_UNUSED static void tilecore_wait(tilecore_condition *condition, tilecore_lock *lock)
-{
-    pthread_cond_wait(condition, lock);
-}
-TILECORE_UNUSED static void tilecore_wake_one(tilecore_condition *condition) { pthread_cond_signal(condition); }
-TILECORE_UNUSED static void tilecore_wake_all(tilecore_condition *condition) { pthread_cond_broadcast(condition); }
-/* All but those that a thread's own access to memory causes (an input that is a file, and has been cut short,
- * say): blocked, they would end the program without its handler. A thread begins with its creator's mask. */
+#define tilecore_wait pthread_cond_wait
+#define tilecore_wake_one pthread_cond_signal
+#define tilecore_wake_all pthread_cond_broadcast
+/* All but those that a thread's own access to memory causes, in a mapped file that was cut short for instance: blocked,
+ * they would end the program without its handler. A thread begins with its creator's mask. */
 TILECORE_UNUSED static void tilecore_hold_signals(tilecore_signals *before)
 {
     sigset_t most;
@@ -128,9 +121,8 @@ TILECORE_INLINE void tilecore_pause(void)
 /* Writes the units first to last - 1 of a job. Must not fail. */
 typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
 
-/* The caller takes the shares from the first on, the workers from the last on, so that of neighbouring calls
- * into the same memory each processor finds most of its part in its own cache. Where they meet, at the end of
- * the job, the shares are small:
+/* The caller takes the shares from the first on, the workers from the last on: in successive calls into the same memory
+ * each processor finds most of its part in its own cache. Where they meet, at the end of the job, the shares are small:
  *
  *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers
  */
@@ -138,15 +130,14 @@ typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
     ptrdiff_t first, last;               /* its units */
-    ptrdiff_t large_share, small_share;   /* so many units; `small` is a macro on Windows */
+    ptrdiff_t large_share, small_share;  /* so many units; `small` is a macro on Windows */
     ptrdiff_t leading, middle, trailing; /* so many shares: large, small, large */
-    ptrdiff_t taken, taken_from_behind;  /* shares: counters. The second one counts the workers' */
+    ptrdiff_t taken, taken_by_workers;   /* so many shares: counters */
 } tilecore_job;
 
-/* How many units make `bytes`. */
-static ptrdiff_t tilecore_units(ptrdiff_t bytes, ptrdiff_t a_unit) { return bytes > a_unit ? bytes / a_unit : 1; }
+static ptrdiff_t tilecore_count_units(ptrdiff_t bytes, ptrdiff_t a_unit) { return bytes > a_unit ? bytes / a_unit : 1; }
 
-/* Of `bytes` in all, for so many threads. */
+/* Cuts a job of `bytes` in all into shares, for so many threads. */
 static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 {
     const ptrdiff_t units = job->last - job->first;
@@ -154,31 +145,30 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
     ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, shares;
     if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
     if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
-    job->large_share = tilecore_units(large, a_unit);
+    job->large_share = tilecore_count_units(large, a_unit);
     little = large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES;
-    job->small_share = tilecore_units(little, a_unit);
+    job->small_share = tilecore_count_units(little, a_unit);
     shares = units / job->large_share - threads; /* large ones */
     if (shares < 0) shares = 0;
     job->leading = shares / threads;
     job->trailing = shares - job->leading;
     job->middle = (units - shares * job->large_share + job->small_share - 1) / job->small_share;
-    job->taken = job->taken_from_behind = 0;
+    job->taken = job->taken_by_workers = 0;
 }
 
-/* Write the share of that number. */
-static void tilecore_do_share(const tilecore_job *job, ptrdiff_t number)
+static void tilecore_write_share(const tilecore_job *job, ptrdiff_t number)
 {
-    const ptrdiff_t behind = job->leading + job->middle + job->trailing - number; /* shares to the end */
+    const ptrdiff_t left = job->leading + job->middle + job->trailing - number; /* shares, this one included */
     const ptrdiff_t trailing = job->last - job->trailing * job->large_share;
     ptrdiff_t first, last;
     if (number < job->leading) {
         first = job->first + number * job->large_share;
         last = first + job->large_share;
-    } else if (behind > job->trailing) {
+    } else if (left > job->trailing) {
         first = job->first + job->leading * job->large_share + (number - job->leading) * job->small_share;
         last = first + job->small_share < trailing ? first + job->small_share : trailing;
     } else {
-        first = job->last - behind * job->large_share;
+        first = job->last - left * job->large_share;
         last = first + job->large_share;
     }
     job->task(job->argument, first, last);
@@ -189,7 +179,7 @@ static void tilecore_lead(tilecore_job *job)
 {
     const ptrdiff_t shares = job->leading + job->middle + job->trailing;
     ptrdiff_t number;
-    for (number = 0; tilecore_atomic_add(&job->taken, 1) < shares; number++) tilecore_do_share(job, number);
+    for (number = 0; tilecore_atomic_add(&job->taken, 1) < shares; number++) tilecore_write_share(job, number);
 }
 
 /* Takes shares until none is left, or until `stop` is set: a worker. */
@@ -197,7 +187,7 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
     const ptrdiff_t shares = job->leading + job->middle + job->trailing;
     while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < shares)
-        tilecore_do_share(job, shares - 1 - tilecore_atomic_add(&job->taken_from_behind, 1));
+        tilecore_write_share(job, shares - 1 - tilecore_atomic_add(&job->taken_by_workers, 1));
 }
 
 /* ---------------------------------------------------------------- the workers */
@@ -211,14 +201,13 @@ static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
 static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
 
-/* Under the lock. Counters too: they are looked at without it, but what is found decides nothing. */
+/* Under the lock. Counters are read without it too, where what is found decides nothing. */
 static struct {
     tilecore_job *job;   /* NULL where none is open */
-    int wanted;          /* so many workers more */
+    int wanted;          /* so many workers more may enter it */
     ptrdiff_t inside;    /* so many are at work: a counter */
     int taken;           /* a caller has the workers, */
     tilecore_thread owner;
-    int creating;        /* and makes more of them without the lock */
     ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_signals signals; /* that the forking thread had blocked */
     tilecore_affinity affinity; /* of the workers */
@@ -289,25 +278,11 @@ static int tilecore_create(tilecore_worker *worker)
         if (!status) status = pthread_create(&worker->thread, &attributes, tilecore_run_worker, worker);
         pthread_attr_destroy(&attributes);
     }
-    /* Too little, where a program's libraries keep much for each thread. */
+    /* EINVAL: too little, where a program's libraries keep much for each thread. */
     if (status == EINVAL) status = pthread_create(&worker->thread, NULL, tilecore_run_worker, worker);
     return status == 0;
 }
 #endif
-
-/* Makes workers until there are `count`, or the system has no more: the rest do their share. The workers are
- * taken, the lock is held, and signals are; the lock is let go meanwhile. */
-static void tilecore_create_workers(int count)
-{
-    int now = tilecore_workers.count;
-    tilecore_workers.creating = 1;
-    tilecore_release(&tilecore_workers_lock);
-    while (now < count && tilecore_create(&tilecore_workers.worker[now])) now++;
-    tilecore_acquire(&tilecore_workers_lock);
-    tilecore_workers.count = now;
-    tilecore_workers.creating = 0;
-    if (tilecore_workers.recalled) tilecore_wake_all(&tilecore_change);
-}
 
 /* Lets the workers run where the calling thread may. */
 static void tilecore_move_workers(void)
@@ -315,7 +290,7 @@ static void tilecore_move_workers(void)
 #if defined(__linux__) && !defined(__ANDROID__) /* which has no such function */
     tilecore_affinity now;
     int k;
-    if (!tilecore_affinity_now(&now)) return;
+    if (!tilecore_read_affinity(&now)) return;
     if (!memcmp(now.part, tilecore_workers.affinity.part, (size_t)now.bytes)) return;
     for (k = 0; k < tilecore_workers.count; k++)
         pthread_setaffinity_np(tilecore_workers.worker[k].thread, (size_t)now.bytes, now.part);
@@ -323,8 +298,8 @@ static void tilecore_move_workers(void)
 #endif
 }
 
-/* Publishes a job for up to `wanted` workers. 0 where there are none to be had: another caller has them, or
- * a fork() is under way. */
+/* Publishes a job for up to `wanted` workers, and makes those that are missing, as far as the system has more. 0 where
+ * there are none to be had: another caller has them, or a fork() is under way. */
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
     tilecore_signals before;
@@ -332,17 +307,16 @@ static int tilecore_publish(tilecore_job *job, int wanted)
     tilecore_hold_signals(&before);
     tilecore_acquire(&tilecore_workers_lock);
     if (!tilecore_workers.taken && !tilecore_workers.recalled) {
-        tilecore_workers.taken = published = 1;
+        int *const count = &tilecore_workers.count;
 #if !defined(_WIN32)
         tilecore_workers.owner = pthread_self();
 #endif
         tilecore_move_workers();
-        if (tilecore_workers.count < wanted) tilecore_create_workers(wanted);
-        if (wanted > tilecore_workers.count) wanted = tilecore_workers.count;
-        if (!tilecore_workers.recalled && wanted) {
-            tilecore_workers.job = job;
-            tilecore_workers.wanted = wanted;
-        }
+        while (*count < wanted && tilecore_create(&tilecore_workers.worker[*count])) ++*count;
+        if (wanted > *count) wanted = *count;
+        tilecore_workers.wanted = wanted;
+        tilecore_workers.taken = published = wanted > 0;
+        if (published) tilecore_workers.job = job;
     }
     tilecore_release(&tilecore_workers_lock);
     for (k = 0; published && k < wanted; k++) tilecore_wake_one(&tilecore_work);
@@ -369,20 +343,16 @@ static void tilecore_close(void)
     tilecore_let_signals(&before);
 }
 
-/* Runs task(argument, ..) over all units from first to last - 1, `bytes` of output, in the calling thread and
- * in up to `threads` - 1 others, as many as that is worth; returns when all are done. */
+/* Runs task(argument, ..) over the units first to last - 1, `bytes` of output, in the calling thread and in as many
+ * others as that is worth, up to `threads` - 1; returns when all are done. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
                                               ptrdiff_t bytes, int threads)
 {
-    tilecore_job job;
     if (threads > TILECORE_MAX_THREADS) threads = TILECORE_MAX_THREADS;
     if (threads > last - first) threads = (int)(last - first);
     if (threads > bytes / TILECORE_BYTES_A_THREAD) threads = (int)(bytes / TILECORE_BYTES_A_THREAD);
     if (threads > 1) {
-        job.task = task;
-        job.argument = argument;
-        job.first = first;
-        job.last = last;
+        tilecore_job job = {task, argument, first, last, 0, 0, 0, 0, 0, 0, 0};
         tilecore_cut(&job, bytes, threads);
         if (tilecore_publish(&job, threads - 1)) {
             tilecore_lead(&job);
@@ -396,8 +366,8 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
 /* ---------------------------------------------------------------- fork */
 
 #if !defined(_WIN32)
-/* Waits for a thread's very end. pthread_join returns a moment before the system ceases to count the thread:
- * a virtual processor may be taken away just then. For a second or two, as its number might be another's by now. */
+/* Waits for a thread's very end: pthread_join returns a moment before the system ceases to count the thread, or longer,
+ * where a virtual processor is taken away just then. For two seconds at most, as its number may be another's by now. */
 static void tilecore_await_end(const tilecore_worker *worker)
 {
 #if defined(__linux__)
@@ -424,7 +394,6 @@ static void tilecore_before_fork(void)
     tilecore_workers.signals = before;
     tilecore_workers.job = NULL;
     tilecore_wake_all(&tilecore_work);
-    while (tilecore_workers.creating) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
     tilecore_release(&tilecore_workers_lock);
     /* From here on they are ours alone. */
     for (k = 0; k < tilecore_workers.count; k++) pthread_join(tilecore_workers.worker[k].thread, NULL);
@@ -453,25 +422,19 @@ static void tilecore_after_fork_in_child(void)
     if (!pthread_equal(tilecore_workers.owner, pthread_self())) tilecore_workers.taken = 0;
     tilecore_workers.job = NULL;
     tilecore_workers.inside = tilecore_is_worker;
-    tilecore_workers.creating = 0;
     tilecore_workers.recalled = 0;
     tilecore_workers.count = 0;
     if (!tilecore_is_worker) tilecore_let_signals(&tilecore_workers.signals);
 }
 #endif
 
-/* Once in the life of the process, at the first call. 0, or an error number. */
-TILECORE_UNUSED static int tilecore_workers_ready(void)
+/* Once, before all else. 0, or an error number. */
+TILECORE_UNUSED static int tilecore_register_workers(void)
 {
 #if defined(_WIN32)
     return 0;
 #else
-    static int ready;
-    int status;
-    if (ready) return 0;
-    status = tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
-    ready = status == 0;
-    return status;
+    return tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
 #endif
 }
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """What this process may use: memory and processors, the machine's or its control group's.
 
-Compiled, as all is that the first large call of a process runs: between two instructions of Python's a signal
-handler may raise, and what it raises would be taken for one of the errors that are expected here.
+Compiled, as is all that the first large call of a process runs: between two instructions of Python's a signal
+handler may raise, and its error would be taken for one that is expected here.
 """
 
 import os
@@ -11,30 +11,15 @@ import sys
 
 from tilecore._core.request.counts import brief, read_count
 
-from libc.stdio cimport FILE, fclose, fread
+from libc.stdio cimport FILE, fclose, fopen, fread
 
 
 cdef extern from "kernels/locks.h" nogil:
     ctypedef struct tilecore_affinity:
         pass
-    int tilecore_affinity_now(tilecore_affinity *now)
+    int tilecore_read_affinity(tilecore_affinity *now)
     Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
     void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
-
-
-cdef extern from *:
-    """
-    static FILE *tilecore_open(const char *path)
-    {
-    #if defined(_WIN32)
-        (void)path;
-        return NULL; /* what is read here only Linux has */
-    #else
-        return fopen(path, "rbe");
-    #endif
-    }
-    """
-    FILE *tilecore_open(const char *path)
 
 
 # ---------------------------------------------------------------- bytes
@@ -43,11 +28,7 @@ cdef object BYTES = re.compile(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE
 
 
 def parse_bytes(text):
-    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T).
-
-    >>> parse_bytes("256M")
-    268435456
-    """
+    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T)."""
     match = BYTES.fullmatch(text)
     if not match:
         raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {brief(text)}")
@@ -55,13 +36,10 @@ def parse_bytes(text):
 
 
 def read_bytes(name, n):
-    """A count of bytes, an integer or a text, in an error the argument of the function `name`.
-
-    A text may ask for more than an address can reach, which is as good as no limit.
-    """
+    """A count of bytes, an integer or a text; `name` is what an error calls it."""
     if isinstance(n, str):
         try:
-            return min(parse_bytes(n), sys.maxsize)
+            return min(parse_bytes(n), sys.maxsize)  # more than an address can reach is as good as no limit
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     n = read_count(name, n)
@@ -70,10 +48,10 @@ def read_bytes(name, n):
     return n
 
 
-def bytes_from_environment(name):
-    """What the environment variable `name` says, or None where it is not set."""
+def bytes_from_environment(name, default):
+    """The value of the environment variable `name`, or the default where it is not set."""
     text = os.environ.get(name)
-    return None if text is None else read_bytes(f"environment variable {name}", text)
+    return default if text is None else read_bytes(f"environment variable {name}", text)
 
 
 def physical_memory():
@@ -91,17 +69,25 @@ def physical_memory():
 
 # ---------------------------------------------------------------- processors
 
-cdef Py_ssize_t paid = 0    # 0 until it is asked for: once in each process
+# Asked once in each process, for C callers cannot ask. Of the share 0 means: not asked yet; of the child -1.
+cdef Py_ssize_t cpu_share = 0
+cdef Py_ssize_t is_child = -1
+cdef Py_ssize_t all_cpus = os.cpu_count() or 1
+cdef object modules = sys.modules   # by no name that is gone at exit
 
 
-def available_cpus():
-    """Processors that the calling thread may run on now, or as many as the control group's quota pays for."""
+cdef Py_ssize_t usable_cpus() noexcept nogil:
+    """Processors that the calling thread may run on now, within this process' share; 1 until that is asked for."""
     cdef tilecore_affinity now
-    cdef Py_ssize_t most = tilecore_atomic_load(&paid)
-    if most == 0:
-        most = cpu_quota()
-        tilecore_atomic_store(&paid, most)
-    return min(tilecore_affinity_now(&now) or os.cpu_count() or 1, most)
+    cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
+    return min(tilecore_read_affinity(&now) or all_cpus, most) if most > 1 else 1
+
+
+cdef int ask_cpu_share() except -1:
+    """What the control group pays for; one processor in a child of multiprocessing: its siblings have the others."""
+    if tilecore_atomic_load(&cpu_share) == 0:
+        tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
+    return 0
 
 
 def cpu_quota():
@@ -114,37 +100,31 @@ def cpu_quota():
     return max(1, min([-(-quota // period) for quota, period in quotas], default=sys.maxsize))
 
 
-# ---------------------------------------------------------------- a child of multiprocessing
-
-cdef object modules = sys.modules   # by no name that is gone at exit
-cdef Py_ssize_t known = -1          # 1 for a child, 0 for none, -1 until it is asked for
-
-
 cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
-    Decided once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and
-    nobody unlocks it in the child. No function of multiprocessing's is called: another thread may be
-    importing it, and then its names are not there yet, and nobody has begun a child.
+    Asked once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and nobody
+    unlocks it in the child. No function of multiprocessing's is called: another thread may be importing it, and
+    then its names are not there yet, and nobody has begun a child.
     """
-    cdef Py_ssize_t child = tilecore_atomic_load(&known)
+    cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
         process = modules.get("multiprocessing.process")
         # A spawned child imports the main module before it has a parent process.
         inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
         child = bool(inherits) or getattr(process, "_parent_process", None) is not None
-        tilecore_atomic_store(&known, child)
+        tilecore_atomic_store(&is_child, child)
     return child
 
 
-def forget():
-    """In a forked child, before multiprocessing says whose child it is."""
-    tilecore_atomic_store(&known, -1)
-    tilecore_atomic_store(&paid, 0)
+def forget_process():
+    """In a forked child, before multiprocessing tells whose child it is."""
+    tilecore_atomic_store(&is_child, -1)
+    tilecore_atomic_store(&cpu_share, 0)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)
+    os.register_at_fork(after_in_child=forget_process)
 
 
 # ---------------------------------------------------------------- control groups
@@ -177,7 +157,10 @@ def read_text(path):
     cdef char part[4096]
     cdef bytes text = b""
     cdef size_t n = 1
-    cdef FILE *file = tilecore_open(path.encode("utf-8", "surrogateescape"))
+    cdef FILE *file
+    if os.name == "nt":  # the mode is not Windows', and what is read here only Linux has
+        return ""
+    file = fopen(path.encode("utf-8", "surrogateescape"), "rbe")
     if file != NULL:
         while n > 0:
             n = fread(part, 1, sizeof(part), file)

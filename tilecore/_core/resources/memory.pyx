@@ -11,14 +11,12 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
 from tilecore._core.numpy_api cimport try_array
-from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, recycled_array, recycles
+from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can_recycle, make_recycled_array
 
 
 cnp.import_array()
 
-# Read by every call that allocates, written by set_max_bytes: one aligned word, so a reader sees
-# the old limit or the new one, never a mixture.
-cdef Py_ssize_t max_bytes
+cdef Py_ssize_t max_bytes   # one aligned word: a reader in another thread sees the old limit or the new one
 
 
 def get_max_bytes():
@@ -31,8 +29,8 @@ def get_max_bytes():
     Returns
     -------
     int
-        Bytes. By default the physical memory (the cgroup's limit where lower), or what the
-        environment variable ``TILECORE_MAX_BYTES`` said when tilecore was imported.
+        Bytes. By default the physical memory or the cgroup's limit, the lower of the two; or the value of the
+        environment variable ``TILECORE_MAX_BYTES`` when tilecore was imported.
 
     See Also
     --------
@@ -54,8 +52,8 @@ def set_max_bytes(n, /):
 (tilecore.set_max_bytes); input shape (3,), dtype int64, reps 1000000
     >>> tilecore.set_max_bytes(before)
 
-    A guard against a hostile or mistaken `repeats`: the error comes before anything is allocated.
-    It counts the bytes that would be allocated, so results written into ``out=`` are not limited.
+    This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that
+    are written into ``out=`` are not limited.
 
     Parameters
     ----------
@@ -85,14 +83,14 @@ cdef int check_size(Py_ssize_t nbytes) except -1:
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
-    """A new C-contiguous array of any dtype, or None where there is no memory for it.
+    """A new C-contiguous array, or None where there is no memory. References in it are NULL, for the caller to set.
 
-    References in it are NULL, for the caller to set. `warm` tells whether its pages are there.
+    `warm` tells whether its pages are there.
     """
     cdef PyObject *result
     warm[0] = False
-    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and recycles(nbytes, dtype):
-        array = recycled_array(ndim, shape, dtype, nbytes, warm)
+    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes, dtype):
+        array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array
     result = try_array(ndim, shape, dtype, NULL, 0)
@@ -108,9 +106,4 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     return array
 
 
-def _default_max_bytes():
-    given = bytes_from_environment("TILECORE_MAX_BYTES")
-    return physical_memory() if given is None else given
-
-
-set_max_bytes(_default_max_bytes())
+set_max_bytes(bytes_from_environment("TILECORE_MAX_BYTES", physical_memory()))

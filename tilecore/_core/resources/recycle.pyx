@@ -2,29 +2,27 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """Memory of large results, written again by later ones.
 
-The system clears a page before a process first sees it, and for a large result that takes longer
-than tiling. So the memory of a large result whose array has died is not returned but kept idle:
-the system is told that it may take the pages whenever it needs some (until then they are there at
-once), and a later result of a similar size is written into it.
+The system clears a page before a process first sees it, and for a large result that takes longer than tiling. So
+the memory of a large result is kept when its array dies. The system may take idle pages whenever it needs some;
+until then they are there at once, and a later result of a similar size is written into them.
 
     tile() -> array -> last reference dies -> give_back() -> idle -> take() -> another array
                                                    `-> over the limit: the oldest idle block goes
 
-The array owns its memory as every NumPy array does, through a memory handler of NumPy's (NEP 49):
-NumPy calls `give_back` when the array dies, which it does not while a view, a buffer, or a DLPack
-capsule holds it. Nothing else ever learns of a block, so nothing can see it when it is written
-again. What its last owner has asked the system for, to leave it out of a forked child or to make it
-read-only, is undone first, and a block that cannot be made clean goes. No Python is needed for
-giving back: a result may die in any thread, or at exit. The array is told of the handler itself, and
-the context's handler is never changed: to set that back may fail for want of memory, and then every
-array of the program would come from here.
+The array owns its memory as every NumPy array does, through a memory handler of NumPy's (NEP 49). NumPy calls
+`give_back` when the array dies, and it lives while a view, a buffer, or a DLPack capsule holds it. Nothing else
+learns of a block, so nothing can see it when it is written again. What its last owner asked the system for, to leave
+it out of a forked child or to make it read-only, is undone first; a block that cannot be made clean goes. Giving back
+needs no Python: a result may die in any thread, or at exit. The handler is set in the array itself. The context's
+handler is never changed: to set that back may fail for want of memory, and then every array of the program would
+come from here.
 
-Shared by threads: the list of idle blocks, under a lock that is held for a walk along a few blocks
-and never during a system call. What is chosen and what was asked are a word each, read and written at once:
-a reader sees the old or the new value, and both are right.
+Threads share the list of idle blocks, under a lock that is held for a walk along a few blocks and never during a
+system call. What was chosen and what was asked are a word each, read and written at once: a reader sees the old or
+the new value, and both are right.
 
-A forked child shares its parent's pages until one of the two writes, so writing into them again
-would cost a copy: the child starts with no idle block, and gives back what it inherits.
+A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
+starts with no idle block, and returns those it inherits.
 """
 
 import os
@@ -89,8 +87,8 @@ cdef extern from *:
 
 # ---------------------------------------------------------------- blocks
 
-cdef struct Block:          # describes a block, in the page in front of it
-    Block *older            # of two idle blocks the one that was given back before
+cdef struct Block:          # describes a block, in the page before it
+    Block *older            # of idle blocks, the one that was given back before this one
     Py_ssize_t bytes        # of the block itself
     Py_ssize_t generation   # of the process that it belongs to
     bint written            # so its pages are there, unless the system has taken them
@@ -100,8 +98,8 @@ cdef Block *idle                        # the newest; under the lock, as is its 
 cdef Py_ssize_t idle_bytes
 cdef Py_ssize_t limit                   # of idle_bytes
 cdef Py_ssize_t generation              # counts the forks that led to this process
-cdef Py_ssize_t chosen_in = -1          # the generation in which the limit was chosen
-cdef bint chosen_by_environment
+cdef bint by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
+cdef Py_ssize_t chosen = by_environment     # whether the limit was, for this process
 cdef Py_ssize_t page = tilecore_page_bytes()
 cdef unsigned int trace_domain = _tracemalloc_domain
 
@@ -158,18 +156,19 @@ cdef char *take_idle(Py_ssize_t bytes) noexcept nogil:
     return data_of(block) if block != NULL else NULL
 
 
-cdef Py_ssize_t whole_huge_pages(Py_ssize_t bytes) noexcept nogil:
+cdef Py_ssize_t round_to_huge_pages(Py_ssize_t bytes) noexcept nogil:
     return (bytes + TILECORE_HUGE_BYTES - 1) & ~(TILECORE_HUGE_BYTES - 1)
 
 
-cdef char *take(size_t bytes) noexcept nogil:
+# ---------------------------------------------------------------- what NumPy calls
+
+cdef void *take(void *context, size_t bytes) noexcept nogil:
     """A block of at least `bytes`, idle or new; NULL where there is no memory."""
     cdef Py_ssize_t whole
     cdef char *data
-    cdef Block *block
     if bytes > <size_t>(PY_SSIZE_T_MAX - TILECORE_HUGE_BYTES):
         return NULL
-    whole = whole_huge_pages(bytes)
+    whole = round_to_huge_pages(bytes)
     data = take_idle(whole)
     if data != NULL:
         return data
@@ -177,30 +176,22 @@ cdef char *take(size_t bytes) noexcept nogil:
     if data == NULL:
         trim(0)
         data = tilecore_block_new(whole)
-        if data == NULL:
-            return NULL
-    block = block_of(data)
-    block[0] = Block(NULL, whole, generation, False)
+    if data != NULL:
+        block_of(data)[0] = Block(NULL, whole, generation, False)
     return data
 
 
-# ---------------------------------------------------------------- what NumPy calls
-
-cdef void *take_for_numpy(void *context, size_t bytes) noexcept nogil:
-    return take(bytes)
-
-
 cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogil:
-    cdef char *data = NULL
+    cdef void *data = NULL
     if bytes == 0 or count <= <size_t>PY_SSIZE_T_MAX // bytes:
-        data = take(count * bytes)
+        data = take(context, count * bytes)
     if data != NULL:
         memset(data, 0, count * bytes)
     return data
 
 
 cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
-    """The array has died that owned `data`."""
+    """The array that owned `data` has died."""
     global idle, idle_bytes
     cdef Py_ssize_t most = tilecore_atomic_load(&limit)
     cdef Block *block
@@ -227,14 +218,14 @@ cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
     """For `ndarray.resize`, the method."""
     cdef Block *block = block_of(data)
     cdef Py_ssize_t whole
-    cdef char *other
+    cdef void *other
     if bytes <= <size_t>block.bytes:
-        whole = whole_huge_pages(bytes)
+        whole = round_to_huge_pages(bytes)
         if whole < block.bytes:
             tilecore_pages_free(<char *>data + whole, block.bytes - whole)
             block.bytes = whole
         return data
-    other = take(bytes)
+    other = take(context, bytes)
     if other != NULL:
         memcpy(other, data, block.bytes)
         give_back(context, data, block.bytes)
@@ -244,15 +235,15 @@ cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
 cdef PyDataMem_Handler handler
 strcpy(handler.name, "tilecore")
 handler.version = 1
-handler.allocator.malloc = take_for_numpy
+handler.allocator.malloc = take
 handler.allocator.calloc = take_cleared
 handler.allocator.realloc = resize
 handler.allocator.free = give_back
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
-cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
-    """Whether a result of this size lies in memory of ours."""
+cdef bint can_recycle(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
+    """Whether memory of ours is for a result of this size."""
     if nbytes > tilecore_atomic_load(&limit) or PyDataType_REFCHK(dtype):
         return False
     if tilecore_addresses_limited():
@@ -263,17 +254,17 @@ cdef bint recycles(Py_ssize_t nbytes, cnp.dtype dtype) except -1:
 
 cdef bint limit_holds() except -1:
     """Not the default one in a child of multiprocessing, whose siblings want memory too."""
-    return chosen_by_environment or tilecore_atomic_load(&chosen_in) == generation or not in_multiprocessing_child()
+    return tilecore_atomic_load(&chosen) or not in_multiprocessing_child()
 
 
-cdef cnp.ndarray recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
+cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
     """A new array in memory of ours, or None."""
     cdef PyObject *result
     cdef char *data
-    chosen = PyDataMem_GetHandler()
-    if <PyObject *>chosen != PyDataMem_DefaultHandler:
+    handler_of_context = PyDataMem_GetHandler()
+    if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # memory is to come from elsewhere
-    data = take(nbytes)
+    data = <char *>take(NULL, nbytes)
     if data == NULL:
         return None
     warm[0] = block_of(data).written
@@ -303,10 +294,11 @@ cdef void after_fork_in_parent() noexcept nogil:
 
 
 cdef void after_fork_in_child() noexcept nogil:
-    global idle, idle_bytes, generation
+    global idle, idle_bytes, generation, chosen
     cdef Block *inherited = idle
     idle, idle_bytes = NULL, 0
     generation += 1
+    chosen = by_environment
     tilecore_release(&tilecore_idle_lock)
     free_all(inherited)
 
@@ -323,10 +315,10 @@ def recycled_bytes():
     >>> tilecore.recycled_bytes() in (0, 2**25)                 # 0 but on Linux
     True
 
-    The memory of results of 32 MiB and more that have been garbage-collected is kept, and written
-    again by later results of a similar size, for the system takes longer to provide new memory
-    than tiling takes. The process looks as much larger; the system may take the memory at any
-    time (``MADV_FREE``). Only Linux has this.
+    The memory of results of 32 MiB and more is kept when they are garbage-collected, and later results of a
+    similar size are written into it: the system takes longer to provide new memory than tiling takes. The
+    process looks as much larger, but the system may take the memory at any time (``MADV_FREE``). Only Linux
+    has this.
 
     Returns
     -------
@@ -361,20 +353,20 @@ def set_recycle_limit(n, /):
     >>> tilecore.set_recycle_limit(0)           # every result's memory goes back at once
     >>> tilecore.set_recycle_limit(before)
 
-    By default the smaller of 1 GiB and 1/16 of the physical memory (the cgroup's limit where
-    lower), or what the environment variable ``TILECORE_RECYCLE_BYTES`` says; nothing in a child
-    process of multiprocessing, unless the variable is set or the child calls this function.
+    By default the smaller of 1 GiB and 1/16 of the physical memory or the cgroup's limit, or the value of the
+    environment variable ``TILECORE_RECYCLE_BYTES``. In a child process of multiprocessing nothing, unless the
+    variable is set or the child calls this function.
 
     Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
-    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, though the system may
-    take it back, and other allocations would fail for it. A limit that is set later returns what is idle
-    with the next large result; call `release_memory` to have it at once.
+    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, and other allocations would
+    fail for it. Where it is set later, idle memory is returned with the next large result; `release_memory`
+    returns it at once.
 
     Parameters
     ----------
     n : int or str
-        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``. Results larger than that
-        are not kept. What is idle beyond it goes back to the system at once, the oldest first.
+        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``. Larger results are not kept. Idle
+        memory beyond it goes back to the system at once, the oldest first.
 
     Raises
     ------
@@ -389,7 +381,7 @@ def set_recycle_limit(n, /):
     """
     cdef Py_ssize_t most = read_bytes("set_recycle_limit", n)
     tilecore_atomic_store(&limit, most)
-    tilecore_atomic_store(&chosen_in, generation)
+    tilecore_atomic_store(&chosen, True)
     trim(most)
 
 
@@ -404,17 +396,7 @@ def release_memory():
     trim(0)
 
 
-def _default_limit():
-    given = bytes_from_environment("TILECORE_RECYCLE_BYTES")
-    return min(physical_memory() // 16, 1 << 30) if given is None else given
+limit = bytes_from_environment("TILECORE_RECYCLE_BYTES", min(physical_memory() // 16, 1 << 30))
 
-
-chosen_by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
-limit = _default_limit()
-
-# Once in the life of the process, though a module whose import has failed may be imported again.
-cdef bint ready_to_fork
-if not ready_to_fork:
-    if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
-        raise ImportError("tilecore: no memory to register what happens at fork()")
-    ready_to_fork = True
+if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
+    raise ImportError("tilecore: no memory to register what happens at fork()")

@@ -1,4 +1,4 @@
 """How many threads write one large result. See threads.pyx."""
 
 
-cdef int threads_for_c() noexcept nogil
+cdef int default_threads() noexcept nogil

@@ -6,9 +6,7 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar
 
 from tilecore._core.request.counts import brief, read_count
-from tilecore._core.resources.limits import available_cpus
-
-from tilecore._core.resources.limits cimport in_multiprocessing_child
+from tilecore._core.resources.limits cimport ask_cpu_share, usable_cpus
 
 
 cdef extern from "kernels/locks.h" nogil:
@@ -20,11 +18,9 @@ cdef enum:
     MOST_BY_DEFAULT = 8     # memory bandwidth is used up before that
     MOST_OF_ALL = 0x7FFFFFFF    # what a C int holds; "as many as there are" need not know that
 
-# Chosen for the process, by the environment or since; 0 where nobody has. A reader in another thread sees
-# the old choice or the new one.
+# 0 where nothing was chosen. A reader in another thread sees the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
-cdef Py_ssize_t by_process = 0
-cdef Py_ssize_t for_c = 1   # the default as C callers last heard of it
+cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
 cdef object by_context = ContextVar("tilecore_num_threads", default=None)
 
 
@@ -39,26 +35,25 @@ def get_num_threads():
     Returns
     -------
     int
-        What `num_threads` says in the current context; else what `set_num_threads` or the
-        environment variable ``TILECORE_NUM_THREADS`` said; else 1 in a child process of
-        multiprocessing; else the number of CPUs that the calling thread may use now (affinity
-        mask and control-group quota), at most 8.
+        As set by `num_threads` in the current context; else by `set_num_threads` or the environment variable
+        ``TILECORE_NUM_THREADS``; else 1 in a child process of multiprocessing; else the number of CPUs that the
+        calling thread may use now (affinity mask and control-group quota), at most 8.
 
-    Results of 1.5 MiB and more are written by more than one thread: by two, and by one more for
-    each 768 KiB above that. The threads stay, take no processor's time between calls, and run
-    where their caller may (``os.sched_setaffinity``).
+    Results of 1.5 MiB and more are written by two threads, and by one more for each 768 KiB above that. The
+    threads stay, take no processor's time between calls, and run where their caller may
+    (``os.sched_setaffinity``).
     """
-    return by_context.get() or default_threads()
+    chosen = by_context.get()
+    if chosen is None:
+        ask_cpu_share()
+        chosen = default_threads()
+    return chosen
 
 
-cdef default_threads():
-    """Outside of every context."""
+cdef int default_threads() noexcept nogil:
+    """Outside of every context; in a child of fork() one, until Python's code has asked whether it has siblings."""
     cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
-    if chosen:
-        return chosen
-    if in_multiprocessing_child():
-        return 1  # its siblings have the other processors
-    return min(available_cpus(), MOST_BY_DEFAULT)
+    return <int>(chosen if chosen else min(usable_cpus(), MOST_BY_DEFAULT))
 
 
 def set_num_threads(n):
@@ -76,8 +71,7 @@ def set_num_threads(n):
     Parameters
     ----------
     n : int, or None
-        At least 1. None goes back to what the environment variable ``TILECORE_NUM_THREADS`` says,
-        or else to the default.
+        At least 1. None goes back to the environment variable ``TILECORE_NUM_THREADS``, else to the default.
 
     Raises
     ------
@@ -87,16 +81,6 @@ def set_num_threads(n):
         Where `n` is less than 1.
     """
     tilecore_atomic_store(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
-    tell_c()
-
-
-cdef int threads_for_c() noexcept nogil:
-    return <int>tilecore_atomic_load(&for_c)
-
-
-def tell_c():
-    """The C functions cannot ask: they run without the GIL, in threads that Python may not know."""
-    tilecore_atomic_store(&for_c, default_threads())
 
 
 class num_threads(ContextDecorator):
@@ -107,9 +91,9 @@ class num_threads(ContextDecorator):
     ...     tilecore.tile(numpy.zeros((512, 512)), (2, 2)).shape     # from (512, 512)
     (1024, 1024)
 
-    For the current context alone: other threads, and other asyncio tasks, are not affected. A thread
-    that is begun inside the block is where it inherits the context (``sys.flags.thread_inherit_context``,
-    which from Python 3.14 on is the default without the GIL).
+    For the current context alone: other threads and asyncio tasks are not affected. A thread that is started in
+    the block is affected where threads inherit the context (``sys.flags.thread_inherit_context``: the default of
+    free-threaded Python from 3.14 on).
 
     Parameters
     ----------
@@ -130,9 +114,7 @@ class num_threads(ContextDecorator):
         try:
             by_context.reset(self._token)
         except ValueError:
-            # Left in another context, which knows nothing of `n`: an async generator that was broken off is
-            # closed by the event loop. What ended the block goes on.
-            pass
+            pass  # left in another context, as the event loop closes an async generator that was broken off
 
 
 cdef Py_ssize_t read_threads(name, n) except -1:
@@ -141,14 +123,6 @@ cdef Py_ssize_t read_threads(name, n) except -1:
         raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
     return min(count, MOST_OF_ALL)
 
-
-def tell_c_of_fork():
-    """Whether multiprocessing has begun this child is known later. Its siblings have the other processors either way."""
-    tilecore_atomic_store(&for_c, tilecore_atomic_load(&by_process) or 1)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=tell_c_of_fork)
 
 if "TILECORE_NUM_THREADS" in os.environ:
     try:

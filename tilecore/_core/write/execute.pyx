@@ -95,7 +95,7 @@ cdef extern from *:
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
-    int tilecore_workers_ready()
+    int tilecore_register_workers()
 
 
 cdef enum:
@@ -493,5 +493,5 @@ kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
 stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
 libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
 
-if tilecore_workers_ready():
+if tilecore_register_workers():
     raise ImportError("tilecore: no memory to register what happens at fork()")

@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport place_strides
-from tilecore._core.resources.threads cimport threads_for_c
+from tilecore._core.resources.threads cimport default_threads
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, choose_blocks, execute, execute_small,
     write_one_block,
@@ -80,9 +80,11 @@ cdef Mode choose_mode(const Plan *plan, Py_ssize_t nbytes, int threads, bint war
     return mode
 
 
-cdef Mode caller_mode(int threads) noexcept nogil:
+cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
     """How to write for a caller from C: his memory is taken for warm, and signals are his business."""
-    return Mode(threads if threads > 0 else threads_for_c(), True, False)
+    if threads <= 0:
+        threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
+    return Mode(threads, True, False)
 
 
 # ---------------------------------------------------------------- execution

@@ -12,13 +12,9 @@
 #define TILECORE_SHUFFLE_HALF(h, mask) vqtbl1q_u8(h, mask)
 #define TILECORE_STREAMS 0
 #include "pairs.h"
-
 #include "copy.h"
-
 #include "hold.h"
-
 #include "narrow.h"
 
 TILECORE_NARROW_SET("arm64", TILECORE_HAS_NEON);
-
 #include "end.h"

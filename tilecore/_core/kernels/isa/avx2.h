@@ -18,11 +18,8 @@
 #define TILECORE_STREAMS 1
 
 #include "copy.h"
-
 #include "hold.h"
-
 #include "narrow.h"
 
 TILECORE_NARROW_SET("avx2", TILECORE_HAS_AVX2);
-
 #include "end.h"

@@ -5,11 +5,8 @@
 #define TILECORE_NAME(name) tilecore_##name##_avx512bw
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,bmi2")
 #include "vectors64.h"
-
 #include "copy.h"
-
 #include "hold.h"
-
 #include "join.h"
 
 /* Of words of one size the compiler makes whole vectors. */
@@ -18,7 +15,7 @@ static int tilecore_is_word(const tilecore_rows *self)
     return self->row <= 8 && (self->row & (self->row - 1)) == 0;
 }
 
-/* Rows above 64 bytes. Stores that cross a cache line cost double behind the first-level cache; in it they are
+/* Rows above 64 bytes. Stores that cross a cache line cost double beyond the first-level cache; in it they are
  * cheaper than joints, in rows as short as these, and of rows of whole 16 bytes fewer cross one. */
 static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows *self)
 {
@@ -46,5 +43,4 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 TILECORE_SET("avx512bw", TILECORE_HAS_AVX512BW, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel),
              &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2, &TILECORE_NAME(hold_kernel),
              &TILECORE_NAME(join_kernel));
-
 #include "end.h"

@@ -3,7 +3,6 @@
 #define TILECORE_NAME(name) tilecore_##name##_avx512vbmi
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
 #include "vectors64.h"
-
 #include "permute.h"
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
@@ -31,17 +30,15 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &TILECORE_NAME(rotate_kernel);
 }
 
+#define TILECORE_NAME_BW(name) tilecore_##name##_avx512bw
 static const tilecore_kernels tilecore_set_avx512vbmi = {
     "avx512vbmi",
     TILECORE_HAS_AVX512VBMI,
-    tilecore_copy_avx512bw,
-    tilecore_stream_avx512bw,
-    tilecore_stream_end_avx512bw,
-    tilecore_replicate_avx512bw,
+    TILECORE_FOR_BYTES(TILECORE_NAME_BW),
     TILECORE_NAME(choose),
-    {&tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx512bw, &TILECORE_NAME(permute_kernel),
-     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx512bw,
-     &tilecore_join_kernel_avx512bw, NULL},
+    {&TILECORE_NAME_BW(copies_kernel), &TILECORE_NAME_BW(doubling_kernel), &TILECORE_NAME(permute_kernel),
+     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &TILECORE_NAME_BW(hold_kernel),
+     &TILECORE_NAME_BW(join_kernel), NULL},
 };
-
+#undef TILECORE_NAME_BW
 #include "end.h"

@@ -144,7 +144,7 @@ TILECORE_TARGETED static void TILECORE_NAME(copies)(const tilecore_rows *self, c
     }
 }
 
-/* The row once, and behind it what is written so far, again and again. */
+/* The row once, and after it what is written so far, again and again. */
 TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self, char *dst, const char *src,
                                                       ptrdiff_t rows, ptrdiff_t repeats)
 {

@@ -27,9 +27,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecor
 #if TILECORE_WIDTH == 32
 /* Up to 48 bytes two or three halves do: a vector store that is not aligned takes two to three times as long
  * as one that is, half a vector hardly longer. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore_rows *self, char *dst,
-                                                                  const char *src, ptrdiff_t rows,
-                                                                  ptrdiff_t repeats, const int halves)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore_rows *self, char *dst, const char *src,
+                                                                  ptrdiff_t rows, ptrdiff_t repeats, const int halves)
 {
     const ptrdiff_t row = self->row, last = row - 16, middle = halves > 2 ? 16 : 0;
     for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch) {

@@ -36,7 +36,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(const tilecor
     /* While 31 bytes follow that a later row will write again, a row may end with a store that
      * runs over its end. */
     const ptrdiff_t followed = dst_pitch == span ? rows - (31 + span - 1) / span : 0;
-    /* Where that keeps in step with the rows, the stores behind the first are aligned. */
+    /* Where that keeps in step with the rows, the stores after the first are aligned. */
     const ptrdiff_t shift = 32 - (ptrdiff_t)((uintptr_t)dst & 31);
     const int align = span >= 256 && (dst_pitch % 32 == 0 || rows == 1) && 32 % row == 0 && shift % row == 0;
     const ptrdiff_t first = align ? shift : step;

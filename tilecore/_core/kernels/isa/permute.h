@@ -228,9 +228,9 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self
         unsigned n;
         for (n = most; n > 0; n /= 2) {
             const TILECORE_VECTOR spans = _mm512_set1_epi8((char)(span * n));
-            const __mmask64 behind = _mm512_cmpge_epu8_mask(x, spans);
-            x = _mm512_mask_sub_epi8(x, behind, x, spans);
-            first = _mm512_mask_add_epi8(first, behind, first, _mm512_set1_epi8((char)(row * n)));
+            const __mmask64 past = _mm512_cmpge_epu8_mask(x, spans);
+            x = _mm512_mask_sub_epi8(x, past, x, spans);
+            first = _mm512_mask_add_epi8(first, past, first, _mm512_set1_epi8((char)(row * n)));
         }
         x = _mm512_add_epi8(first, TILECORE_NAME(modulo)(x, row));
         TILECORE_STORE(self->u.index + k, x);

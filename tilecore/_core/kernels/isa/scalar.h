@@ -18,9 +18,7 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 #define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
 #define TILECORE_STREAMS 0
 #include "pairs.h"
-
 #include "copy.h"
-
 #include "hold.h"
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
@@ -34,5 +32,4 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 }
 
 TILECORE_SET("scalar", 0, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
-
 #include "end.h"

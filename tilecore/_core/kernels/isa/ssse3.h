@@ -11,13 +11,9 @@
 #define TILECORE_SHUFFLE_HALF(h, mask) _mm_shuffle_epi8(h, mask)
 #define TILECORE_STREAMS 1
 #include "pairs.h"
-
 #include "copy.h"
-
 #include "hold.h"
-
 #include "narrow.h"
 
 TILECORE_NARROW_SET("ssse3", TILECORE_HAS_SSSE3);
-
 #include "end.h"
