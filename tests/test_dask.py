@@ -3,7 +3,7 @@
 import os
 import sys
 from importlib.util import find_spec
-from itertools import product
+from itertools import product, repeat
 from math import prod
 
 import numpy as np
@@ -455,3 +455,14 @@ def test_axis():
         assert (got.compute() == np.tile(x, (3, 2))).all()
     with pytest.raises(np.exceptions.AxisError, match="^dask.tile: axis 2 is out of bounds.* axis 2"):
         tile(x, 2, axis=2)
+
+
+@pytest.mark.parametrize("chunks", [-5, {0: -3}, ((-1, 5), (6,))])
+def test_chunks_are_not_negative(chunks):
+    with pytest.raises(ValueError, match=r"chunks must be larger than 0|[Cc]hunks"):
+        tile(np.arange(6).reshape(2, 3), 2, chunks=chunks)
+
+
+def test_chunks_have_an_end():
+    with pytest.raises(TypeError, match="^dask.tile: chunks must be 'auto' or sizes for each axis"):
+        tile(np.zeros(3), 2, chunks=repeat(1))

@@ -186,6 +186,7 @@ class TestRefused:
             (header(descr="'<U0'", shape="(-1,)"), "0 or more"),  # of which NumPy dies
             (header(descr="()"), "index"),
             (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
+            (header(shape="-" * 9000 + "1"), "(recursion|malformed|too many nested)"),
             (header(descr="'|O'"), "Python objects"),
         ],
     )

@@ -2,6 +2,7 @@
 
 import contextvars
 import multiprocessing
+import asyncio
 import os
 import subprocess
 import sys
@@ -357,3 +358,29 @@ assert done
 """
     done = run(code, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.quick
+def test_one_object_entered_twice():
+    """Nested, in several contexts, and left in an order of their own: what was there before comes back."""
+    before, one = tilecore.get_num_threads(), tilecore.num_threads(1)
+    with pytest.raises(KeyError), one:
+        with one, tilecore.num_threads(3):
+            assert tilecore.get_num_threads() == 3
+        assert tilecore.get_num_threads() == 1
+        raise KeyError
+    assert tilecore.get_num_threads() == before
+
+    async def job():
+        with one:
+            await asyncio.sleep(0.001)
+        return tilecore.get_num_threads()
+
+    async def jobs():
+        return await asyncio.gather(*[job() for _ in range(3)])
+
+    assert asyncio.run(jobs()) == [before] * 3
+    other = tilecore.num_threads(3)
+    one.__enter__(), other.__enter__(), one.__exit__(), other.__exit__()
+    assert tilecore.get_num_threads() == before
+    one.__exit__()  # never entered

@@ -82,10 +82,10 @@ def _map(file: BinaryIO, name: str) -> Mapped:
             raise ValueError(f"cut short: {status.st_size} bytes, expected {end}")
         mapping = mmap.mmap(file.fileno(), end, access=mmap.ACCESS_READ)
         array: NDArray[Any] = np.ndarray(shape, dtype, mapping, begin, order="F" if fortran_order else "C")
-    except (OSError, MemoryError):
+    except OSError:
         raise
-    except Exception as reason:  # NumPy raises errors of seven types about a malformed header
-        raise ValueError(f"{name}: {reason}") from None
+    except Exception as reason:  # NumPy and Python's parser raise errors of eight types about a malformed header
+        raise ValueError(f"{name}: {str(reason) or 'malformed header'}") from None
     return Mapped(array, array.flags.fnc, version, mapping, status)
 
 

@@ -13,7 +13,7 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 from __future__ import annotations
 
 # mypy: allow-untyped-calls
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isnan, prod
 from numbers import Number
 from typing import Any, SupportsIndex, TypeAlias
@@ -138,7 +138,7 @@ def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
         return [chunks.get(axis) for axis in range(ndim)]
     if isinstance(chunks, (Number, str)):
         return [chunks] * ndim
-    if not isinstance(chunks, Iterable):
+    if not isinstance(chunks, (Sequence, np.ndarray)):
         got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
         raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}")
     sizes = chunks.tolist() if isinstance(chunks, np.ndarray) else list(chunks)
@@ -160,6 +160,8 @@ def choose_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | No
         raise ValueError(f"dask.tile: chunks must be larger than 0, got {asked}") from None
     if any(isnan(c) for axis in wanted for c in axis):
         raise ValueError(f"dask.tile: chunks must be known sizes, got {asked}")
+    if any(c < 0 for axis in wanted for c in axis):
+        raise ValueError(f"dask.tile: chunks must be larger than 0, got {asked}")
     return wanted
 
 

@@ -53,8 +53,8 @@ brief = Brief().repr
 
 
 def as_index(value: SupportsIndex) -> int:
-    """operator.index, but no bool of NumPy's is an integer: NumPy 2.0 warns of them, later ones refuse."""
-    if isinstance(value, np.bool_):
+    """operator.index, but no bool is an integer, Python's or NumPy's."""
+    if isinstance(value, (bool, np.bool_)):
         raise TypeError
     return index(value)
 

@@ -21,7 +21,7 @@ cdef enum:
 # 0 where nothing was chosen. A reader in another thread sees the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
 cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
-cdef object by_context = ContextVar("tilecore_num_threads", default=None)
+cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the blocks of num_threads entered
 
 
 def get_num_threads():
@@ -43,11 +43,11 @@ def get_num_threads():
     threads stay, take no processor's time between calls, and run where their caller may
     (``os.sched_setaffinity``).
     """
-    chosen = by_context.get()
-    if chosen is None:
-        ask_cpu_share()
-        chosen = default_threads()
-    return chosen
+    entered = by_context.get()
+    if entered:
+        return entered[len(entered) - 1]._count
+    ask_cpu_share()
+    return default_threads()
 
 
 cdef int default_threads() noexcept nogil:
@@ -108,13 +108,16 @@ class num_threads(ContextDecorator):
         return num_threads(self._count)
 
     def __enter__(self):
-        self._token = by_context.set(self._count)
+        by_context.set((*by_context.get(), self))
 
     def __exit__(self, *exception):
-        try:
-            by_context.reset(self._token)
-        except ValueError:
-            pass  # left in another context, as the event loop closes an async generator that was broken off
+        # Not by a token: one object may be entered several times, also in several contexts; and a block may be left
+        # in another context, as the event loop closes an async generator that was broken off.
+        entered = by_context.get()
+        for k in range(len(entered) - 1, -1, -1):
+            if entered[k] is self:
+                by_context.set(entered[:k] + entered[k + 1:])
+                break
 
 
 cdef Py_ssize_t read_threads(name, n) except -1:
