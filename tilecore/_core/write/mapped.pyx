@@ -232,7 +232,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     nest_init(&plan.sizes, place_strides(&source), NULL, &nest)
     if not choose_sharing(&sharing, &nest, plan.sizes.nbytes) or sharing.file_bytes > memory_limit():
         return None
-    mode = choose_mode(plan, sharing.file_bytes, 0, False)
+    mode = choose_mode(sharing.file_bytes, 0, False)
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
     mapping.bytes = whole_pages(plan.sizes.nbytes)

@@ -21,7 +21,6 @@ from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, choose_blocks, execute, execute_small,
     write_one_block,
 )
-from tilecore._core.write.regions cimport execute_region
 
 
 cdef enum:
@@ -69,7 +68,7 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 
 # ---------------------------------------------------------------- how
 
-cdef Mode choose_mode(const Plan *plan, Py_ssize_t nbytes, int threads, bint warm) except *:
+cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
     cdef Mode mode = Mode(threads, warm, False)
     if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
@@ -161,16 +160,6 @@ cdef int execute_plan(const Plan *plan, const Place *source, const Place *target
         execute_small(&nest, target.data, source.data)
         return 0
     return execute(&nest, target.data, source.data, plan.sizes.nbytes, mode)
-
-
-cdef int execute_plan_region(const Plan *plan, const Place *source, const Place *target,
-                               const Py_ssize_t *start, const Py_ssize_t *stop, Py_ssize_t nbytes,
-                               Mode mode) noexcept nogil:
-    """Write [start, stop), `nbytes` in all; as execute_plan."""
-    if nbytes == 0:
-        return 0
-    return execute_region(&plan.sizes, place_strides(source), place_strides(target), target.data, source.data,
-                          start, stop, nbytes, mode)
 
 
 # ---------------------------------------------------------------- set-up

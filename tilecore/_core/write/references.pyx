@@ -40,7 +40,7 @@ from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, PyDataType_REFCHK, try_arr
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note
-from tilecore._core.resources.memory cimport memory_limit
+from tilecore._core.resources.memory cimport memory_limit, no_memory
 from tilecore._core.write.counting cimport (
     TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
     tilecore_remove_references, tilecore_stop_for, tilecore_try,
@@ -184,7 +184,7 @@ cdef int write_stopped(PyObject *nobody, void *argument) noexcept:
     return 0  # the next object need not be visited
 
 
-cdef int write_objects(Walk *walk, Items *items) except -1:
+cdef int write_pieces(Walk *walk, Items *items) except -1:
     cdef Stop stop = Stop(walk, items, 0)
     cdef Py_ssize_t n, work = 0
     while True:
@@ -217,7 +217,7 @@ cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
     return bits % sizeof(PyObject *) == 0
 
 
-cdef int write_pieces(Walk *walk, Items *items, bint is_new) except -1:
+cdef int write_objects(Walk *walk, Items *items, bint is_new) except -1:
     items.is_new = is_new
     items.at_rest = not TILECORE_FREE_THREADED
     items.aligned = items.count == 0 or is_aligned(walk, items)
@@ -231,7 +231,7 @@ cdef int write_pieces(Walk *walk, Items *items, bint is_new) except -1:
         if items.old == NULL:
             raise MemoryError
     try:
-        write_objects(walk, items)
+        write_pieces(walk, items)
     finally:
         PyMem_Free(items.old)
     return 0
@@ -293,7 +293,7 @@ cdef int write_counted(const Sizes *sizes, const Place *source, Items *items, co
     place_note(&place, copy)
     held_note(&held, copy, sizes.input_nbytes)
     walk_init(&walk, sizes, source, &place, array, &held, NULL, sizes.shape)
-    write_pieces(&walk, items, True)
+    write_objects(&walk, items, True)
     at = cnp.PyArray_BYTES(copy)
     n = cnp.PyArray_SIZE(copy)
     add_counts(at, n, items, sizes.copies - 1)
@@ -417,17 +417,20 @@ cdef int write_references(const Sizes *sizes, const Place *source, const Place *
                           bint is_new, Mode mode) except -1:
     """Fill `target`, with the GIL, with all of the tiling, where `start` is NULL, or the region that begins there.
 
-    `start` counts in any number of repeats, and may be negative. `source` and `target` tell where the items
-    lie in the memory of the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result`
-    holds no references yet, and nobody else knows it. `shape` is that of what is written, without a 0. `leaves`
-    are those of both dtypes. `mode` is for `execute`.
+    `start` counts in any number of repeats, and may be negative. `source` and `target` are the places of the items
+    in the memory of the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result` holds no
+    references yet, and nobody else knows it. `shape` is that of what is written, without a 0. `leaves` are those of
+    both dtypes. `mode` is for `execute`.
     """
     cdef Walk walk
     cdef Items items
     walk_init(&walk, sizes, source, target, array, result, start, shape)
-    if leaves.is_string:
-        return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
-    items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
-    if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
-        return write_counted(sizes, source, &items, array, <cnp.ndarray>result.array, mode)
-    return write_pieces(&walk, &items, is_new)
+    try:
+        if leaves.is_string:
+            return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
+        items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
+        if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
+            return write_counted(sizes, source, &items, array, <cnp.ndarray>result.array, mode)
+        return write_objects(&walk, &items, is_new)
+    except MemoryError:  # for references that wait, a copy of the source, a string
+        raise no_memory(result.nbytes) from None

@@ -23,6 +23,7 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_push, order_axes
 from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Place, place_strides
 from tilecore._core.write.execute cimport Mode, Watch, execute_watched, look_for_signals, watch_begin, write_table
 
 
@@ -48,13 +49,16 @@ cdef struct Region:
     Watch watch
 
 
-cdef int execute_region(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                        char *dst, const char *src, const Py_ssize_t *start, const Py_ssize_t *stop,
-                        Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    """Write [start, stop) of the tiling, `nbytes` in all, to `dst`; start < stop on every axis.
+cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
+                        const Py_ssize_t *stop, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    """Write [start, stop) of the tiling, `nbytes` in all; 0, or -1 where a signal handler has raised.
 
-    `dst_strides` are the region's, NULL for the order of C. 0, or -1 where a signal handler has raised.
+    `target` has the region's shape. If there are bytes, start < stop on every axis.
     """
+    cdef const Py_ssize_t *src_strides = place_strides(source)
+    cdef const Py_ssize_t *dst_strides = place_strides(target)
+    cdef const char *src = source.data
+    cdef char *dst = target.data
     cdef Region region
     cdef Nest nest
     cdef Range *axis
@@ -62,6 +66,8 @@ cdef int execute_region(const Sizes *sizes, const Py_ssize_t *src_strides, const
     cdef int i, k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t pitch[MAX_RANK]
     cdef Py_ssize_t packed = sizes.itemsize, pieces = 1, count, extent, step
+    if nbytes == 0:
+        return 0
     region.n = 0
     region.itemsize = sizes.itemsize
     region.mode = mode
