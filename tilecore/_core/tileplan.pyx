@@ -131,7 +131,7 @@ cdef class TilePlan:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
             target = self.check_array(array, out)
-            target = write_result(&self.plan, array, NULL, target, count)
+            target = write_result(&self.plan, array, NULL, NULL, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -147,7 +147,7 @@ cdef class TilePlan:
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
             target = self.check_array(array, out)
-            target = write_result(&self.plan, array, &bounds, target, count)
+            target = write_result(&self.plan, array, NULL, &bounds, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__

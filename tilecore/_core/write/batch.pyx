@@ -38,7 +38,7 @@ from tilecore._core.write.execute cimport (
 )
 from tilecore._core.write.plans cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
-from tilecore._core.write.results cimport new_result, write_result_of
+from tilecore._core.write.results cimport new_result, write_result
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()
@@ -109,7 +109,7 @@ cdef cnp.ndarray batch_of_stack(const Plan *plan, cnp.dtype dtype, arrays, out, 
         for k in range(sizes.ndim, 0, -1):
             source.strides[k] = cnp.PyArray_STRIDE(array, k - padding) if k > padding else 0
     source.ndim = sizes.ndim + 1
-    return write_result_of(&stacked, &source, array, NULL, target, threads)
+    return write_result(&stacked, array, &source, NULL, target, threads)
 
 
 # ---------------------------------------------------------------- a list

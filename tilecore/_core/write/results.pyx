@@ -53,9 +53,9 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
 
 # ---------------------------------------------------------------- the whole, or a region
 
-cdef cnp.ndarray write_result_of(const Plan *plan, const Place *source, cnp.ndarray array, const Bounds *bounds,
-                                 cnp.ndarray out, int threads):
-    """The tiling of the items at `source`, in the memory of `array`; within `bounds`, or all of it where NULL.
+cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *source, const Bounds *bounds,
+                              cnp.ndarray out, int threads):
+    """The tiling of `array`; of the items at `source` in its memory, unless NULL; within `bounds`, unless NULL.
 
     In `out`, which read_out has read, or in a new array where that is None.
     """
@@ -69,9 +69,12 @@ cdef cnp.ndarray write_result_of(const Plan *plan, const Place *source, cnp.ndar
     cdef bint is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
     cdef Leaves leaves = None
     cdef Held held, held_result
-    cdef Place target
+    cdef Place noted, target
     cdef Mode mode
     cdef int status
+    if source == NULL:
+        place_note(&noted, array)
+        source = &noted
     if bounds != NULL:
         start = &bounds.start[0]
         shape = &of_region[0]
