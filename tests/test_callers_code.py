@@ -278,9 +278,9 @@ def changing(answer):
         return answer
     return function
 
-import tilecore._core.resources.recycle, tilecore._core.plan.plan
+import tilecore._core.resources.recycle, tilecore._core.write.plans
 tilecore._core.resources.recycle.in_multiprocessing_child = changing(False)
-tilecore._core.plan.plan.get_num_threads = changing(1)
+tilecore._core.write.plans.get_num_threads = changing(1)
 plan = tilecore.TilePlan(shape, (2,) + (1,) * 16, "i4")
 start, stop = (0,) * 17, plan.output_shape
 out = numpy.empty(stop, "i4")
