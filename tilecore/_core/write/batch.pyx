@@ -66,7 +66,7 @@ cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
     """The plan for a stack of `n`, with the axes of extent 1 that the plan puts in front of each array's."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
-    cdef int k
+    cdef int k, status
     if sizes.ndim == MAX_RANK:
         raise Refusal(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
                       "largest rank")
@@ -75,7 +75,8 @@ cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
     for k in range(sizes.ndim):
         shape[k + 1] = sizes.shape[k]
         repeats[k + 1] = sizes.repeats[k]
-    return sizes_check(&stacked.sizes, plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize))
+    status = plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize)
+    return sizes_check(&stacked.sizes, status)
 
 
 # ---------------------------------------------------------------- a stack
@@ -291,7 +292,7 @@ cdef void note_first_target(Batch *batch, const Place *place) noexcept:
 # ---------------------------------------------------------------- bytes
 
 cdef int write_arrays(Batch *batch) noexcept nogil:
-    """Write the tilings of all arrays; 0, or -1 where a signal handler has raised."""
+    """Write the tilings of all arrays; 0, or -1 if a signal handler has raised."""
     cdef Py_ssize_t one = batch.plan.sizes.nbytes, n = batch.n, first = 0, last, stretch
     cdef int threads = batch.mode.threads
     cdef Watch watch

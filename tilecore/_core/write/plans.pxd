@@ -1,4 +1,4 @@
-"""A plan and a place for its result -> bytes. See plans.pyx."""
+"""A plan and the places of source and result -> bytes. See plans.pyx."""
 
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.places cimport Place

@@ -51,7 +51,7 @@ cdef struct Region:
 
 cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
                         const Py_ssize_t *stop, Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    """Write [start, stop) of the tiling, `nbytes` in all; 0, or -1 where a signal handler has raised.
+    """Write [start, stop) of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
     `target` has the region's shape. If there are bytes, start < stop on every axis.
     """
