@@ -56,10 +56,10 @@ cdef extern from "Python.h":
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """The tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
     if PyList_Check(arrays):  # whatever a subclass makes of its length or its iteration
-        return batch_of_list(plan, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
+        return write_list(plan, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
     if PyTuple_Check(arrays):
-        return batch_of_list(plan, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
-    return batch_of_stack(plan, dtype, arrays, out, threads)
+        return write_list(plan, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
+    return write_stack(plan, dtype, arrays, out, threads)
 
 
 cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
@@ -81,7 +81,7 @@ cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
 
 # ---------------------------------------------------------------- a stack
 
-cdef cnp.ndarray batch_of_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
     cdef int padding = sizes.ndim - sizes.input_ndim
     cdef const Py_ssize_t *shape = &sizes.shape[padding]
@@ -136,7 +136,7 @@ cdef refuse_array(kind, str what, Py_ssize_t i):
     return Refusal(kind, what, f"arrays[{i}]")
 
 
-cdef cnp.ndarray batch_of_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
+cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef Plan stacked
@@ -187,7 +187,7 @@ cdef cnp.ndarray batch_of_list(const Plan *plan, cnp.dtype dtype, list arrays, o
 
 
 cdef dict read_items(list arrays, cnp.dtype dtype):
-    """Make each item a plain array of the dtype; which other dtype objects were found to be the same, by index."""
+    """Make each item a plain array of the dtype; the other dtype objects that mean the same, by index."""
     cdef dict alike = {}
     cdef cnp.ndarray array
     cdef cnp.dtype found
@@ -210,7 +210,7 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
 
 
 cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dtype, Py_ssize_t pitch):
-    """A note of each array, which has the plan's shape and still the dtype that was compared."""
+    """Note each array, if it has the plan's shape and still the dtype that was compared."""
     cdef Py_ssize_t size = sizes.nbytes // max(sizes.copies, 1)
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i

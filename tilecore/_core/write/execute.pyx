@@ -116,7 +116,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
     cdef Axis top
     cdef Py_ssize_t payload = 1, extent = 1, inner, steps
     cdef int i, k, n = 0
-    cdef bint dense = True, is_split = False, near
+    cdef bint dense = True, is_split = False, in_place, near
     # Inner axes, as long as they fit; the first that does not is split.
     while n < nest.n:
         top = nest.axis[n]
@@ -174,22 +174,14 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
     # Of two inner axes that move in a strided source, the longer one is the better innermost loop: pixels rather
     # than their three colours.
     blocks.by_columns = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
-    if blocks.by_columns:
-        blocks.kernel_axes = 3
-        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[2].src, axis[2].dst, axis[2].count, near)
-    elif n > 1:
-        if axis[1].src == 0 and axis[1].dst == axis[0].count:
-            blocks.kernel_axes = 2
-            if n > 2 and axis[2].src != 0:
-                blocks.kernel_axes = 3
-                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, axis[2].src, axis[2].dst,
-                                      axis[2].count, near)
-            else:
-                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1, near)
-        else:
-            blocks.kernel_axes = 2
-            tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst, axis[1].count,
-                                  near)
+    if n > 1:
+        in_place = axis[1].src == 0 and axis[1].dst == axis[0].count
+        blocks.kernel_axes = 3 if blocks.by_columns or (in_place and n > 2 and axis[2].src != 0) else 2
+        top = axis[blocks.kernel_axes - 1]
+        if in_place and blocks.kernel_axes == 2:
+            top = Axis(1, 0, 0)
+        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count if in_place else 1, top.src, top.dst,
+                              top.count, near)
 
 
 cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:

@@ -7,15 +7,14 @@ last one. Input of extent 5, region [3, 17):
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
 
-The pieces of all axes, combined, are nests of loops, and each is executed as a whole tiling is. Where
-start is a multiple of the extent, and so on, there are fewer. What start counts from does not matter:
-only where in a repeat it lies.
+The pieces of all axes, combined, are nests of loops, and each is executed as a whole tiling is. There are fewer if
+start or stop is a multiple of the extent. The first repeat may be any: only the place of start within it matters.
 
-Many axes of a few elements each make more pieces than there is to write: 2 on each of 28 axes are 2^28
-pieces of one element. There the inner axes become a table instead, of where each of their elements comes
-from and goes to, and the loops outside go over the table again and again.
+Many axes of a few elements each make more pieces than there is to write: 2 on each of 28 axes are 2^28 pieces of one
+element. Then the inner axes become a table of the offsets of their elements, in the source and in the output, and the
+loops outside go over the table again and again.
 
-Nothing here can fail, as in execute.pyx: where there is no memory for a table, there are pieces.
+Nothing here can fail, as in execute.pyx: without memory for a table, there are pieces.
 """
 
 from libc.stdlib cimport free, malloc
@@ -154,7 +153,7 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
 # ---------------------------------------------------------------- a table
 
 cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogil:
-    """0 or -1 as execute_region; 1, with nothing written, where there is no memory for a table."""
+    """0 or -1 as execute_region; 1, with nothing written, if there is no memory for a table."""
     cdef Py_ssize_t *table = <Py_ssize_t *>malloc(2 * TABLE * sizeof(Py_ssize_t))
     cdef Py_ssize_t index[MAX_RANK]
     cdef const Range *axis
