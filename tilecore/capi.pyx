@@ -20,7 +20,8 @@ from tilecore._core.plan.plan cimport Plan, plan_init
 from tilecore._core.plan.sizes cimport SIZES_NEGATIVE, SIZES_OK, Sizes, sizes_check
 from tilecore._core.request.places cimport Place
 from tilecore._core.resources.limits cimport ask_cpu_share
-from tilecore._core.write.plans cimport caller_mode, execute_plan, execute_plan_region, plan_clear, plan_prepare
+from tilecore._core.write.plans cimport caller_mode, execute_plan, plan_clear, plan_prepare
+from tilecore._core.write.regions cimport execute_region
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.refusals import Refusal, worded
@@ -183,7 +184,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         nbytes *= extent[k]  # no more than the whole output's, unless that is empty
     note_place(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
     note_place(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
-    execute_plan_region(<const Plan *>plan, &source, &target, start, stop, nbytes, caller_mode(nbytes, threads))
+    execute_region(sizes, &source, &target, start, stop, nbytes, caller_mode(nbytes, threads))
 
 
 # ---------------------------------------------------------------- in one call

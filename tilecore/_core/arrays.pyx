@@ -27,7 +27,7 @@ from tilecore._core.request.integers cimport as_tuple, integers_of, known_intege
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport read_bounds, write_region, write_whole
+from tilecore._core.write.results cimport read_bounds, write_result
 
 cnp.import_array()
 
@@ -63,7 +63,7 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Plan plan
     cdef int count = 0 if threads is None else read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = write_whole(&plan, array, target, count)
+    target = write_result(&plan, array, NULL, NULL, target, count)
     return target if out is None else out
 
 
@@ -224,7 +224,7 @@ cdef tile_other(a, reps, out, axis, threads):
     if copied:  # which is all that `numpy.tile` does then, whatever the class
         return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
     if simple and plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
-        return wrap_like(a, write_whole(&plan, array, None, count))
+        return wrap_like(a, write_result(&plan, array, NULL, NULL, None, count))
     counts = as_tuple(repeats, n)
     if masked:
         return tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
@@ -325,7 +325,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
             target = read_plane(&plan, array, axis, out)
         else:
             target = read_request(&plan, array, reps, axis, out)
-        target = write_region(&plan, array, &bounds, target, count)
+        target = write_result(&plan, array, NULL, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array
@@ -449,7 +449,7 @@ def tile_mapped(a, reps, *, axis=None):
         read_request(&plan, array, reps, axis, None)
         if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
-        return write_whole(&plan, array, None, 0) if result is None else result
+        return write_result(&plan, array, NULL, NULL, None, 0) if result is None else result
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array
         raise worded(refusal, "tile_mapped", source, NAMES, reps=reps, axis=axis) from refusal.__cause__

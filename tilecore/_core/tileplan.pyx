@@ -21,7 +21,7 @@ from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, 
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_threads, spread
 from tilecore._core.write.batch cimport write_batch
 from tilecore._core.write.plans cimport plan_clear, plan_prepare
-from tilecore._core.write.results cimport read_bounds, write_region, write_whole
+from tilecore._core.write.results cimport read_bounds, write_result
 
 cnp.import_array()
 
@@ -131,7 +131,7 @@ cdef class TilePlan:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
             target = self.check_array(array, out)
-            target = write_whole(&self.plan, array, target, count)
+            target = write_result(&self.plan, array, NULL, NULL, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -147,7 +147,7 @@ cdef class TilePlan:
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
             target = self.check_array(array, out)
-            target = write_region(&self.plan, array, &bounds, target, count)
+            target = write_result(&self.plan, array, NULL, &bounds, target, count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__

@@ -28,6 +28,6 @@ cdef struct Sizes:
     Py_ssize_t output[MAX_RANK]     # shape * repeats
 
 
-cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape,
-                   int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil
+cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                    Py_ssize_t itemsize) noexcept nogil
 cdef int sizes_check(const Sizes *sizes, int status) except -1

@@ -1,23 +1,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Shape, repeats and itemsize -> checked sizes.
 
-After them nothing can fail: every count and every offset has been shown to fit, so the functions that follow
-are `noexcept nogil`.
+After them nothing can fail: every count and every offset has been shown to fit. So the functions that use them are
+`noexcept nogil`.
 """
 
 from tilecore._core.request.refusals import Refusal
 
 from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX
+from tilecore._core.request.integers cimport as_tuple
 
 
-cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape,
-                   int nreps, const Py_ssize_t *repeats, Py_ssize_t itemsize) noexcept nogil:
-    """Fill `plan`; a PlanStatus. Both ranks are at most MAX_RANK, the extents not negative.
+cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                    Py_ssize_t itemsize) noexcept nogil:
+    """Fill `sizes`; a SizesStatus. Both ranks are at most MAX_RANK, the extents not negative.
 
-    Element and byte counts are taken over the non-zero extents, as NumPy does, so that an empty
-    result is refused where a slice of its shape could not exist.
+    Elements and bytes are counted over the non-zero extents, as NumPy does: an empty result is refused if a slice
+    of its shape could not exist.
     """
-    cdef int k, status = SIZES_OK
+    cdef int k
     cdef int rank = ndim if ndim > nreps else nreps
     cdef Py_ssize_t count = 1, taken = 1, copies = 1, nbytes
     cdef bint empty = False
@@ -49,11 +50,11 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape,
     sizes.nbytes = 0 if empty else nbytes
     sizes.input_nbytes = 0 if empty else taken * itemsize
     sizes.copies = 0 if empty else copies
-    return status
+    return SIZES_OK
 
 
 cdef int sizes_check(const Sizes *sizes, int status) except -1:
-    """Raise what a failed plan_init found."""
+    """Raise what a failed sizes_init found."""
     cdef int k = sizes.axis
     if status == SIZES_OK:
         return 0
@@ -62,7 +63,7 @@ cdef int sizes_check(const Sizes *sizes, int status) except -1:
     if status == SIZES_AXIS_OVERFLOW:
         raise Refusal(ValueError, f"axis {k} overflows: {sizes.shape[k]} * {sizes.repeats[k]} is more than "
                       f"{PY_SSIZE_T_MAX}")
-    output = tuple([sizes.output[k] for k in range(sizes.ndim)])
+    output = as_tuple(sizes.output, sizes.ndim)
     if status == SIZES_COUNT_OVERFLOW:
         raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
                       f"{output} overflows at axis {sizes.axis}")

@@ -39,7 +39,12 @@ cdef struct Held:       # an array, its memory and what lies there, as noted by 
 
 
 cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noexcept:
-    held[0] = Held(<PyObject *>array, descr_of(array), cnp.PyArray_BASE(array), cnp.PyArray_BYTES(array), nbytes)
+    # One by one: a struct made elsewhere and copied would wait until it stands there.
+    held.array = <PyObject *>array
+    held.dtype = descr_of(array)
+    held.base = cnp.PyArray_BASE(array)
+    held.data = cnp.PyArray_BYTES(array)
+    held.nbytes = nbytes
 
 
 cdef inline bint holds(const Held *held) noexcept:

@@ -82,6 +82,10 @@ cdef int check_size(Py_ssize_t nbytes) except -1:
     return 0
 
 
+cdef no_memory(nbytes):
+    return Refusal(MemoryError, f"no memory for a result of {nbytes} bytes")
+
+
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
     """A new C-contiguous array, or None where there is no memory. References in it are NULL, for the caller to set.
 

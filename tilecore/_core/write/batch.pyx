@@ -3,15 +3,14 @@
 
 The arrays are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere.
 
-    stack    what `whole` does, for a plan with one more axis in front, which does not repeat
-    list     where each array lies is noted in a few words; then all are written in one go
+    stack    written as one array is, by a plan with one more axis in front, which does not repeat
+    list     the place of each array is noted in a few words; then all are written in one go
 
-Images of one size have the same strides nearly always, so the loops that write one are made ready once,
-and again only where the strides change. Small results are shared among threads by arrays, large
-ones each by its blocks.
+Images of one size nearly always have the same strides, so the loops that write one are prepared once, and again
+only where the strides change. Threads share small results by arrays, and a large one by its blocks.
 
-As everywhere (arguments.pyx), all that can run code of the caller's comes first: lists are copied, items
-converted, dtypes compared. Only then are shapes looked at.
+As everywhere (arguments.pyx), all that can run the caller's code comes first: lists are copied, items converted,
+dtypes compared. Shapes are looked at after that.
 """
 
 from tilecore._core.request.dtypes import same_dtype
@@ -20,10 +19,10 @@ from tilecore._core.write.walk import MOVED
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from tilecore._core.numpy_api cimport (
-    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK,
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK,
 )
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.plan cimport Plan, plan_init
@@ -39,7 +38,7 @@ from tilecore._core.write.execute cimport (
 )
 from tilecore._core.write.plans cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
-from tilecore._core.write.results cimport new_result, no_memory, whole_at
+from tilecore._core.write.results cimport new_result, write_result
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()
@@ -57,17 +56,17 @@ cdef extern from "Python.h":
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """The tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
     if PyList_Check(arrays):  # whatever a subclass makes of its length or its iteration
-        return batch_of_list(plan, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
+        return write_list(plan, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
     if PyTuple_Check(arrays):
-        return batch_of_list(plan, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
-    return batch_of_stack(plan, dtype, arrays, out, threads)
+        return write_list(plan, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
+    return write_stack(plan, dtype, arrays, out, threads)
 
 
 cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
-    """The tiling of a stack of `n`, which its arrays' axes of extent 1 in front are part of."""
+    """The plan for a stack of `n`, with the axes of extent 1 that the plan puts in front of each array's."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
-    cdef int k
+    cdef int k, status
     if sizes.ndim == MAX_RANK:
         raise Refusal(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
                       "largest rank")
@@ -76,12 +75,13 @@ cdef int stacked_init(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
     for k in range(sizes.ndim):
         shape[k + 1] = sizes.shape[k]
         repeats[k + 1] = sizes.repeats[k]
-    return sizes_check(&stacked.sizes, plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize))
+    status = plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize)
+    return sizes_check(&stacked.sizes, status)
 
 
 # ---------------------------------------------------------------- a stack
 
-cdef cnp.ndarray batch_of_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
     cdef int padding = sizes.ndim - sizes.input_ndim
     cdef const Py_ssize_t *shape = &sizes.shape[padding]
@@ -106,18 +106,18 @@ cdef cnp.ndarray batch_of_stack(const Plan *plan, cnp.dtype dtype, arrays, out, 
                       f"{(<object>array).shape}", "input")
     stacked_init(&stacked, sizes, rows[0])
     place_note(&source, array)
-    if not source.contiguous:  # the plan's axes of extent 1 come behind the first
+    if not source.contiguous:  # the plan's axes of extent 1 come after the first
         for k in range(sizes.ndim, 0, -1):
             source.strides[k] = cnp.PyArray_STRIDE(array, k - padding) if k > padding else 0
     source.ndim = sizes.ndim + 1
-    return whole_at(&stacked, &source, array, target, threads)
+    return write_result(&stacked, array, &source, NULL, target, threads)
 
 
 # ---------------------------------------------------------------- a list
 
-cdef struct Note:       # an array, and where its items lie; their strides follow
+cdef struct Note:       # an array of the list
     Held held
-    Py_ssize_t contiguous
+    Place place         # last, for there is room for the strides of its axes alone
 
 
 cdef struct Batch:
@@ -131,12 +131,12 @@ cdef struct Batch:
     Mode mode               # for each of them
 
 
-cdef refusal_of(kind, str what, Py_ssize_t i):
-    """Of the array at fault."""
+cdef refuse_array(kind, str what, Py_ssize_t i):
+    """The Refusal that names the array at fault."""
     return Refusal(kind, what, f"arrays[{i}]")
 
 
-cdef cnp.ndarray batch_of_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
+cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef Plan stacked
@@ -154,7 +154,7 @@ cdef cnp.ndarray batch_of_list(const Plan *plan, cnp.dtype dtype, list arrays, o
         of_result = result.descr
     batch.plan = plan
     batch.n = n
-    batch.pitch = sizeof(Note) + sizes.input_ndim * sizeof(Py_ssize_t)
+    batch.pitch = sizeof(Note) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
     notes = note_arrays(arrays, alike, sizes, dtype, batch.pitch)
     batch.notes = PyBytes_AS_STRING(notes)
     stacked_init(&stacked, sizes, n)
@@ -168,28 +168,26 @@ cdef cnp.ndarray batch_of_list(const Plan *plan, cnp.dtype dtype, list arrays, o
         check_apart(&batch, &stacked.sizes, &place, &ran)
     if stacked.sizes.nbytes == 0:
         return result
-    set_first_target(&batch, &place)
+    note_first_target(&batch, &place)
     if leaves is not None:
-        write_list_with_references(&batch, leaves, stacked.sizes.nbytes, out is None)
+        write_arrays_of_references(&batch, leaves, out is None)
         return result
-    if out is None:
-        check_held(&batch.result, &batch.result)
-    batch.mode = choose_mode(plan, stacked.sizes.nbytes, threads, warm)
+    batch.mode = choose_mode(stacked.sizes.nbytes, threads, warm)
     if ran or stacked.sizes.nbytes >= TILECORE_NOGIL_BYTES:
         for i in range(n):
             check_array(&batch, i)
     if stacked.sizes.nbytes < TILECORE_NOGIL_BYTES:
-        write_range(&batch, 0, n, NULL)
+        write_numbered_arrays(&batch, 0, n)
         return result
     with nogil:
-        status = write_all(&batch)
+        status = write_arrays(&batch)
     if status < 0:
         raise_pending()
     return result
 
 
 cdef dict read_items(list arrays, cnp.dtype dtype):
-    """Make each item a plain array of the dtype; which other dtype objects were found to be the same, by index."""
+    """Make each item a plain array of the dtype; the other dtype objects that mean the same, by index."""
     cdef dict alike = {}
     cdef cnp.ndarray array
     cdef cnp.dtype found
@@ -201,26 +199,24 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
             try:
                 array = plain_array(arrays[i])
             except Refusal as refusal:
-                raise refusal_of(refusal.kind, refusal.what, i) from refusal.__cause__
+                raise refuse_array(refusal.kind, refusal.what, i) from refusal.__cause__
             arrays[i] = array
         found = array.descr
         if found is not dtype:
             if not same_dtype(found, dtype):
-                raise refusal_of(TypeError, f"must have dtype {dtype}, got {found}", i)
+                raise refuse_array(TypeError, f"must have dtype {dtype}, got {found}", i)
             alike[i] = found
     return alike
 
 
 cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dtype, Py_ssize_t pitch):
-    """A note of each array, which has the plan's shape and still the dtype that was compared."""
+    """Note each array, if it has the plan's shape and still the dtype that was compared."""
     cdef Py_ssize_t size = sizes.nbytes // max(sizes.copies, 1)
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef cnp.ndarray array
-    cdef Py_ssize_t *strides
     cdef Note *note
     cdef bytes notes
-    cdef int k
     try:
         notes = PyBytes_FromStringAndSize(NULL, n * pitch)
     except MemoryError:
@@ -228,14 +224,11 @@ cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dt
     for i in range(n):
         array = <cnp.ndarray>arrays[i]
         note = <Note *>(PyBytes_AS_STRING(notes) + i * pitch)
-        strides = <Py_ssize_t *>(note + 1)
         if (not has_shape(array, sizes.input_ndim, shape, sizes.itemsize)
                 or array.descr is not dtype and array.descr is not alike.get(i)):
             raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "must have", f"arrays[{i}]")
-        for k in range(sizes.input_ndim):
-            strides[k] = cnp.PyArray_STRIDE(array, k)
         held_note(&note.held, array, size)
-        note.contiguous = PyArray_IS_C_CONTIGUOUS(array)
+        place_note(&note.place, array)
     return notes
 
 
@@ -243,19 +236,17 @@ cdef const Note *note_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
     return <const Note *>(batch.notes + i * batch.pitch)
 
 
-cdef void read_note(const Batch *batch, Py_ssize_t i, Place *place) noexcept nogil:
-    cdef const Note *note = note_of(batch, i)
-    place.data = <char *>note.held.data
-    place.ndim = batch.plan.sizes.input_ndim
-    place.contiguous = note.contiguous
-    memcpy(place.strides, note + 1, place.ndim * sizeof(Py_ssize_t))
+cdef bint has_strides_of(const Place *a, const Place *b) noexcept nogil:
+    if a.contiguous or b.contiguous:
+        return a.contiguous == b.contiguous
+    return memcmp(a.strides, b.strides, a.ndim * sizeof(Py_ssize_t)) == 0
 
 
 cdef int check_array(const Batch *batch, Py_ssize_t i) except -1:
     """Other code may have run since the array was noted, and the result."""
     cdef const Held *held = &note_of(batch, i).held
     if not holds(held):
-        raise refusal_of(ValueError, MOVED, i)
+        raise refuse_array(ValueError, MOVED, i)
     return check_held(held, &batch.result)
 
 
@@ -264,25 +255,23 @@ cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *targ
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef size_t low, high, first
-    cdef const Note *note
-    cdef Place source
+    cdef const Place *source
     cdef Py_ssize_t i, size
     if sizes.nbytes == 0 or not extents(target, stacked.output, sizes.itemsize, &low, &high):
         return 0
     size = sizes.nbytes // sizes.copies
     for i in range(batch.n):
-        note = note_of(batch, i)
-        first = <size_t>note.held.data
-        if note.contiguous and (first + size <= low or high <= first):
+        source = &note_of(batch, i).place
+        first = <size_t>source.data
+        if source.contiguous and (first + size <= low or high <= first):
             continue
-        read_note(batch, i, &source)
-        if share_bytes(&source, shape, target, stacked.output, sizes.itemsize, ran):
+        if share_bytes(source, shape, target, stacked.output, sizes.itemsize, ran):
             raise Refusal(ValueError, f"must not share memory with arrays[{i}]", "out")
     return 0
 
 
-cdef void set_first_target(Batch *batch, const Place *place) noexcept:
-    """Where the tiling of the first array goes, in a result at `place`."""
+cdef void note_first_target(Batch *batch, const Place *place) noexcept:
+    """Note the place of the first array's tiling, in a result at `place`."""
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef Py_ssize_t packed = sizes.itemsize
     cdef int k
@@ -302,14 +291,14 @@ cdef void set_first_target(Batch *batch, const Place *place) noexcept:
 
 # ---------------------------------------------------------------- bytes
 
-cdef int write_all(Batch *batch) noexcept nogil:
-    """0, or -1 where a signal handler has raised."""
+cdef int write_arrays(Batch *batch) noexcept nogil:
+    """Write the tilings of all arrays; 0, or -1 if a signal handler has raised."""
     cdef Py_ssize_t one = batch.plan.sizes.nbytes, n = batch.n, first = 0, last, stretch
     cdef int threads = batch.mode.threads
     cdef Watch watch
     watch_begin(&watch, batch.mode.poll)
     if threads <= 1 or one >= TILECORE_THREAD_BYTES:
-        return write_range(batch, 0, n, &watch)
+        return write_some_arrays(batch, 0, n, &watch)
     batch.mode.threads = 1
     stretch = 16 * TILECORE_WATCH_BYTES // one + 1 if watch.on else n
     while first < n:
@@ -322,35 +311,31 @@ cdef int write_all(Batch *batch) noexcept nogil:
 
 
 cdef void write_numbered_arrays(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    write_range(<const Batch *>batch, first, last, NULL)
+    cdef Watch watch
+    watch_begin(&watch, False)
+    write_some_arrays(<const Batch *>batch, first, last, &watch)
 
 
-cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watch *watch) noexcept nogil:
-    """Write the tilings of the arrays numbered first to last - 1; as write_all."""
+cdef int write_some_arrays(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watch *watch) noexcept nogil:
+    """Write the tilings of the arrays numbered first to last - 1; as write_arrays."""
     cdef const Sizes *sizes = &batch.plan.sizes
-    cdef const Note *note
-    cdef const Note *ready = NULL       # whose strides the nest and its block are for
+    cdef const Place *source
+    cdef const Place *prepared = NULL   # the nest and its block are for an array of these strides
     cdef char *dst = batch.target.data + first * batch.step
     cdef Py_ssize_t i
-    cdef Place source
     cdef Nest nest
     cdef Blocks block
-    cdef Watch none
-    if watch == NULL:
-        watch = &none
-        watch_begin(watch, False)
     for i in range(first, last):
-        note = note_of(batch, i)
-        if ready == NULL or memcmp(&note.contiguous, &ready.contiguous, batch.pitch - sizeof(note.held)):
-            read_note(batch, i, &source)
-            nest_init(sizes, place_strides(&source), place_strides(&batch.target), &nest)
+        source = &note_of(batch, i).place
+        if prepared == NULL or not has_strides_of(source, prepared):
+            nest_init(sizes, place_strides(source), place_strides(&batch.target), &nest)
             choose_blocks(&block, &nest, False, True)
-            ready = note
+            prepared = source
         if block.loops == 0:
-            write_one_block(&block, dst + nest.dst, note.held.data + nest.src)
+            write_one_block(&block, dst + nest.dst, source.data + nest.src)
             if watch.on and look_for_signals(watch, sizes.nbytes) < 0:
                 return -1
-        elif execute_watched(&nest, dst, note.held.data, sizes.nbytes, batch.mode, watch) < 0:
+        elif execute_watched(&nest, dst, source.data, sizes.nbytes, batch.mode, watch) < 0:
             return -1
         dst += batch.step
     return 0
@@ -358,24 +343,18 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
 
 # ---------------------------------------------------------------- references
 
-cdef int write_list_with_references(const Batch *batch, Leaves leaves, Py_ssize_t nbytes, bint is_new) except -1:
-    """As write_range, with the GIL."""
+cdef int write_arrays_of_references(const Batch *batch, Leaves leaves, bint is_new) except -1:
+    """As write_arrays, with the GIL."""
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef Py_ssize_t start[MAX_RANK]
-    cdef Place source
     cdef Place target = batch.target
     cdef Py_ssize_t i
-    cdef int k
-    for k in range(sizes.ndim):
-        start[k] = 0  # for NULL, counting first would make bytes of the result where it is interrupted
+    memset(start, 0, sizeof(start))  # for NULL, counting first would make bytes of the result where it is interrupted
     for i in range(batch.n):
-        read_note(batch, i, &source)
         try:
-            write_references(sizes, &source, &target, &note_of(batch, i).held, &batch.result, start, sizes.output,
-                             leaves, is_new, Mode(1, False, False))
-        except MemoryError:  # NumPy's: a string
-            raise no_memory(nbytes) from None
+            write_references(sizes, &note_of(batch, i).place, &target, &note_of(batch, i).held, &batch.result, start,
+                             sizes.output, leaves, is_new, Mode(1, False, False))
         except Refusal as refusal:
-            raise refusal if refusal.argument != "input" else refusal_of(refusal.kind, refusal.what, i) from None
+            raise refusal if refusal.argument != "input" else refuse_array(refusal.kind, refusal.what, i) from None
         target.data += batch.step
     return 0

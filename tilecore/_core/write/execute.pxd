@@ -1,12 +1,11 @@
-"""Plan and source -> bytes of the output. See execute.pyx."""
+"""A nest of loops and a source -> bytes of the output. See execute.pyx."""
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES
-    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
+    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
     long long TILECORE_LOOK_MILLISECONDS
 
 
@@ -20,29 +19,29 @@ ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noe
 
 
 cdef struct Blocks:
-    # The block: its axes, innermost first, of which `rows` are written by one kernel call.
+    # The block: its axes, innermost first.
     Axis axis[2 * MAX_RANK + 2]
     int n
-    int kernel_axes
-    bint by_columns              # the leaf's rows are steps of axis 2, once for each step of axis 1
-    bint dense               # its bytes lie together in the output
-    bint stream
-    Py_ssize_t last_count    # steps of its outermost axis in the last, shorter block
-    # The loops over blocks, innermost first: `fanout` that repeat, then those that move.
+    int kernel_axes         # so many, from the innermost, are written by one kernel call
+    bint by_columns         # a kernel call goes along axis 2, and there is one for each step of axis 1
+    bint dense              # its bytes lie together in the output
+    bint stream             # it is stored round the cache
+    Py_ssize_t last_count   # steps of its outermost axis in the last, shorter block
+    tilecore_rows rows      # the kernel, prepared
+    # The loops over blocks, innermost first.
     Axis loop[2 * MAX_RANK + 2]
     int loops
-    int repeating_loops
-    int split                # the loop whose last step is a shorter block, or -1
-    Py_ssize_t total         # how many blocks
+    int repeating_loops     # so many, from the innermost, repeat: the block stays the same
+    int split               # the last step of this loop is a shorter block; or -1
+    Py_ssize_t total        # blocks
     char *dst
     const char *src
-    tilecore_rows rows
 
 
 cdef struct Mode:
     int threads   # at most so many
-    bint warm     # the output has been written before, so that its pages are there
-    bint poll     # look for signals; never but in the main thread
+    bint warm     # the output has been written before, so its pages are there
+    bint poll     # look for signals; in the main thread alone
 
 
 cdef struct Watch:          # when to look for signals
@@ -55,7 +54,6 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil
-cdef int check_signals() noexcept with gil
 cdef int raise_pending() except -1
 cdef void watch_begin(Watch *watch, bint on) noexcept nogil
 cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil

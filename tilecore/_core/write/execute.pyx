@@ -1,28 +1,27 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A nest of loops and a source -> bytes of the output.
 
-The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: produced once, by
-the kernels, from the innermost dimension outward. What is left outside the block are loops over
-blocks, reordered: first those that move in the source, then, innermost, those that repeat. So
-every block is written to all of its destinations while it is hot, and the source is read once.
+The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: made once, by the kernels, from the
+innermost dimension outward. The loops outside go over blocks, in a new order: those that move in the source, and
+within them those that repeat. So every block is written to all of its destinations while it is hot, and the source is
+read once.
 
     nest of (1024, 1024) float32 tiled (8, 8):   run 4096, 8x 4096, 1024 rows, 8x 33554432
     block: run 4096, 8 times = 32768 bytes;      for each of 1024 rows: to 8 destinations
 
-A loop that would overfill the block is split: part of its steps join the block, the rest loop
-over blocks; the last such block may be shorter.
+A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks; the last
+of these may be shorter.
 
-The blocks are numbered. Threads, and the stretches between two looks for a signal, are ranges of those
-numbers; a region of the output is a few nests of its own (regions.pyx).
+The blocks are numbered. Threads, and the stretches between two looks for a signal, take ranges of those numbers; a
+region of the output is a few nests of its own (regions.pyx).
 
-Signals. Python delivers them to the main thread alone, so only a call in the main thread looks for them;
-choose_mode finds that out while it holds the GIL. Any other thread that asked for the GIL here might ask an
-interpreter that is gone: a daemon thread goes on while the process ends.
+Signals. Python delivers them to the main thread alone, so only a call in the main thread looks for them; choose_mode
+finds that out while it holds the GIL. Another thread must not ask for the GIL here: a daemon thread goes on while the
+process ends, and the interpreter may be gone.
 
-Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and
-the few kilobytes of state lie on the stack. Where there is no memory for a block of scratch, the block
-is made in the output; a worker that cannot be created has its share done by the others. Hence
-`noexcept nogil`.
+Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and the few kilobytes of
+state lie on the stack. Without memory for a block of scratch, the block is made in the output; if a worker cannot be
+created, the others do its share. Hence `noexcept nogil`.
 """
 
 import os
@@ -99,8 +98,8 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 
 cdef enum:
-    # So many runs of so many bytes are copied one by one, unless a run repeats in place, which kernels are quick at:
-    # 24 of 4 bytes to another stride in 73 ns, by kernels in 118; the kernel has to be prepared.
+    # At most so many runs of so many bytes are copied one by one, unless a run repeats in place, which kernels do
+    # quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, for the kernel has to be prepared.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
 
@@ -112,12 +111,12 @@ cdef Py_ssize_t stream_bytes, libc_bytes
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
-    """Choose the block, and order the loops over it; where from and to is said later."""
+    """Choose the block and its kernel, and order the loops over blocks; `dst` and `src` are set later."""
     cdef Axis *axis = blocks.axis
     cdef Axis top
     cdef Py_ssize_t payload = 1, extent = 1, inner, steps
     cdef int i, k, n = 0
-    cdef bint dense = True, is_split = False, near
+    cdef bint dense = True, is_split = False, in_place, near
     # Inner axes, as long as they fit; the first that does not is split.
     while n < nest.n:
         top = nest.axis[n]
@@ -169,33 +168,24 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
                 blocks.repeating_loops += 1
             blocks.loops += 1
             blocks.total *= top.count
-    # The innermost axes that one kernel call writes: a run; repeated; for many rows.
+    # The axes that one kernel call writes: a run, its repeats in place, and rows of those.
     near = blocks.loops == 0
     blocks.kernel_axes = 1
-    # Of two inner axes that move in a strided source, the longer one makes the better innermost loop:
-    # pixels rather than their three colours.
+    # Of two inner axes that move in a strided source, the longer one is the better innermost loop: pixels rather
+    # than their three colours.
     blocks.by_columns = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
-    if blocks.by_columns:
-        blocks.kernel_axes = 3
-        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[2].src, axis[2].dst,
-                              axis[2].count, near)
-    elif n > 1:
-        if axis[1].src == 0 and axis[1].dst == axis[0].count:
-            blocks.kernel_axes = 2
-            if n > 2 and axis[2].src != 0:
-                blocks.kernel_axes = 3
-                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count,
-                                      axis[2].src, axis[2].dst, axis[2].count, near)
-            else:
-                tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count, 0, 0, 1, near)
-        else:
-            blocks.kernel_axes = 2
-            tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, 1, axis[1].src, axis[1].dst,
-                                  axis[1].count, near)
+    if n > 1:
+        in_place = axis[1].src == 0 and axis[1].dst == axis[0].count
+        blocks.kernel_axes = 3 if blocks.by_columns or (in_place and n > 2 and axis[2].src != 0) else 2
+        top = axis[blocks.kernel_axes - 1]
+        if in_place and blocks.kernel_axes == 2:
+            top = Axis(1, 0, 0)
+        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count if in_place else 1, top.src, top.dst,
+                              top.count, near)
 
 
 cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
-    """Write the inner `n` axes of the block, the outermost of them for `count` steps."""
+    """Write the inner `n` axes of a block, the outermost of them for `count` steps."""
     cdef const Axis *top = &blocks.axis[n - 1]
     cdef const Axis *inner
     cdef Py_ssize_t i
@@ -235,13 +225,13 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
     cdef Py_ssize_t index[2 * MAX_RANK + 2]
     cdef char *dst = blocks.dst
     cdef const char *src = blocks.src
-    cdef const char *hot = NULL     # where the current block's bytes stand already, `ready` steps of it
+    cdef const char *hot = NULL     # `ready` steps of the current block, already made
     cdef Py_ssize_t number = first, count, nbytes, ready = 0, step
     cdef int k
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if stream and blocks.n > 1:
-        # Not on the stack, of which a thread may have little; nor PyMem_RawMalloc, for which tracemalloc
-        # takes the GIL, while its holder waits for this thread.
+        # Not on the stack: a thread may have little. Not by PyMem_RawMalloc: tracemalloc takes the GIL for it, and
+        # its holder waits for this thread.
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL
@@ -311,7 +301,7 @@ cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ss
 # ---------------------------------------------------------------- signals
 
 cdef int check_signals() noexcept with gil:
-    """-1 where a signal handler has raised; the exception stays set, for raise_pending."""
+    """-1 if a signal handler has raised; the exception stays set, for raise_pending."""
     return PyErr_CheckSignals()
 
 
@@ -323,12 +313,12 @@ cdef int raise_pending() except -1:
 cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
     watch.on = on
     watch.work = 0
-    # The first look is an early one: what was pressed before a long call ends it at once.
+    # The first look comes early: a Ctrl-C from before a long call ends it at once.
     watch.looked = tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0
 
 
 cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
-    """Count `work`, in bytes; look for signals where the last look is long ago. 0, or -1 as check_signals."""
+    """Count `work`, in bytes, and look for signals if the last look was long ago; 0, or -1 as check_signals."""
     cdef long long now
     if not watch.on:
         return 0
@@ -345,28 +335,28 @@ cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
 
 # ---------------------------------------------------------------- a nest
 
+cdef inline void copy_each(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
+                           char *dst, const char *src) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        memcpy(dst + dst_at[i], src + src_at[i], itemsize)
+
+
 cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
                       char *dst, const char *src) noexcept nogil:
     """Copy `n` items, each from its offset in the source to its offset in the output."""
-    cdef Py_ssize_t i
-    if itemsize == 1:
-        for i in range(n):
-            dst[dst_at[i]] = src[src_at[i]]
+    if itemsize == 1:  # a constant size is copied without a call
+        copy_each(src_at, dst_at, n, 1, dst, src)
     elif itemsize == 2:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 2)
+        copy_each(src_at, dst_at, n, 2, dst, src)
     elif itemsize == 4:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 4)
+        copy_each(src_at, dst_at, n, 4, dst, src)
     elif itemsize == 8:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 8)
+        copy_each(src_at, dst_at, n, 8, dst, src)
     elif itemsize == 16:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], 16)
+        copy_each(src_at, dst_at, n, 16, dst, src)
     else:
-        for i in range(n):
-            memcpy(dst + dst_at[i], src + src_at[i], itemsize)
+        copy_each(src_at, dst_at, n, itemsize, dst, src)
 
 
 cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil:
@@ -410,7 +400,7 @@ cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept n
 
 
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    """Write all `nbytes` that `nest` describes; 0, or -1 where a signal handler has raised."""
+    """Write all `nbytes` that `nest` describes; 0, or -1 if a signal handler has raised."""
     cdef Watch watch
     watch_begin(&watch, mode.poll)
     return execute_watched(nest, dst, src, nbytes, mode, &watch)
@@ -418,12 +408,12 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
 
 cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
                          Watch *watch) noexcept nogil:
-    """As `execute`, as one of several that are watched together."""
+    """As `execute`; several share one watch."""
     cdef Blocks blocks
     cdef Py_ssize_t first = 0, last, stretch
     cdef long long begun
-    # The system clears a fresh page when it is first touched. The page lies in the cache then, so it
-    # is filled at once: no stores round the cache, and no visits to many places in turn.
+    # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
+    # stores round the cache, and no visits to many places in turn.
     choose_blocks(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
     blocks.dst = dst + nest.dst
     blocks.src = src + nest.src
@@ -433,13 +423,14 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     if not watch.on:
         write_parallel(write_numbered_blocks, &blocks, 0, blocks.total, nbytes, mode.threads)
         return 0
-    # Stretches of work, each as long as a look for signals may be off; longer ones, for less waiting of
-    # threads for each other, where the last took little time, and at first where there are several.
+    # Stretches of work, each as long as a look for signals may be off. They are longer after one that took little
+    # time, and the first is longer for several threads: so threads wait less for each other.
     stretch = blocks.total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < blocks.total:
         last = first + stretch if first < blocks.total - stretch else blocks.total
-        write_parallel(write_numbered_blocks, &blocks, first, last, (last - first) * (nbytes // blocks.total), mode.threads)
+        write_parallel(write_numbered_blocks, &blocks, first, last, (last - first) * (nbytes // blocks.total),
+                       mode.threads)
         if look_for_signals(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
@@ -454,7 +445,7 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
 # ---------------------------------------------------------------- set-up
 
 cdef Py_ssize_t last_cache_bytes():
-    """The size of the last-level cache, where the C library tells it; not more than may be ours."""
+    """The size of the last-level cache, if the C library knows it; no more than may be ours."""
     try:
         size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -463,7 +454,7 @@ cdef Py_ssize_t last_cache_bytes():
 
 
 cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
-    """The best set of the table whose needs are among `features`; or the one with the name that is wanted."""
+    """The set named `wanted`, or the best one, of those that need no more than `features`."""
     cdef int i = 0
     cdef list names = []
     while tilecore_sets[i] != NULL:
@@ -478,7 +469,7 @@ cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except 
 
 
 def instruction_sets():
-    """By name: the best one that the processor has, and the one whose kernels are used."""
+    """The names of the best one that the processor has, and of the one in use."""
     return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
 
 

@@ -1,24 +1,23 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Results whose repeats share pages, each page until it is written to.
 
-A repeat copies bytes that, more often than not, nobody will change. Here they are written once, to a
-file in memory, and the file is mapped privately as often as they repeat: the addresses are the
-array's, the pages the same ones. The system copies a page when somebody writes to it.
+A repeat copies bytes that, more often than not, nobody will change. Here they are written once, to a file in memory,
+and the file is mapped privately once for each repeat: the addresses are the array's, the pages are shared. The system
+copies a page when it is written to.
 
-    nest of 1 MiB repeated 1000 times:      file of 2 MiB (two repeats joined), mapped 500 times
+    nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats joined), mapped 500 times
     nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter
-    nest of 4096 rows, each 8 times 4096:   file of 16 MiB, every row's page mapped 8 times
+    nest of 4096 rows, each 8 times 4096:     file of 16 MiB, every row's page mapped 8 times
 
-Any repeating loop of the nest may be the one that shares. What lies inside it is written to the file;
-of the loops outside it, those that move in the source move in the file, and those that repeat do not.
-As many repeats are joined as make whole pages, and more, where that is cheaper than their mappings.
+Any repeating loop of the nest may be the one that shares. The loops inside it are written to the file. Of those outside
+it, a loop that moves in the source moves in the file, and a repeat does not. As many repeats are joined as make whole
+pages, or more, if that is cheaper than their mappings.
 
-A mapping starts on a page and is as long as whole pages. Within the result that needs repeats of whole
-pages; at the result's very end the last mapping is rounded up, and shows a little more of the file.
+A mapping starts on a page, and covers whole pages. At the result's very end the last one is rounded up, and shows a
+little more of the file.
 
-The process may have so many mappings and no more (vm.max_map_count), for everybody: a quarter of
-them is for all living results together. Where there are too few, and wherever the system says no,
-there is no mapped result, and the caller copies.
+A process may have a limited number of mappings (vm.max_map_count): all living results share a quarter of them. Where
+these do not suffice, and wherever the system refuses, there is no mapped result, and the caller copies.
 """
 
 from tilecore._core.resources.limits import read_text
@@ -61,8 +60,8 @@ cdef extern from "kernels/pages.h" nogil:
 
 
 cdef struct Sharing:
-    int level                       # the loop of the nest whose repeats share pages
-    Py_ssize_t joined               # so many of its repeats lie in the file one behind the other
+    int level                       # the loop of the nest that shares pages
+    Py_ssize_t joined               # so many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
     Py_ssize_t step[2 * MAX_RANK + 1]   # of each loop outside `level`, in the file; 0 for a repeat
@@ -82,9 +81,9 @@ cdef Py_ssize_t greatest_common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nog
 # ---------------------------------------------------------------- what to share
 
 cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) noexcept nogil:
-    """The cheapest way to share; False where copying is cheaper than any, or there is none.
+    """Choose the cheapest way to share; False if there is none, or copying is cheaper.
 
-    Costs are in bytes of an ordinary result, which take the same time.
+    A cost is the bytes of an ordinary result that take the same time.
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
     cdef Py_ssize_t unit, joined, count, cost, block, outer = 1, moving = 1
@@ -117,8 +116,8 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
     return sharing.level > 0
 
 
-cdef void file_nest(Sharing *sharing, const Nest *nest, Nest *file) noexcept nogil:
-    """The loops that write the file, and the step that each loop outside `level` makes in it."""
+cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcept nogil:
+    """The loops that write the file, and the step of each loop outside `level` in it."""
     cdef int l
     cdef Py_ssize_t size = nest.axis[sharing.level].dst
     file.n = sharing.level
@@ -138,7 +137,7 @@ cdef void file_nest(Sharing *sharing, const Nest *nest, Nest *file) noexcept nog
 # ---------------------------------------------------------------- file and mappings
 
 cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    """0; 1 where the system says no; -1 where a signal handler has raised."""
+    """0; 1 if the system refuses; -1 if a signal handler has raised."""
     cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, stretch
     cdef Watch watch
     cdef char *at
@@ -162,10 +161,9 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     return status
 
 
-cdef int map_loops(
-    const Sharing *sharing, const Nest *nest, int l, int file, char *at, Py_ssize_t offset
-) noexcept nogil:
-    """Map what the loops up to `l` cover; 0, or -1 where the system says no."""
+cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, char *at,
+                   Py_ssize_t offset) noexcept nogil:
+    """Map what the loops up to `l` cover; 0, or -1 if the system refuses."""
     cdef const Axis *axis = &nest.axis[l]
     cdef Py_ssize_t i, length
     if l > sharing.level:
@@ -174,22 +172,22 @@ cdef int map_loops(
                 return -1
         return 0
     i = 0
-    while i < axis.count:  # only the result's very end is no whole page
-        length = whole_pages(axis.dst * min(sharing.joined, axis.count - i))
+    while i < axis.count:  # only at the result's very end these are no whole pages
+        length = round_to_pages(axis.dst * min(sharing.joined, axis.count - i))
         if tilecore_file_map(file, at + i * axis.dst, length, offset) < 0:
             return -1
         i += sharing.joined
     return 0
 
 
-cdef Py_ssize_t whole_pages(Py_ssize_t bytes) noexcept nogil:
+cdef Py_ssize_t round_to_pages(Py_ssize_t bytes) noexcept nogil:
     return (bytes + page - 1) & -page
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class Mapping:
-    """The base of a mapped result: its addresses, which go with the last view."""
+    """The base of a mapped result: its addresses, until the last view dies."""
     cdef char *at
     cdef Py_ssize_t bytes
     cdef Py_ssize_t count   # of mappings, of those that the process may have
@@ -200,13 +198,13 @@ cdef class Mapping:
         tilecore_atomic_add(&mappings, -self.count)
 
 
-cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
-    """As write_file; where it is not 0, nothing is left behind."""
+cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
+    """As write_file; if it is not 0, nothing is left."""
     cdef Nest loops
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
         return 1
-    file_nest(sharing, nest, &loops)
+    file_nest_init(sharing, nest, &loops)
     status = write_file(file, &loops, src, sharing.file_bytes, mode)
     if status == 0:
         mapping.at = tilecore_range_new(mapping.bytes)
@@ -217,8 +215,7 @@ cdef int build(Mapping mapping, Sharing *sharing, const Nest *nest, const char *
 
 
 cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
-    """The tiling of an array of plain items; None where nothing is to be shared, the system says no, or
-    other results have taken the mappings."""
+    """The tiling of an array of plain items; None if nothing can be shared, or the system refuses."""
     cdef Nest nest
     cdef Sharing sharing
     cdef Place source
@@ -232,15 +229,15 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     nest_init(&plan.sizes, place_strides(&source), NULL, &nest)
     if not choose_sharing(&sharing, &nest, plan.sizes.nbytes) or sharing.file_bytes > memory_limit():
         return None
-    mode = choose_mode(plan, sharing.file_bytes, 0, False)
+    mode = choose_mode(sharing.file_bytes, 0, False)
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
-    mapping.bytes = whole_pages(plan.sizes.nbytes)
+    mapping.bytes = round_to_pages(plan.sizes.nbytes)
     if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     check_held(&held, &held)
     with nogil:
-        status = build(mapping, &sharing, &nest, source.data, mode)
+        status = write_and_map(mapping, &sharing, &nest, source.data, mode)
     if status < 0:
         raise_pending()
     if status > 0:
@@ -249,16 +246,11 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
 
 
 def mapping_limits():
-    """What this system allows: for `show_config`."""
+    """For `show_config`."""
     cdef int file = tilecore_file_new(page)
     if file >= 0:
         tilecore_file_free(file)
     return {"available": file >= 0, "most": most_mappings, "now": tilecore_atomic_load(&mappings)}
 
 
-cdef Py_ssize_t system_mappings():
-    """How many mappings a process may have."""
-    return int(read_text("/proc/sys/vm/max_map_count") or 65530)
-
-
-most_mappings = system_mappings() // 4
+most_mappings = int(read_text("/proc/sys/vm/max_map_count") or 65530) // 4

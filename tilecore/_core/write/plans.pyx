@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""A plan and a place for its result -> bytes, of the whole or of a region.
+"""A plan and the places of source and result -> bytes of the whole result; of a region, see regions.pyx.
 
-Here alone it is decided how many threads write, whether a call looks for signals, and whether stores may
-go round the cache. Nothing can fail: every offset has been shown to fit.
+Here alone it is decided how many threads write, whether a call looks for signals, and whether stores may go round the
+cache. Nothing can fail: every offset has been shown to fit.
 """
 
 import os
@@ -21,7 +21,6 @@ from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, choose_blocks, execute, execute_small,
     write_one_block,
 )
-from tilecore._core.write.regions cimport execute_region
 
 
 cdef enum:
@@ -43,15 +42,15 @@ cdef extern from *:
 
 
 cdef bint plan_prepare(Plan *plan) noexcept nogil:
-    """Get the block ready where the result is a single one; False where there is no memory for that."""
+    """Prepare the block if the result is a single one; False if there is no memory for that."""
     cdef Nest nest
     cdef Blocks *blocks
     cdef Py_ssize_t row
-    small_rows(&plan.sizes, &row)
+    choose_small_row(&plan.sizes, &row)
     if row or not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:
         return True
-    # The kernels' masks want an alignment that Python's objects do not have. Not PyMem_RawMalloc, for which
-    # tracemalloc takes the GIL: a plan of C's is made without it.
+    # The kernels' masks need an alignment that Python's objects lack. Not by PyMem_RawMalloc: tracemalloc takes the
+    # GIL for it, and a plan of C's is made without.
     plan.memory = malloc(sizeof(Blocks) + 64)
     if plan.memory == NULL:
         return False
@@ -67,13 +66,13 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
     free(plan.memory)
 
 
-# ---------------------------------------------------------------- how
+# ---------------------------------------------------------------- modes
 
-cdef Mode choose_mode(const Plan *plan, Py_ssize_t nbytes, int threads, bint warm) except *:
-    """How to write `nbytes`; `threads` as asked for, or 0. `warm`: where bytes have been before."""
+cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
+    """How to write `nbytes`; `threads` as asked for, or 0. It may run the caller's code."""
     cdef Mode mode = Mode(threads, warm, False)
     if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
-        # At exit a module's globals may be None already, and then one thread does.
+        # At exit a module's globals may be None already; one thread will do.
         mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
     if nbytes >= TILECORE_WATCH_BYTES:
         mode.poll = PyThread_get_thread_ident() == main_thread
@@ -81,7 +80,7 @@ cdef Mode choose_mode(const Plan *plan, Py_ssize_t nbytes, int threads, bint war
 
 
 cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
-    """How to write for a caller from C: his memory is taken for warm, and signals are his business."""
+    """How to write for a caller from C: the memory is taken for warm, and signals are the caller's business."""
     if threads <= 0:
         threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
     return Mode(threads, True, False)
@@ -89,8 +88,8 @@ cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
 
 # ---------------------------------------------------------------- execution
 
-cdef inline int small_rows(const Sizes *sizes, Py_ssize_t *row) noexcept nogil:
-    """The innermost axis that is repeated, or -1, and the bytes within; no bytes for a result that is not small."""
+cdef inline int choose_small_row(const Sizes *sizes, Py_ssize_t *row) noexcept nogil:
+    """The innermost axis that is repeated, or -1; `row`: bytes within it, 0 for a result that is not small."""
     cdef int k = sizes.ndim - 1
     row[0] = sizes.itemsize
     while k >= 0 and sizes.repeats[k] == 1:
@@ -106,12 +105,12 @@ cdef inline int small_rows(const Sizes *sizes, Py_ssize_t *row) noexcept nogil:
 cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept nogil:
     """Write a result of few rows, C-contiguous from C-contiguous; False, with nothing written, for others.
 
-    Nine results in ten are this small, and half of all repeat nothing: then loops and kernels take longer
-    to choose than to run. Rows first, each as often as the innermost repeat says, packed at the start;
-    then, axis by axis outward, each group is moved to its place, the last first, and copied behind itself.
+    Nine results in ten are this small, and half of all repeat nothing: loops and kernels take longer to choose than to
+    run. First each row is written, with its repeats, packed at the start. Then, axis by axis outward, each group is
+    moved to its place, the last one first, and copied after itself.
     """
     cdef Py_ssize_t row, group, packed, repeats, r
-    cdef int k = small_rows(sizes, &row)
+    cdef int k = choose_small_row(sizes, &row)
     cdef const char *end = src + sizes.input_nbytes
     cdef const char *group_at
     cdef char *at = dst
@@ -148,7 +147,7 @@ cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept n
 
 
 cdef int execute_plan(const Plan *plan, const Place *source, const Place *target, Mode mode) noexcept nogil:
-    """Write all of it; 0, or -1 where a signal handler has raised."""
+    """Write all of it; 0, or -1 if a signal handler has raised."""
     cdef Nest nest
     if plan.sizes.nbytes == 0:
         return 0
@@ -165,24 +164,14 @@ cdef int execute_plan(const Plan *plan, const Place *source, const Place *target
     return execute(&nest, target.data, source.data, plan.sizes.nbytes, mode)
 
 
-cdef int execute_plan_region(const Plan *plan, const Place *source, const Place *target,
-                               const Py_ssize_t *start, const Py_ssize_t *stop, Py_ssize_t nbytes,
-                               Mode mode) noexcept nogil:
-    """Write [start, stop), `nbytes` in all; as execute_plan."""
-    if nbytes == 0:
-        return 0
-    return execute_region(&plan.sizes, place_strides(source), place_strides(target), target.data, source.data,
-                          start, stop, nbytes, mode)
-
-
 # ---------------------------------------------------------------- set-up
 
-# Python delivers signals to it alone. Not asked for at each call, for that would run Python.
+# Python delivers signals to it alone. It is noted once, for asking at each call would run Python.
 cdef unsigned long main_thread = threading.main_thread().ident
 
 
 def note_main_thread():
-    """In a forked child the thread that has forked is the main one."""
+    """In a forked child the thread that forked is the main one."""
     global main_thread
     main_thread = PyThread_get_thread_ident()
 

@@ -1,28 +1,26 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The fallback path: items that hold references, which a copy of bytes alone would not count.
+"""The fallback path: items that hold references. A copy of their bytes alone would not count these.
 
-A walk (walk.pyx) goes through a region of the tiling. Every reference is counted as soon as it has been
-read, so nothing that happens afterwards to the source can break a count:
+A walk (walk.pyx) goes through a region of the tiling. Every reference is counted as soon as it has been read, so a
+later change of the source breaks no count:
 
     new array     each item is copied, and its references are counted
-    `out`         each reference changes places with the one that was there; those that come out are
-                  collected, a few hundred at most, and let go when what replaces them stands
+    `out`         each reference changes places with the one that was there; a few hundred of the old ones are
+                  collected at most, and let go when their successors stand
     strings       each is packed again, in the memory of the result (strings.pyx)
 
-After some hundred thousand references other threads get a turn, and a signal is looked for. Whatever happens
-there, or in code that runs as an old object dies: both arrays hold counted references or NULLs in every
-place, at every time, and no memory but the few hundred places is taken.
+After some hundred thousand references other threads get a turn, and a signal is looked for. Whatever happens there, or
+in code that runs as an old object dies: at every time both arrays hold counted references or NULLs in every place.
 
-A whole new tiling that repeats and is not small is quicker: the walk takes a copy of the source alone, which
-nobody else knows; each reference in it is counted as often as it is to be copied, at once, and those of the
-copy itself are one of them; then the copies are written as the bytes they are, without the GIL, and no count
-can change meanwhile. The copy dies as bytes. If that is interrupted, the counts are taken back, and the new
-array dies as bytes.
+A whole new tiling that repeats and is not small is written faster. The walk copies the source alone, to an array that
+nobody else knows. Each reference in the copy is counted as often as it will stand in the result. Then the copies are
+written as bytes, without the GIL, and the first copy dies as bytes. If that is interrupted, the counts are taken back,
+and the new array dies as bytes.
 
-Without the GIL other threads may write to the source meanwhile, through NumPy, and read what was there
-before: see counting.pxd. Two calls of tilecore may also write to one `out`, whatever views of its memory they
-were given: references change places by atomic exchange, and of each that comes out there is one owner. NumPy
-knows of no such thing: where it writes to `out` meanwhile, counts break, as where NumPy itself does so twice.
+Without the GIL other threads may write to the source meanwhile, through NumPy, and read what was there before: see
+counting.pxd. Two calls of tilecore may also write to one `out`, through any views: references change places by atomic
+exchange, and each that comes out has one owner. NumPy knows nothing of that: where it writes to `out` meanwhile, counts
+break, as where NumPy itself does so twice.
 """
 
 import math
@@ -40,7 +38,7 @@ from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, PyDataType_REFCHK, try_arr
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note
-from tilecore._core.resources.memory cimport memory_limit
+from tilecore._core.resources.memory cimport memory_limit, no_memory
 from tilecore._core.write.counting cimport (
     TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
     tilecore_remove_references, tilecore_stop_for, tilecore_try,
@@ -80,9 +78,9 @@ cdef extern from *:
 
 
 cdef enum:
-    OLD = 1 << 9        # references that wait to be let go
-    OLD_STOPPED = 1 << 12   # where the world may be stopped for each time that they are
-    ROUND = 1 << 20     # references counted at once: one by one they take a millisecond
+    OLD = 1 << 9            # references that wait to be let go
+    OLD_STOPPED = 1 << 12   # as many if each time the world may be stopped
+    ROUND = 1 << 20         # references counted at once: one by one they take a millisecond
 
 
 # ---------------------------------------------------------------- objects
@@ -90,19 +88,19 @@ cdef enum:
 cdef struct Items:
     Py_ssize_t itemsize
     const Py_ssize_t *places    # of the references in an item, in their order
-    Py_ssize_t count
+    Py_ssize_t count            # of these
     Py_ssize_t most             # items of a piece
-    bint is_new                 # there are no references where the items go
+    bint is_new                 # no references stand in the target yet
     bint aligned                # no reference can be seen half written
     bint at_rest                # no other thread can replace a reference: by the GIL, or the world is stopped
-    bint stuck                  # there is a reference that can be counted at rest alone
-    PyObject **old              # those to be let go of
+    bint stuck                  # the next reference can be counted at rest alone
+    PyObject **old              # to be let go of
     Py_ssize_t n_old, room
-    Py_ssize_t need             # of room, for an item
+    Py_ssize_t need             # room that an item may take
 
 
-cdef inline bint counted(const char *at, PyObject **object, Items *items) noexcept:
-    """The reference at `at`, counted; False where that must be done at rest. See counting.pxd."""
+cdef inline bint count_reference(const char *at, PyObject **object, Items *items) noexcept:
+    """Count the reference at `at`; False if that must be done at rest. See counting.pxd."""
     cdef PyObject *found
     if items.at_rest:
         object[0] = tilecore_count(at)
@@ -116,7 +114,7 @@ cdef inline bint counted(const char *at, PyObject **object, Items *items) noexce
         return False
     if tilecore_load(at) == found:
         return True
-    # Replaced before it was counted: so it may be another object by now, in the same memory.
+    # It was replaced before it was counted, and may be another object by now, in the same memory.
     items.old[items.n_old] = found
     items.n_old += 1
     return False
@@ -124,7 +122,7 @@ cdef inline bint counted(const char *at, PyObject **object, Items *items) noexce
 
 cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssize_t step, Py_ssize_t n,
                            Items *items) noexcept:
-    """Copy `n` items; how many: fewer where there is no room, or where this is stuck."""
+    """Copy `n` items, or fewer if there is no room or this is stuck; how many."""
     cdef Py_ssize_t i, j, k, end
     cdef PyObject *object
     for i in range(n):
@@ -135,9 +133,9 @@ cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssiz
             if items.places[k] > end:
                 memcpy(to + end, at + end, items.places[k] - end)
             end = items.places[k] + <Py_ssize_t>sizeof(PyObject *)
-            if not counted(at + items.places[k], &object, items):
+            if not count_reference(at + items.places[k], &object, items):
                 items.stuck = True
-                for j in range(k if items.is_new else 0):  # as if nobody had been here
+                for j in range(k if items.is_new else 0):  # take the item back
                     items.old[items.n_old] = tilecore_exchange(to + items.places[j], NULL)
                     items.n_old += 1
                 return i
@@ -154,7 +152,7 @@ cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssiz
 
 
 cdef Py_ssize_t write_piece(Walk *walk, Items *items) noexcept:
-    """The next items, as many as there is room for; how many. Nothing here runs other code."""
+    """Write the next items, as many as there is room for; how many. Nothing here runs other code."""
     cdef Py_ssize_t n, copied, written = 0
     items.stuck = not (items.at_rest or items.aligned)
     while not items.stuck and not walk.done and written < items.most:
@@ -184,7 +182,7 @@ cdef int write_stopped(PyObject *nobody, void *argument) noexcept:
     return 0  # the next object need not be visited
 
 
-cdef int write_objects(Walk *walk, Items *items) except -1:
+cdef int write_pieces(Walk *walk, Items *items) except -1:
     cdef Stop stop = Stop(walk, items, 0)
     cdef Py_ssize_t n, work = 0
     while True:
@@ -217,7 +215,7 @@ cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
     return bits % sizeof(PyObject *) == 0
 
 
-cdef int write_pieces(Walk *walk, Items *items, bint is_new) except -1:
+cdef int write_objects(Walk *walk, Items *items, bint is_new) except -1:
     items.is_new = is_new
     items.at_rest = not TILECORE_FREE_THREADED
     items.aligned = items.count == 0 or is_aligned(walk, items)
@@ -231,7 +229,7 @@ cdef int write_pieces(Walk *walk, Items *items, bint is_new) except -1:
         if items.old == NULL:
             raise MemoryError
     try:
-        write_objects(walk, items)
+        write_pieces(walk, items)
     finally:
         PyMem_Free(items.old)
     return 0
@@ -247,7 +245,7 @@ cdef void remove_counts(const char *at, Py_ssize_t n, const Items *items, Py_ssi
 
 
 cdef int add_counts(const char *at, Py_ssize_t n, const Items *items, Py_ssize_t copies) except -1:
-    """Count every reference in the `n` items `copies` times; none where this is interrupted."""
+    """Count every reference in the `n` items `copies` times; none if this is interrupted."""
     cdef Py_ssize_t i, k, counted = 0, more, work = 0
     while counted < copies:
         more = min(copies - counted, ROUND)
@@ -266,19 +264,19 @@ cdef int add_counts(const char *at, Py_ssize_t n, const Items *items, Py_ssize_t
     return 0
 
 
-cdef cnp.dtype bytes_dtype(Py_ssize_t itemsize):
-    """numpy.dtype((numpy.void, itemsize)), which runs Python code that swallows a KeyboardInterrupt."""
+cdef cnp.dtype new_bytes_dtype(Py_ssize_t itemsize):
+    """As numpy.dtype((numpy.void, itemsize)), but that runs Python code that swallows a KeyboardInterrupt."""
     cdef cnp.dtype dtype = cnp.PyArray_DescrNewFromType(cnp.NPY_VOID)
     PyDataType_SET_ELSIZE(dtype, itemsize)
     return dtype
 
 
-cdef int write_counted(const Sizes *sizes, const Place *source, Items *items, const Held *array,
-                       cnp.ndarray result, Mode mode) except -1:
+cdef int count_and_write(const Sizes *sizes, const Place *source, Items *items, const Held *array, cnp.ndarray result,
+                         Mode mode) except -1:
     cdef PyObject *made
     cdef cnp.ndarray copy
     cdef Held held
-    cdef cnp.dtype as_bytes = bytes_dtype(sizes.itemsize)
+    cdef cnp.dtype as_bytes = new_bytes_dtype(sizes.itemsize)
     cdef Walk walk
     cdef Place place
     cdef Nest nest
@@ -293,7 +291,7 @@ cdef int write_counted(const Sizes *sizes, const Place *source, Items *items, co
     place_note(&place, copy)
     held_note(&held, copy, sizes.input_nbytes)
     walk_init(&walk, sizes, source, &place, array, &held, NULL, sizes.shape)
-    write_pieces(&walk, items, True)
+    write_objects(&walk, items, True)
     at = cnp.PyArray_BYTES(copy)
     n = cnp.PyArray_SIZE(copy)
     add_counts(at, n, items, sizes.copies - 1)
@@ -311,7 +309,6 @@ cdef int write_counted(const Sizes *sizes, const Place *source, Items *items, co
 
 # ---------------------------------------------------------------- where an item holds references
 
-
 @cython.final
 @cython.auto_pickle(False)
 cdef class Leaves:
@@ -322,9 +319,9 @@ cdef class Leaves:
 
 
 cdef Leaves leaves_of(cnp.dtype dtype):
-    """Of a dtype that NumPy says holds references. A Refusal where these are of a kind that is not known.
+    """Of a dtype that holds references, by NumPy's word. A Refusal if their kind is not known.
 
-    It may run code of the caller's: names of fields may be of a class derived from str.
+    This may run the caller's code: names of fields may be of a class derived from str.
     """
     if dtype.type_num == cnp.NPY_OBJECT:
         return OBJECT
@@ -342,9 +339,9 @@ cdef Leaves new_leaves(cnp.dtype dtype):
 
 
 cdef bint add_leaves(Leaves leaves, dtype, Py_ssize_t start) except -1:
-    """Note the references of a part of the item, of this dtype, which begins at `start`; False for an unknown kind.
+    """Note the references of the part of an item at `start`, of this dtype; False for an unknown kind.
 
-    There may be none: of an empty subarray NumPy says that it holds objects.
+    There may be none: NumPy says of an empty subarray that it holds objects.
     """
     cdef Py_ssize_t first = leaves.count, copies, step, n, i, k
     if not PyDataType_REFCHK(dtype):
@@ -372,7 +369,7 @@ cdef bint add_leaves(Leaves leaves, dtype, Py_ssize_t start) except -1:
 
 
 cdef bint add_leaf(Leaves leaves, Py_ssize_t place) except -1:
-    """False where the item has no room for it: only a dtype that was changed in place says so."""
+    """False if the item has no room for it: that is so in a dtype that was changed in place alone."""
     cdef Py_ssize_t *places
     cdef Py_ssize_t most = leaves.itemsize // <Py_ssize_t>sizeof(PyObject *)
     if leaves.count == most or not 0 <= place <= leaves.itemsize - <Py_ssize_t>sizeof(PyObject *):
@@ -389,7 +386,7 @@ cdef bint add_leaf(Leaves leaves, Py_ssize_t place) except -1:
 
 
 cdef bint put_in_order(Leaves leaves) noexcept:
-    """Fields may lie in any order; most come as they lie. False where two overlap, which NumPy refuses to make."""
+    """Fields may lie in any order; most come as they lie. False if two overlap: NumPy makes no such dtype."""
     cdef Py_ssize_t *places = leaves.places
     cdef Py_ssize_t i, k, place
     for i in range(1, leaves.count):
@@ -410,24 +407,26 @@ cdef Leaves STRING = Leaves.__new__(Leaves)
 STRING.is_string = True
 
 
-# ---------------------------------------------------------------- what results.pyx calls
+# ---------------------------------------------------------------- a tiling, or a region
 
 cdef int write_references(const Sizes *sizes, const Place *source, const Place *target, const Held *array,
                           const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
                           bint is_new, Mode mode) except -1:
-    """Fill `target`, with the GIL, with all of the tiling, where `start` is NULL, or the region that begins there.
+    """Fill `target`, with the GIL, with the region of `shape` that begins at `start`; NULL for all of the tiling.
 
-    `start` counts in any number of repeats, and may be negative. `source` and `target` tell where the items
-    lie in the memory of the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result`
-    holds no references yet, and nobody else knows it. `shape` is that of what is written, without a 0. `leaves`
-    are those of both dtypes. `mode` is for `execute`.
+    `start` may be any integer. `shape` has no 0. `source` and `target` are the places of the items in the memory of
+    the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result` holds no references yet,
+    and nobody else knows it. `leaves` are those of both dtypes. `mode` is for `execute`.
     """
     cdef Walk walk
     cdef Items items
     walk_init(&walk, sizes, source, target, array, result, start, shape)
-    if leaves.is_string:
-        return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
-    items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
-    if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
-        return write_counted(sizes, source, &items, array, <cnp.ndarray>result.array, mode)
-    return write_pieces(&walk, &items, is_new)
+    try:
+        if leaves.is_string:
+            return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
+        items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
+        if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
+            return count_and_write(sizes, source, &items, array, <cnp.ndarray>result.array, mode)
+        return write_objects(&walk, &items, is_new)
+    except MemoryError:  # for references that wait, a copy of the source, a string
+        raise no_memory(result.nbytes) from None

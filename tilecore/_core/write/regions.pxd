@@ -1,9 +1,9 @@
 """A region of a tiling -> bytes. See regions.pyx."""
 
 from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Place
 from tilecore._core.write.execute cimport Mode
 
 
-cdef int execute_region(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                        char *dst, const char *src, const Py_ssize_t *start, const Py_ssize_t *stop,
-                        Py_ssize_t nbytes, Mode mode) noexcept nogil
+cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
+                        const Py_ssize_t *stop, Py_ssize_t nbytes, Mode mode) noexcept nogil

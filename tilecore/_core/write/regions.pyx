@@ -7,15 +7,14 @@ last one. Input of extent 5, region [3, 17):
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
 
-The pieces of all axes, combined, are nests of loops, and each is executed as a whole tiling is. Where
-start is a multiple of the extent, and so on, there are fewer. What start counts from does not matter:
-only where in a repeat it lies.
+The pieces of all axes, combined, are nests of loops, and each is executed as a whole tiling is. There are fewer if
+start or stop is a multiple of the extent. The first repeat may be any: only the place of start within it matters.
 
-Many axes of a few elements each make more pieces than there is to write: 2 on each of 28 axes are 2^28
-pieces of one element. There the inner axes become a table instead, of where each of their elements comes
-from and goes to, and the loops outside go over the table again and again.
+Many axes of a few elements each make more pieces than there is to write: 2 on each of 28 axes are 2^28 pieces of one
+element. Then the inner axes become a table of the offsets of their elements, in the source and in the output, and the
+loops outside go over the table again and again.
 
-Nothing here can fail, as in execute.pyx: where there is no memory for a table, there are pieces.
+Nothing here can fail, as in execute.pyx: without memory for a table, there are pieces.
 """
 
 from libc.stdlib cimport free, malloc
@@ -23,6 +22,7 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_push, order_axes
 from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.request.places cimport Place, place_strides
 from tilecore._core.write.execute cimport Mode, Watch, execute_watched, look_for_signals, watch_begin, write_table
 
 
@@ -48,13 +48,16 @@ cdef struct Region:
     Watch watch
 
 
-cdef int execute_region(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                        char *dst, const char *src, const Py_ssize_t *start, const Py_ssize_t *stop,
-                        Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    """Write [start, stop) of the tiling, `nbytes` in all, to `dst`; start < stop on every axis.
+cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
+                        const Py_ssize_t *stop, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    """Write [start, stop) of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
-    `dst_strides` are the region's, NULL for the order of C. 0, or -1 where a signal handler has raised.
+    `target` has the region's shape. If there are bytes, start < stop on every axis.
     """
+    cdef const Py_ssize_t *src_strides = place_strides(source)
+    cdef const Py_ssize_t *dst_strides = place_strides(target)
+    cdef const char *src = source.data
+    cdef char *dst = target.data
     cdef Region region
     cdef Nest nest
     cdef Range *axis
@@ -62,6 +65,8 @@ cdef int execute_region(const Sizes *sizes, const Py_ssize_t *src_strides, const
     cdef int i, k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t pitch[MAX_RANK]
     cdef Py_ssize_t packed = sizes.itemsize, pieces = 1, count, extent, step
+    if nbytes == 0:
+        return 0
     region.n = 0
     region.itemsize = sizes.itemsize
     region.mode = mode
@@ -148,7 +153,7 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
 # ---------------------------------------------------------------- a table
 
 cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogil:
-    """0 or -1 as execute_region; 1, with nothing written, where there is no memory for a table."""
+    """0 or -1 as execute_region; 1, with nothing written, if there is no memory for a table."""
     cdef Py_ssize_t *table = <Py_ssize_t *>malloc(2 * TABLE * sizeof(Py_ssize_t))
     cdef Py_ssize_t index[MAX_RANK]
     cdef const Range *axis

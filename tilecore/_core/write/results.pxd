@@ -1,4 +1,4 @@
-"""A tiling and its source -> an array. See results.pyx."""
+"""A plan and its source -> an array. See results.pyx."""
 
 cimport numpy as cnp
 
@@ -7,8 +7,6 @@ from tilecore._core.request.places cimport Place
 
 
 cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm, cnp.dtype dtype)
-cdef no_memory(nbytes)
-cdef cnp.ndarray write_whole(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads)
-cdef cnp.ndarray whole_at(const Plan *plan, const Place *source, cnp.ndarray array, cnp.ndarray out, int threads)
+cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *source, const Bounds *bounds,
+                              cnp.ndarray out, int threads)
 cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1
-cdef cnp.ndarray write_region(const Plan *plan, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads)

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Strings of variable length (numpy.dtypes.StringDType): packed again, one by one.
 
-A short string lies in its item; a longer one in memory of the array's dtype, to which there is a lock.
-So bytes say nothing, and the lock is held a while: some hundred thousand strings, then others get a turn.
+A short string lies in its item; a longer one in memory of the array's dtype, under a lock. So a copy of the items does
+not do. The lock is held for some hundred thousand strings, then others get a turn.
 """
 
 from tilecore._core.request.refusals import Refusal
@@ -40,15 +40,12 @@ cdef extern from "numpy/arrayobject.h":
 
 
 cdef int write_strings(Walk *walk, Py_ssize_t most) except -1:
-    """Pack each string of the walk again; a Refusal where those outside the items take more than `most` bytes.
-
-    How long strings are, an array's size in bytes does not tell.
-    """
+    """Pack each string of the walk again; a Refusal if those outside the items take more than `most` bytes."""
     cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype]
     cdef (npy_string_allocator *)[2] memory
     cdef Py_ssize_t n, i, work, left = most
     cdef bint packed = True
-    # In the order of their addresses: two calls that each wait for the other's second lock would wait for ever.
+    # In the order of their addresses: else two calls might wait for each other's lock for ever.
     cdef int of = <size_t>dtypes[0] > <size_t>dtypes[1]
     dtypes[of], dtypes[1 - of] = <PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype
     while True:

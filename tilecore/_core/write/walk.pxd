@@ -11,7 +11,7 @@ cdef enum:
 
 cdef struct Step:               # an axis of the walk
     Py_ssize_t count            # items of the output
-    Py_ssize_t extent           # of the source, behind which it starts again
+    Py_ssize_t extent           # of the source, after which it starts again
     Py_ssize_t first            # in the source
     Py_ssize_t src, dst         # bytes to the next item
     Py_ssize_t place, index     # where the walk is, in the output and in the source
@@ -27,9 +27,8 @@ cdef struct Walk:
     bint done
 
 
-cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target,
-                    const Held *array, const Held *result, const Py_ssize_t *start,
-                    const Py_ssize_t *shape) noexcept
+cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target, const Held *array,
+                    const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape) noexcept
 cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept
 cdef void advance(Walk *walk, Py_ssize_t n) noexcept
 cdef int check_held(const Held *array, const Held *result) except -1

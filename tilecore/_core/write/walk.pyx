@@ -1,9 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A walk through a region of a tiling in the order of C, for items that hold references.
 
-It goes a run of the innermost axis at a time, and knows for each item where it comes from. Between two
-runs other code may get a turn: the walk keeps no more than addresses and counts, and `check_held` says
-whether the memory of both arrays is still there, and still holds what it held.
+It takes a run of the innermost axis at a time. Between two runs other code may get a turn: the walk keeps addresses
+and counts alone, and `check_held` checks that the memory of both arrays is still there, and holds what it held.
 """
 
 from tilecore._core.request.refusals import Refusal
@@ -23,12 +22,11 @@ cdef extern from "Python.h":
     void PyEval_RestoreThread(PyThreadState *state)
 
 
-cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target,
-                    const Held *array, const Held *result, const Py_ssize_t *start,
-                    const Py_ssize_t *shape) noexcept:
+cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target, const Held *array,
+                    const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape) noexcept:
     """A walk through the region of `shape` that begins at `start`, or NULL for 0; it is not empty.
 
-    A merged axis is like a merged loop of plan.pyx: it only continues the inner one.
+    An axis merges as a loop does (nest.pyx): if it only continues the inner one.
     """
     cdef Py_ssize_t src_pitch = sizes.itemsize, dst_pitch = sizes.itemsize, src_step, dst_step, count, extent, first
     cdef Step *inner
@@ -107,7 +105,7 @@ MOVED = "was given other memory or another dtype in the midst of the call"
 
 
 cdef int check_held(const Held *array, const Held *result) except -1:
-    """Other code may have run since they were noted, or since this was asked last."""
+    """Refuse arrays that other code has changed since they were noted."""
     if not (holds(array) and holds(result)):
         raise Refusal(ValueError, MOVED, "out" if holds(array) else "input")
     return 0
