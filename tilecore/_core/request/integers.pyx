@@ -173,14 +173,8 @@ cdef list draw_integers(given, str what):
     return integers
 
 
-cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
-    """Fill `values` (room for MAX_RANK + 1) with integers, none negative, and return how many.
-
-    Axes are named in the result's rank. `input_ndim` below 0: which axes the integers are for is not known yet.
-    """
-    cdef int n = read_usual(given, 0, values)
-    if n >= 0:
-        return n
+cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+    """As read_integers, of integers of any kind."""
     cdef list integers = draw_integers(given, what)
     cdef Py_ssize_t k, rank
     # Axes are counted in the output, whose rank is the larger of the two.
