@@ -27,28 +27,7 @@ from tilecore._core.resources.threads import tell_c
 
 
 cdef extern from "tilecore/tilecore.h":
-    enum:
-        TILECORE_ABI_MAJOR
-        TILECORE_ABI_MINOR
     const char *TILECORE_CAPSULE
-    ctypedef struct tilecore_api:
-        int abi_major, abi_minor
-        tilecore_plan *(*plan_new)(int, const Py_ssize_t *, const Py_ssize_t *, Py_ssize_t) except NULL
-        tilecore_plan *(*plan_make)(int, const Py_ssize_t *, const Py_ssize_t *, Py_ssize_t, int *) noexcept nogil
-        void (*plan_free)(tilecore_plan *) noexcept nogil
-        void (*plan_output_shape)(const tilecore_plan *, Py_ssize_t *) noexcept nogil
-        Py_ssize_t (*plan_nbytes)(const tilecore_plan *) noexcept nogil
-        void (*plan_execute)(const tilecore_plan *, const void *, const Py_ssize_t *, void *, const Py_ssize_t *,
-                             int) noexcept nogil
-        void (*plan_execute_region)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
-                                    const Py_ssize_t *, const Py_ssize_t *, const Py_ssize_t *, int) noexcept nogil
-        int (*output_shape)(int, const Py_ssize_t *, int, const Py_ssize_t *, Py_ssize_t, Py_ssize_t *,
-                            Py_ssize_t *) noexcept nogil
-        int (*tile)(int, const Py_ssize_t *, const Py_ssize_t *, int, const Py_ssize_t *, Py_ssize_t, const void *,
-                    void *, const Py_ssize_t *, int) noexcept nogil
-        const char *(*status_text)(int) noexcept nogil
-        object (*array_tile)(object, object)
-
 
 cdef extern from *:
     """
@@ -63,8 +42,15 @@ cdef extern from *:
         "import_tilecore() was not called",
         "unknown status",
     };
+
+    /* Static: it stays, whoever holds it. The C compiler compares the functions with the header's types. */
+    static tilecore_api tilecore_table[1];
+    #define tilecore_fill_table(...) \
+        (void)(tilecore_table[0] = (tilecore_api){TILECORE_ABI_MAJOR, TILECORE_ABI_MINOR, __VA_ARGS__})
     """
     const char *tilecore_texts[]
+    void *tilecore_table
+    void fill_table "tilecore_fill_table" (...)
 
 
 # ---------------------------------------------------------------- checks
@@ -216,10 +202,9 @@ cdef object tilecore_array_tile(object array, object repeats):
 
 # ---------------------------------------------------------------- set-up
 
-# Static: it stays, whoever holds it.
-cdef tilecore_api table = tilecore_api(
-    TILECORE_ABI_MAJOR, TILECORE_ABI_MINOR, tilecore_plan_new, tilecore_plan_make, tilecore_plan_free,
-    tilecore_plan_output_shape, tilecore_plan_nbytes, tilecore_plan_execute, tilecore_plan_execute_region,
-    tilecore_output_shape, tilecore_tile, tilecore_status_text, tilecore_array_tile)
-_C_API = PyCapsule_New(&table, TILECORE_CAPSULE, NULL)
+fill_table(
+    tilecore_plan_new, tilecore_plan_make, tilecore_plan_free, tilecore_plan_output_shape, tilecore_plan_nbytes,
+    tilecore_plan_execute, tilecore_plan_execute_region, tilecore_output_shape, tilecore_tile, tilecore_status_text,
+    tilecore_array_tile)
+_C_API = PyCapsule_New(tilecore_table, TILECORE_CAPSULE, NULL)
 tell_c()
