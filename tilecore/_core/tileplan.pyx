@@ -18,7 +18,7 @@ from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_R
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_init
 from tilecore._core.plan.sizes cimport Sizes, sizes_check
 from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_refusal
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_threads, spread
+from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
 from tilecore._core.write.plans cimport plan_clear, plan_prepare
 from tilecore._core.write.results cimport read_bounds, write_region, write_whole
@@ -103,9 +103,7 @@ cdef class TilePlan:
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
-        n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
-        if axis is not None:
-            n = spread(axis, repeats, n, ndim)
+        n = read_repeats(reps, axis, repeats, ndim)
         status = plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize)
         sizes_check(sizes, status)
         self.output_shape = as_tuple(sizes.output, sizes.ndim)

@@ -6,7 +6,7 @@ cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) excep
 cdef int known_integers(value, unsigned long numbers) noexcept
 cdef tuple integers_of(value, unsigned long numbers)
 cdef int read_signed(given, Py_ssize_t *values, str what) except -1
-cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
+cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
@@ -18,3 +18,10 @@ cdef inline int read_integers(given, Py_ssize_t *values, str what, int input_ndi
     """
     cdef int n = read_usual(given, 0, values)
     return n if n >= 0 else read_unusual(given, values, what, input_ndim)
+
+
+cdef inline int read_repeats(reps, axis, Py_ssize_t *repeats, int ndim) except -1:
+    """Fill `repeats` for an input of `ndim` axes: for its last ones, or for those that `axis` names; how many."""
+    if axis is None:
+        return read_integers(reps, repeats, "repeats", ndim)
+    return spread_repeats(axis, repeats, read_integers(reps, repeats, "repeats", -1), ndim)

@@ -205,7 +205,7 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
     return <int>len(integers)
 
 
-cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
+cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
     """Put each repeat in the place of its axis, 1 in the others; the new count, which is `ndim`."""
     cdef Py_ssize_t axes[MAX_RANK + 1]
     cdef Py_ssize_t placed[MAX_RANK]
