@@ -1,14 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The C functions that other modules call, and the table through which C and C++ find them.
+"""The C functions that other modules call, and the table in which C and C++ find them.
 
-Cython modules cimport the functions themselves, and Cython checks every signature at import.
-C and C++ modules get the table by import_tilecore() of tilecore.h, which checks the ABI's version.
-Numba and ctypes find the functions by this module's name: Cython lists each, with its signature, in
-`__pyx_capi__`, where `numba.extending.get_cython_function_address` looks. So the module's name and the
+Cython modules cimport the functions themselves, and Cython checks every signature at import. C and C++ modules
+get the table by import_tilecore() of tilecore.h, which checks the ABI's version. Numba and ctypes find the
+functions in `__pyx_capi__`, Cython's list of them by name and signature. So this module's name and the
 signatures are part of the ABI.
 
 What is `nogil` here runs in threads that Python may not know: it takes no GIL and calls nothing that may.
-Sizes are checked where a plan is made; so what executes one cannot fail, and nothing is written before.
+Sizes are checked before a plan is made, and nothing is written before; so executing a plan cannot fail.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -74,7 +73,7 @@ cdef int init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py
 
 cdef void note_place(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
                      Py_ssize_t itemsize) noexcept nogil:
-    """At `data`, by `strides`; NULL, or strides that come to the same, for the order of C."""
+    """At `data`, by `strides`. NULL means the order of C, which is noted of equal strides too."""
     cdef int k
     place.data = <char *>data
     place.ndim = ndim

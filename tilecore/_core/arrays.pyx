@@ -45,18 +45,6 @@ cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, 
     return target
 
 
-cdef cnp.ndarray read_plane(Plan *plan, cnp.ndarray array, axis, out):
-    """As read_request, for the endless plane that `array` tiles."""
-    cdef cnp.ndarray target = None
-    if axis is not None:
-        raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
-    if out is not None:
-        target = read_out(out, array)
-    plan_for(plan, array, 0, NULL)
-    plan.endless = True
-    return target
-
-
 cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Plan plan
     cdef int count = 0 if threads is None else read_threads(threads)
@@ -299,10 +287,10 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         array = plain_array(a)
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
-        if reps is None:
-            target = read_plane(&plan, array, axis, out)
-        else:
-            target = read_request(&plan, array, reps, axis, out)
+        if reps is None and axis is not None:
+            raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
+        target = read_request(&plan, array, () if reps is None else reps, axis, out)
+        plan.endless = reps is None
         target = write_region(&plan, array, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:

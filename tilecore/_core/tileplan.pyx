@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""TilePlan: a tiling as an object, made once, for many arrays of one shape and dtype."""
+"""TilePlan: a tiling planned once, for many arrays of one shape and dtype."""
 
 from types import GenericAlias
 
@@ -37,7 +37,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}
 
 
 @cython.final
-@cython.no_gc  # nobody finds it half made in gc.get_objects(); what it refers to knows of no cycles either
+@cython.no_gc  # gc.get_objects() would show it half made; what it refers to makes no cycles
 cdef class TilePlan:
     """TilePlan(shape, reps, dtype, *, axis=None)\n--\n
 
@@ -54,18 +54,16 @@ cdef class TilePlan:
     >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
     (2, 4, 6)
 
-    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
-    a result larger than memory: its regions need not be.
+    Immutable, comparable, hashable, picklable, and safe from many threads at once. The result may be
+    larger than memory; `region` makes parts of it.
 
     Parameters
     ----------
-    shape : int or iterable of int
+    shape : int or sequence of int
         Of the arrays to tile.
-    reps : int or iterable of int
-        As in `tile`.
     dtype : dtype_like
         Of the arrays to tile.
-    axis : int or tuple of int, optional
+    reps, axis
         As in `tile`.
 
     Raises
@@ -161,18 +159,18 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
-        of a data loader. All is checked before anything is written.
+        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn`` of
+        a data loader. All arrays are checked before anything is written.
 
         Parameters
         ----------
         arrays : list or tuple of array_like, or array_like
-            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``.
-            Other iterables are refused, for they may have no end: ``list(...)`` reads them.
+            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``. Not
+            other iterables, which may have no end; ``list(...)`` reads them.
         out : numpy.ndarray, optional
             Where to write; of shape ``(n, *output_shape)``, otherwise as in `tile`.
         threads : int, optional
-            As in `tile`; what counts is the size of the whole result.
+            As in `tile`, by the size of the whole result.
 
         Returns
         -------
@@ -182,7 +180,7 @@ cdef class TilePlan:
         Raises
         ------
         TypeError, ValueError, MemoryError
-            As `tile`, for the whole result; an array of another shape or dtype is named by its index.
+            As `tile`, for the whole result. The error names an array of another shape or dtype by its index.
 
         Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
         """
@@ -200,7 +198,7 @@ cdef class TilePlan:
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
         cdef cnp.dtype dtype = self.dtype
-        # Comparing dtypes may run code of the caller's, so the shape comes last.
+        # The shape comes last: comparing dtypes may run code of the caller's.
         if descr_of(array) != <PyObject *>dtype:
             dtype = array.descr
             if not same_dtype(dtype, self.dtype):
@@ -220,7 +218,7 @@ cdef class TilePlan:
         return self.__reduce__() == other.__reduce__()
 
     def __hash__(self):
-        # Not the dtype's own: of equal ones with NaN for a missing string, each has another.
+        # Not the dtype's hash: equal dtypes with NaN for a missing string have different ones.
         return hash((self.input_shape, self.reps, self.dtype.kind, self.plan.sizes.itemsize))
 
     def __reduce__(self):
@@ -228,7 +226,7 @@ cdef class TilePlan:
 
 
 cdef int name_class() except -1:
-    """What `help` and pickles show of the class, which Cython has no words for."""
+    """Set what `help` and pickles show of the class; Cython cannot express it."""
     cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
     kind.tp_name = "tilecore.TilePlan"
     for name in ("__new__", "__pyx_vtable__"):

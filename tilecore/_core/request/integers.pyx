@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Integers as callers write them: repeats, bounds, axes, shapes, a count of threads.
 
-The usual kinds are read without running anything: ints, NumPy's integers, tuples and lists of them, arrays of
-integers. For all else, and for the words of every error, there is a longer way, which may run code of the
-caller's (`__index__`, `__iter__`); what that means for those who call is said in arguments.pyx.
+The usual kinds are read without running anything: ints, NumPy's integers, tuples, lists and arrays of them. All
+else, and the words of every error, take a longer way, which may run code of the caller's (`__index__`,
+`__iter__`); arguments.pyx tells what follows from that.
 """
 
 import operator
@@ -31,7 +31,7 @@ cdef extern from "Python.h":
 
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
-    """An int or a NumPy integer that is not below `least` and fits; nothing is run. False for all else."""
+    """An int or a NumPy integer, at least `least`, that fits; nothing is run. False for all else."""
     cdef int overflow = 0
     cdef long long number
     if PyLong_CheckExact(item):
@@ -127,7 +127,7 @@ cdef as_integer(value):
 
 
 cdef int raise_own(reason) except -1:
-    """An error of a class of the caller's own is raised by an object, not by Python for want of a method."""
+    """Raise a `reason` of the caller's own class: an object raised it, not Python for want of a method."""
     if type(reason) is not TypeError:
         raise reason
     return 0
@@ -206,7 +206,7 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
 
 
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
-    """Put each repeat in the place of its axis, 1 in the others; the new count, which is `ndim`."""
+    """Put each repeat in the place of its axis, 1 in the others; return the new count, `ndim`."""
     cdef Py_ssize_t axes[MAX_RANK + 1]
     cdef Py_ssize_t placed[MAX_RANK]
     cdef int k, n = read_signed(axis, axes, "axis")
