@@ -54,7 +54,7 @@ cdef extern from *:
 
 # ---------------------------------------------------------------- checks
 
-cdef int init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
               Py_ssize_t itemsize) noexcept nogil:
     """Rank, sign and overflow, in this order; a status."""
     cdef int k, status
@@ -99,7 +99,7 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
     if made == NULL:
         status[0] = TILECORE_NO_MEMORY
         return NULL
-    status[0] = init(made, ndim, shape, ndim, repeats, itemsize)
+    status[0] = init_plan(made, ndim, shape, ndim, repeats, itemsize)
     if status[0] == TILECORE_OK and not plan_prepare(made):
         status[0] = TILECORE_NO_MEMORY
     if status[0] != TILECORE_OK:
@@ -176,7 +176,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
     cdef Plan made
-    cdef int status = init(&made, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = init_plan(&made, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         if output_shape != NULL:
             tilecore_plan_output_shape(<const tilecore_plan *>&made, output_shape)
@@ -189,7 +189,7 @@ cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef Plan made
-    cdef int status = init(&made, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = init_plan(&made, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         tilecore_plan_execute(<const tilecore_plan *>&made, src, src_strides, dst, dst_strides, threads)
     return status

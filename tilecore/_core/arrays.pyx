@@ -17,13 +17,13 @@ from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, integer_item,
+)
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
 from tilecore._core.plan.sizes cimport SIZES_OK, Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
-from tilecore._core.request.integers cimport (
-    as_tuple, integers_of, known_integers, read_integers, read_repeats, read_threads,
-)
+from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.mapped cimport map_repeats
@@ -59,15 +59,8 @@ def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
 
 
 def are_integers(value, numbers, count):
-    """True where `value` is seen to be `count` ints in a tuple or in an array of integers; False where it is not known.
-
-    >>> import numpy
-    >>> are_integers(numpy.array([2, -3]), 1 << numpy.dtype("int64").num, count=2), are_integers([2], 0, count=1)
-    (True, False)
-
-    `numbers` as in `repeats_of`.
-    """
-    return known_integers(value, numbers) == count
+    """Whether `value` is seen at once to be `count` ints, in a tuple or an array; `numbers` as in `repeats_of`."""
+    return count_integers(value, numbers) == count
 
 
 def repeats_of(value, numbers):
@@ -80,7 +73,21 @@ def repeats_of(value, numbers):
 
     Of any sign. `numbers` has a bit for each of NumPy's integer types that the array may have.
     """
-    return integers_of(value, numbers)
+    cdef long long number = 0
+    cdef list integers
+    cdef int i, n
+    if type(value) is list:
+        value = tuple(value)
+    n = count_integers(value, numbers)
+    if n < 0:
+        return None
+    if type(value) is tuple:
+        return value
+    integers = []
+    for i in range(n):
+        integer_item(value, i, &number)
+        integers.append(number)
+    return tuple(integers)
 
 
 def tile(a, reps, out=None, *, axis=None, threads=None):
@@ -182,7 +189,7 @@ cdef tile_other(a, reps, out, axis, threads):
     if not is_array:
         return numpy_tile(a, as_tuple(repeats, n))
     array = a
-    if all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
+    if are_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
         copied = type(a).__array_function__ is ARRAY_FUNCTION and not is_masked(a)
     else:
         simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
@@ -199,7 +206,7 @@ cdef tile_other(a, reps, out, axis, threads):
     return numpy_tile(a, counts)
 
 
-cdef bint all_ones(const Py_ssize_t *repeats, int n) noexcept:
+cdef bint are_ones(const Py_ssize_t *repeats, int n) noexcept:
     cdef int k
     for k in range(n):
         if repeats[k] != 1:

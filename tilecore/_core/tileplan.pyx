@@ -83,12 +83,12 @@ cdef class TilePlan:
 
     def __cinit__(self, shape, reps, dtype, *, axis=None):
         try:
-            self.sizes(shape, reps, dtype, axis)
+            self.read_sizes(shape, reps, dtype, axis)
         except Refusal as refusal:
             typed = shape if self.input_shape is None else self.input_shape
             raise worded(refusal, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from refusal.__cause__
 
-    cdef int sizes(self, shape, reps, dtype, axis) except -1:
+    cdef int read_sizes(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t dims[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
         cdef const Sizes *sizes = &self.plan.sizes
@@ -180,7 +180,7 @@ cdef class TilePlan:
         Raises
         ------
         TypeError, ValueError, MemoryError
-            As `tile`, for the whole result. The error names an array of another shape or dtype by its index.
+            As `tile`, for the whole result. The error names the index of an array that does not fit.
 
         Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
         """

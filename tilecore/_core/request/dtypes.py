@@ -22,7 +22,7 @@ def same_dtype(one: Any, other: Any) -> bool:
         return bool(one == other)
     if not same_titles(one, other):
         return False
-    return bool(untitled(one) == untitled(other))
+    return bool(drop_titles(one) == drop_titles(other))
 
 
 def same_missing(one: Any, other: Any) -> bool:
@@ -50,17 +50,17 @@ def same_titles(one: Any, other: Any) -> bool:
     return True
 
 
-def untitled(dtype: Any) -> Any:
+def drop_titles(dtype: Any) -> Any:
     """The dtype without titles, which is compared without running the caller's code."""
     if dtype.subdtype is not None:
-        return np.dtype((untitled(dtype.base), dtype.shape))
+        return np.dtype((drop_titles(dtype.base), dtype.shape))
     if dtype.names is None:
         return dtype
     fields = [dtype.fields[name] for name in dtype.names]
     return np.dtype(
         {
             "names": list(dtype.names),
-            "formats": [untitled(field[0]) for field in fields],
+            "formats": [drop_titles(field[0]) for field in fields],
             "offsets": [field[1] for field in fields],
             "itemsize": dtype.itemsize,
         },

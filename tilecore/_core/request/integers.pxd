@@ -3,8 +3,7 @@
 
 cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2
 cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) except -1
-cdef int known_integers(value, unsigned long numbers) noexcept
-cdef tuple integers_of(value, unsigned long numbers)
+cdef int count_integers(value, unsigned long numbers) noexcept
 cdef int read_signed(given, Py_ssize_t *values, str what) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1

@@ -73,7 +73,7 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     return <int>n
 
 
-cdef int known_integers(value, unsigned long numbers) noexcept:
+cdef int count_integers(value, unsigned long numbers) noexcept:
     """How many: of a tuple of ints, or of an array of a type whose number's bit is set; -1 for all else.
 
     No more than MAX_RANK, of any sign and, in a tuple, of any size. It runs nothing of the caller's.
@@ -96,25 +96,6 @@ cdef int known_integers(value, unsigned long numbers) noexcept:
     else:
         return -1
     return <int>n if n <= MAX_RANK else -1
-
-
-cdef tuple integers_of(value, unsigned long numbers):
-    """As a tuple of ints; a list of them too. None for all else."""
-    cdef long long number = 0
-    cdef list integers
-    cdef int i, n
-    if type(value) is list:
-        value = tuple(value)
-    n = known_integers(value, numbers)
-    if n < 0:
-        return None
-    if type(value) is tuple:
-        return <tuple>value
-    integers = []
-    for i in range(n):
-        integer_item(value, i, &number)
-        integers.append(number)
-    return tuple(integers)
 
 
 cdef as_integer(value):
