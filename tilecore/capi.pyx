@@ -55,7 +55,7 @@ cdef extern from *:
 # ---------------------------------------------------------------- checks
 
 cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-              Py_ssize_t itemsize) noexcept nogil:
+                   Py_ssize_t itemsize) noexcept nogil:
     """Rank, sign and overflow, in this order; a status."""
     cdef int k, status
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
@@ -145,11 +145,11 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef Place source, target
-    cdef int ndim = sizes.ndim, input_ndim = sizes.input_ndim
+    cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
-    note_place(&source, src, src_strides, input_ndim, sizes.shape + (ndim - input_ndim), sizes.itemsize)
-    note_place(&target, dst, dst_strides, ndim, sizes.output, sizes.itemsize)
+    note_place(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
+    note_place(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
     execute_plan(<const Plan *>plan, &source, &target, caller_mode(threads))
 
 

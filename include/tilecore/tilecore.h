@@ -173,8 +173,8 @@ static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_
 
 /* ---------------------------------------------------------------- plans */
 
-/* A plan, to be given to tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
- * Needs no GIL. Returns NULL where `status` is not TILECORE_OK. */
+/* A plan, to be freed by tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
+ * Needs no GIL. Sets `status`; returns NULL unless that is TILECORE_OK. */
 static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                 ptrdiff_t itemsize, int *status)
 {
@@ -183,8 +183,8 @@ static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape
     return NULL;
 }
 
-/* The same with the GIL. Returns NULL with a Python error set, which shows the arguments: ValueError,
- * MemoryError, or RuntimeError where import_tilecore() was not called. */
+/* The same with the GIL. Returns NULL with a Python error set that shows the arguments: ValueError, MemoryError,
+ * or RuntimeError without import_tilecore(). */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
 {
@@ -198,7 +198,7 @@ static inline void tilecore_plan_free(tilecore_plan *plan)
     if (plan != NULL) tilecore_api_table->plan_free(plan);
 }
 
-/* Writes the output's extents, as many as the plan's ndim, to `shape`. */
+/* Writes the `ndim` extents of the output to `shape`. */
 static inline void tilecore_plan_output_shape(const tilecore_plan *plan, ptrdiff_t *shape)
 {
     tilecore_api_table->plan_output_shape(plan, shape);
@@ -228,8 +228,8 @@ static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const
 
 /* ---------------------------------------------------------------- Python's arrays */
 
-/* tilecore.tile(array, repeats), for arrays of any kind. With the GIL. Returns a new reference, or NULL with the
- * Python error of tilecore.tile set, or RuntimeError where import_tilecore() was not called. */
+/* tilecore.tile(array, repeats), for arrays of any kind. With the GIL. Returns a new reference, or NULL with its
+ * error set, or RuntimeError without import_tilecore(). */
 static inline PyObject *tilecore_array_tile(PyObject *array, PyObject *repeats)
 {
     if (!tilecore_imported("tilecore_array_tile")) return NULL;

@@ -21,7 +21,7 @@ from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, integer_item,
 )
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
-from tilecore._core.plan.sizes cimport SIZES_OK, Sizes, sizes_check, sizes_init
+from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
 from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
@@ -177,8 +177,7 @@ cdef tile_other(a, reps, out, axis, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef bint is_array = PyArray_Check(a)
-    cdef bint masked = False, copied = False, simple = False
+    cdef bint is_array = PyArray_Check(a), masked, copied = False, simple = False
     cdef cnp.ndarray array
     cdef int n, count
     if out is not None:
@@ -201,9 +200,7 @@ cdef tile_other(a, reps, out, axis, threads):
     if simple and plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
         return wrap_like(a, write_whole(&plan, array, None, count))
     counts = as_tuple(repeats, n)
-    if masked:
-        return tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
-    return numpy_tile(a, counts)
+    return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
 
 cdef bint are_ones(const Py_ssize_t *repeats, int n) noexcept:
@@ -287,8 +284,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     """
     cdef Plan plan
     cdef Bounds bounds
-    cdef cnp.ndarray array = None
-    cdef cnp.ndarray target = None
+    cdef cnp.ndarray array = None, target
     cdef int count
     try:
         array = plain_array(a)
@@ -403,8 +399,7 @@ def tile_mapped(a, reps, *, axis=None):
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
-    cdef cnp.ndarray array = None
-    cdef cnp.ndarray result = None
+    cdef cnp.ndarray array = None, result = None
     try:
         if PyArray_CheckExact(a):
             array = a
@@ -467,7 +462,5 @@ def planned_shape(shape, reps, axis=None):
     cdef Py_ssize_t dims[MAX_RANK + 1]
     cdef int ndim = read_integers(shape, dims, "shape", 0)
     cdef int n = read_repeats(reps, axis, repeats, ndim)
-    cdef int status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
-    if status != SIZES_OK:
-        sizes_check(&sizes, status)
+    sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
     return as_tuple(sizes.output, sizes.ndim)

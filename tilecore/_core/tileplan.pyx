@@ -92,7 +92,7 @@ cdef class TilePlan:
         cdef Py_ssize_t dims[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
         cdef const Sizes *sizes = &self.plan.sizes
-        cdef int ndim, n, status
+        cdef int ndim, n
         try:
             self.dtype = numpy.dtype(dtype)
         except (TypeError, ValueError) as reason:
@@ -102,8 +102,7 @@ cdef class TilePlan:
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
-        status = plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize)
-        sizes_check(sizes, status)
+        sizes_check(sizes, plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize))
         self.output_shape = as_tuple(sizes.output, sizes.ndim)
         self.reps = as_tuple(sizes.repeats, sizes.ndim)
         if not PyDataType_REFCHK(self.dtype) and not plan_prepare(&self.plan):
@@ -120,14 +119,12 @@ cdef class TilePlan:
 
     def tile(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
-        cdef cnp.ndarray array = None
-        cdef cnp.ndarray target = None
+        cdef cnp.ndarray array = None, target
         cdef int count
         try:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = self.check_array(array, out)
-            target = write_whole(&self.plan, array, target, count)
+            target = write_whole(&self.plan, array, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -135,15 +132,13 @@ cdef class TilePlan:
     def region(self, a, start, stop, out=None, *, threads=None):
         """tile_region(a, self.reps, start, stop, out, threads=threads), for such an `a`."""
         cdef Bounds bounds
-        cdef cnp.ndarray array = None
-        cdef cnp.ndarray target = None
+        cdef cnp.ndarray array = None, target
         cdef int count
         try:
             count = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = self.check_array(array, out)
-            target = write_region(&self.plan, array, &bounds, target, count)
+            target = write_region(&self.plan, array, &bounds, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
