@@ -1,4 +1,4 @@
-"""tile_view: no copy, where strides can say it."""
+"""tile_view: no copy, where strides can express it."""
 
 import numpy as np
 import pytest
@@ -102,5 +102,5 @@ def test_as_the_rule_says(axes):
     if possible:
         assert np.array_equal(tilecore.tile_view(x, reps), np.tile(x, reps))
     else:
-        with pytest.raises(ValueError, match="which strides cannot say"):
+        with pytest.raises(ValueError, match="which strides cannot express"):
             tilecore.tile_view(x, reps)

@@ -1,25 +1,3 @@
-"""What `cimport tilecore` gives. No import call is needed; the functions are described in tilecore.h."""
+"""What `cimport tilecore` gives. No import call is needed; tilecore.h describes the functions."""
 
-from tilecore.capi cimport (
-    TILECORE_BAD_ITEMSIZE,
-    TILECORE_BAD_RANK,
-    TILECORE_BAD_REPEATS,
-    TILECORE_BAD_SHAPE,
-    TILECORE_MAX_RANK,
-    TILECORE_NO_MEMORY,
-    TILECORE_NOT_IMPORTED,
-    TILECORE_OK,
-    TILECORE_OVERFLOW,
-    tilecore_array_tile,
-    tilecore_output_shape,
-    tilecore_plan,
-    tilecore_plan_execute,
-    tilecore_plan_execute_region,
-    tilecore_plan_free,
-    tilecore_plan_make,
-    tilecore_plan_nbytes,
-    tilecore_plan_new,
-    tilecore_plan_output_shape,
-    tilecore_status_text,
-    tilecore_tile,
-)
+from tilecore.capi cimport *

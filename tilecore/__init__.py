@@ -5,23 +5,22 @@
 array([[0, 1, 2, 0, 1, 2],
        [0, 1, 2, 0, 1, 2]])
 
-Which to take for large results (`help` on each tells what it costs):
+Which to take for large results (`help` on each describes its cost):
 
 ==================  ==================================================================
-`tile`              an array of your own; memory of dropped results is used again
-`tile` with `out`   where you say
-`TilePlan`          the same shape again and again: planned once
+`tile`              a new array; memory of dropped results is used again
+`tile` with `out`   an array that you have
+`TilePlan`          many arrays of one shape: planned once
 `tile_region`       a part, without ever making the rest
 `tile_mapped`       to read it or change little of it: milliseconds, one block of memory
-`tile_view`         to read it, where every repeated axis has one element: nothing at all
+`tile_view`         to read it, if every repeated axis has one element: nothing at all
 ==================  ==================================================================
 
 `tile` is `numpy.tile`; the modules `tilecore.onnx`, `tilecore.openvino` and `tilecore.directml`
 hold the same operation by the rules of ONNX, OpenVINO and DirectML.
 """
 
-# Where NumPy refuses to be imported, in a sub-interpreter say, no module of ours has begun: one that has begun
-# in one interpreter refuses all others.
+# Before any module of ours: one that has begun in one interpreter refuses all others, and NumPy may refuse this one.
 import numpy as _numpy  # noqa: F401
 
 try:
@@ -43,29 +42,10 @@ from tilecore._core.resources.threads import get_num_threads, num_threads, set_n
 from tilecore._core.tileplan import TilePlan
 from tilecore._version import __version__ as __version__
 
-__all__ = [
-    "TilePlan",
-    "directml",
-    "get_include",
-    "get_max_bytes",
-    "get_num_threads",
-    "get_recycle_limit",
-    "num_threads",
-    "onnx",
-    "openvino",
-    "output_shape",
-    "recycled_bytes",
-    "release_memory",
-    "replace_numpy_tile",
-    "set_max_bytes",
-    "set_num_threads",
-    "set_recycle_limit",
-    "show_config",
-    "tile",
-    "tile_mapped",
-    "tile_region",
-    "tile_view",
-]
+__all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
+__all__ += ["directml", "onnx", "openvino"]
+__all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
+__all__ += ["get_include", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
 # Functions come from where users find them, in `help` and in pickles; tileplan.pyx does it for TilePlan.
 for _value in map(globals().get, __all__):

@@ -1,14 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The C functions that other modules call, and the table through which C and C++ find them.
+"""The C functions that other modules call, and the table in which C and C++ find them.
 
-Cython modules cimport the functions themselves, and Cython checks every signature at import.
-C and C++ modules get the table by import_tilecore() of tilecore.h, which checks the ABI's version.
-Numba and ctypes find the functions by this module's name: Cython lists each, with its signature, in
-`__pyx_capi__`, where `numba.extending.get_cython_function_address` looks. So the module's name and the
+Cython modules cimport the functions themselves, and Cython checks every signature at import. C and C++ modules
+get the table by import_tilecore() of tilecore.h, which checks the ABI's version. Numba and ctypes find the
+functions in `__pyx_capi__`, Cython's list of them by name and signature. So this module's name and the
 signatures are part of the ABI.
 
 What is `nogil` here runs in threads that Python may not know: it takes no GIL and calls nothing that may.
-Sizes are checked where a plan is made; so what executes one cannot fail, and nothing is written before.
+Sizes are checked before a plan is made, and nothing is written before; so executing a plan cannot fail.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -28,28 +27,7 @@ from tilecore._core.request.refusals import Refusal, worded
 
 
 cdef extern from "tilecore/tilecore.h":
-    enum:
-        TILECORE_ABI_MAJOR
-        TILECORE_ABI_MINOR
     const char *TILECORE_CAPSULE
-    ctypedef struct tilecore_api:
-        int abi_major, abi_minor
-        tilecore_plan *(*plan_new)(int, const Py_ssize_t *, const Py_ssize_t *, Py_ssize_t) except NULL
-        tilecore_plan *(*plan_make)(int, const Py_ssize_t *, const Py_ssize_t *, Py_ssize_t, int *) noexcept nogil
-        void (*plan_free)(tilecore_plan *) noexcept nogil
-        void (*plan_output_shape)(const tilecore_plan *, Py_ssize_t *) noexcept nogil
-        Py_ssize_t (*plan_nbytes)(const tilecore_plan *) noexcept nogil
-        void (*plan_execute)(const tilecore_plan *, const void *, const Py_ssize_t *, void *, const Py_ssize_t *,
-                             int) noexcept nogil
-        void (*plan_execute_region)(const tilecore_plan *, const void *, const Py_ssize_t *, void *,
-                                    const Py_ssize_t *, const Py_ssize_t *, const Py_ssize_t *, int) noexcept nogil
-        int (*output_shape)(int, const Py_ssize_t *, int, const Py_ssize_t *, Py_ssize_t, Py_ssize_t *,
-                            Py_ssize_t *) noexcept nogil
-        int (*tile)(int, const Py_ssize_t *, const Py_ssize_t *, int, const Py_ssize_t *, Py_ssize_t, const void *,
-                    void *, const Py_ssize_t *, int) noexcept nogil
-        const char *(*status_text)(int) noexcept nogil
-        object (*array_tile)(object, object)
-
 
 cdef extern from *:
     """
@@ -64,14 +42,21 @@ cdef extern from *:
         "import_tilecore() was not called",
         "unknown status",
     };
+
+    /* Static: it stays, whoever holds it. The C compiler compares the functions with the header's types. */
+    static tilecore_api tilecore_table[1];
+    #define tilecore_fill_table(...) \
+        (void)(tilecore_table[0] = (tilecore_api){TILECORE_ABI_MAJOR, TILECORE_ABI_MINOR, __VA_ARGS__})
     """
     const char *tilecore_texts[]
+    void *tilecore_table
+    void fill_table "tilecore_fill_table" (...)
 
 
 # ---------------------------------------------------------------- checks
 
-cdef int init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-              Py_ssize_t itemsize) noexcept nogil:
+cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                   Py_ssize_t itemsize) noexcept nogil:
     """Rank, sign and overflow, in this order; a status."""
     cdef int k, status
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
@@ -89,7 +74,7 @@ cdef int init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py
 
 cdef void note_place(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
                      Py_ssize_t itemsize) noexcept nogil:
-    """At `data`, by `strides`; NULL, or strides that come to the same, for the order of C."""
+    """At `data`, by `strides`. NULL means the order of C, which is noted of equal strides too."""
     cdef int k
     place.data = <char *>data
     place.ndim = ndim
@@ -115,7 +100,7 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
     if made == NULL:
         status[0] = TILECORE_NO_MEMORY
         return NULL
-    status[0] = init(made, ndim, shape, ndim, repeats, itemsize)
+    status[0] = init_plan(made, ndim, shape, ndim, repeats, itemsize)
     if status[0] == TILECORE_OK and not plan_prepare(made):
         status[0] = TILECORE_NO_MEMORY
     if status[0] != TILECORE_OK:
@@ -161,11 +146,11 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef Place source, target
-    cdef int ndim = sizes.ndim, input_ndim = sizes.input_ndim
+    cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
-    note_place(&source, src, src_strides, input_ndim, sizes.shape + (ndim - input_ndim), sizes.itemsize)
-    note_place(&target, dst, dst_strides, ndim, sizes.output, sizes.itemsize)
+    note_place(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
+    note_place(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
     execute_plan(<const Plan *>plan, &source, &target, caller_mode(sizes.nbytes, threads))
 
 
@@ -192,7 +177,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
     cdef Plan made
-    cdef int status = init(&made, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = init_plan(&made, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         if output_shape != NULL:
             tilecore_plan_output_shape(<const tilecore_plan *>&made, output_shape)
@@ -205,7 +190,7 @@ cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef Plan made
-    cdef int status = init(&made, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = init_plan(&made, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         tilecore_plan_execute(<const tilecore_plan *>&made, src, src_strides, dst, dst_strides, threads)
     return status
@@ -217,10 +202,9 @@ cdef object tilecore_array_tile(object array, object repeats):
 
 # ---------------------------------------------------------------- set-up
 
-# Static: it stays, whoever holds it.
-cdef tilecore_api table = tilecore_api(
-    TILECORE_ABI_MAJOR, TILECORE_ABI_MINOR, tilecore_plan_new, tilecore_plan_make, tilecore_plan_free,
-    tilecore_plan_output_shape, tilecore_plan_nbytes, tilecore_plan_execute, tilecore_plan_execute_region,
-    tilecore_output_shape, tilecore_tile, tilecore_status_text, tilecore_array_tile)
-_C_API = PyCapsule_New(&table, TILECORE_CAPSULE, NULL)
+fill_table(
+    tilecore_plan_new, tilecore_plan_make, tilecore_plan_free, tilecore_plan_output_shape, tilecore_plan_nbytes,
+    tilecore_plan_execute, tilecore_plan_execute_region, tilecore_output_shape, tilecore_tile, tilecore_status_text,
+    tilecore_array_tile)
+_C_API = PyCapsule_New(tilecore_table, TILECORE_CAPSULE, NULL)
 ask_cpu_share()  # what needs no GIL cannot

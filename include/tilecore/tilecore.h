@@ -23,18 +23,18 @@
  *         return TILECORE_OK;
  *     }
  *
- * Build with the folder that tilecore.get_include() returns. Nothing is linked: the functions come from the
- * installed package when import_tilecore() runs. Cython modules need none of this: `cimport tilecore`.
+ * Build with the folder that tilecore.get_include() returns. Nothing is linked: import_tilecore() finds the
+ * functions in the installed package. Cython modules need none of this: `cimport tilecore`.
  *
  * All functions:
  *
  * - An array is a pointer to its element of index 0 on every axis, an extent for each axis, and strides: bytes
  *   from one element to the next on each axis, of any sign. NULL strides mean C-contiguous. An item is
  *   `itemsize` bytes without references to Python objects. Nothing needs alignment.
- * - The output, in memory of the caller's, has room for the result. No two of its elements share a byte, and
- *   none shares one with the source. This is not checked. Elements of the source may share bytes (stride 0).
- *   Where the result is empty, source and output may be NULL. tilecore.set_max_bytes() does not apply.
- * - `threads`: at most so many threads write. 0 or less: the default of the process, as
+ * - The caller's output has room for the result. No two of its elements share a byte, and none shares one with
+ *   the source. This is not checked. Elements of the source may share bytes (stride 0). Source and output of an
+ *   empty result may be NULL. tilecore.set_max_bytes() does not apply.
+ * - `threads`: the most threads that write. 0 or less: the default of the process, as
  *   tilecore.set_num_threads() or TILECORE_NUM_THREADS set it (tilecore.num_threads() is for Python's calls
  *   alone). Pass 1 in threads of your own. The calling thread alone writes outputs below 1.5 MiB.
  * - What needs no GIL runs in any number of threads at once. It never takes the GIL and does not look for
@@ -42,9 +42,8 @@
  * - A child of os.fork() can call everything. Its default is 1 thread, unless a number was set or
  *   a call from Python has asked for the default.
  *
- * Several source files in one module: each that calls a function calls import_tilecore() itself. Or one does,
- * where all define TILECORE_UNIQUE_SYMBOL, before this header, to a name of your own, and all but that one
- * define TILECORE_NO_IMPORT.
+ * Several source files in one module: each of them calls import_tilecore(). Or one does: then all define
+ * TILECORE_UNIQUE_SYMBOL to a name of your own before this header, and all but that one TILECORE_NO_IMPORT.
  */
 #ifndef TILECORE_TILECORE_H
 #define TILECORE_TILECORE_H
@@ -72,34 +71,30 @@ enum {
     TILECORE_BAD_SHAPE = 2,    /* a negative extent */
     TILECORE_BAD_ITEMSIZE = 3, /* a negative itemsize; 0 is allowed */
     TILECORE_BAD_REPEATS = 4,  /* a negative repeat */
-    TILECORE_OVERFLOW = 5,     /* an extent, the elements or the bytes of the result do not fit a ptrdiff_t; extents
-                                * of 0 left out of the products, as NumPy does */
+    TILECORE_OVERFLOW = 5,     /* an extent of the result, or the product of those above 0, in elements or bytes */
     TILECORE_NO_MEMORY = 6,    /* for a plan */
     TILECORE_NOT_IMPORTED = 7  /* import_tilecore() was not called */
 };
 
-/* What is to be tiled: shape, repeats, itemsize. Immutable: any number of threads may use it at the same time. */
+/* Shape, repeats and itemsize. Immutable: any number of threads may use it at the same time. */
 typedef struct tilecore_plan tilecore_plan;
 
+/* The functions below, as the installed tilecore provides them. */
 typedef struct tilecore_api {
     int abi_major, abi_minor;
-    tilecore_plan *(*plan_new)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats, ptrdiff_t itemsize);
-    tilecore_plan *(*plan_make)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats, ptrdiff_t itemsize,
-                                int *status);
-    void (*plan_free)(tilecore_plan *plan);
-    void (*plan_output_shape)(const tilecore_plan *plan, ptrdiff_t *shape);
-    ptrdiff_t (*plan_nbytes)(const tilecore_plan *plan);
-    void (*plan_execute)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides, void *dst,
-                         const ptrdiff_t *dst_strides, int threads);
-    void (*plan_execute_region)(const tilecore_plan *plan, const void *src, const ptrdiff_t *src_strides, void *dst,
-                                const ptrdiff_t *dst_strides, const ptrdiff_t *start, const ptrdiff_t *stop,
-                                int threads);
-    int (*output_shape)(int ndim, const ptrdiff_t *shape, int nreps, const ptrdiff_t *repeats, ptrdiff_t itemsize,
-                        ptrdiff_t *output_shape, ptrdiff_t *nbytes);
-    int (*tile)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps, const ptrdiff_t *repeats,
-                ptrdiff_t itemsize, const void *src, void *dst, const ptrdiff_t *dst_strides, int threads);
-    const char *(*status_text)(int status);
-    PyObject *(*array_tile)(PyObject *array, PyObject *repeats);
+    tilecore_plan *(*plan_new)(int, const ptrdiff_t *, const ptrdiff_t *, ptrdiff_t);
+    tilecore_plan *(*plan_make)(int, const ptrdiff_t *, const ptrdiff_t *, ptrdiff_t, int *);
+    void (*plan_free)(tilecore_plan *);
+    void (*plan_output_shape)(const tilecore_plan *, ptrdiff_t *);
+    ptrdiff_t (*plan_nbytes)(const tilecore_plan *);
+    void (*plan_execute)(const tilecore_plan *, const void *, const ptrdiff_t *, void *, const ptrdiff_t *, int);
+    void (*plan_execute_region)(const tilecore_plan *, const void *, const ptrdiff_t *, void *, const ptrdiff_t *,
+                                const ptrdiff_t *, const ptrdiff_t *, int);
+    int (*output_shape)(int, const ptrdiff_t *, int, const ptrdiff_t *, ptrdiff_t, ptrdiff_t *, ptrdiff_t *);
+    int (*tile)(int, const ptrdiff_t *, const ptrdiff_t *, int, const ptrdiff_t *, ptrdiff_t, const void *, void *,
+                const ptrdiff_t *, int);
+    const char *(*status_text)(int);
+    PyObject *(*array_tile)(PyObject *, PyObject *);
 } tilecore_api;
 
 #if defined(TILECORE_UNIQUE_SYMBOL)
@@ -138,7 +133,7 @@ static inline int import_tilecore(void)
     return 0;
 }
 
-/* 1, or 0 with RuntimeError set where import_tilecore() was forgotten. */
+/* 1, or 0 with a RuntimeError set. */
 static inline int tilecore_imported(const char *function)
 {
     if (tilecore_api_table == NULL)
@@ -154,10 +149,10 @@ static inline const char *tilecore_status_text(int status)
 
 /* ---------------------------------------------------------------- in one call */
 
-/* The shape and the bytes of tile(array of `shape`, repeats), by NumPy's rule: the shorter of `shape`
- * (`ndim` entries) and `repeats` (`nreps` entries) has 1s put in front. Writes as many entries to
- * `output_shape` as the longer has, TILECORE_MAX_RANK at most, and the bytes to `nbytes`; either may be NULL.
- * Needs no GIL. Returns a status; unless that is TILECORE_OK nothing is written. */
+/* The shape and the bytes of a result, by NumPy's rule: the shorter of `shape` (`ndim` entries) and `repeats`
+ * (`nreps` entries) has 1s put in front. Writes as many entries to `output_shape` as the longer has,
+ * TILECORE_MAX_RANK at most, and the bytes to `nbytes`; either may be NULL. Needs no GIL. Returns a status;
+ * unless that is TILECORE_OK nothing is written. */
 static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nreps, const ptrdiff_t *repeats,
                                         ptrdiff_t itemsize, ptrdiff_t *output_shape, ptrdiff_t *nbytes)
 {
@@ -165,9 +160,9 @@ static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nr
     return tilecore_api_table->output_shape(ndim, shape, nreps, repeats, itemsize, output_shape, nbytes);
 }
 
-/* Tiles `src`, of `ndim` axes, to `dst`, of as many as tilecore_output_shape says, without a plan; allocates
- * nothing for small results. `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result.
- * Needs no GIL. Returns a status; unless that is TILECORE_OK nothing is written. */
+/* Tiles `src` to `dst`, of the shape that tilecore_output_shape gives, without a plan; allocates nothing for
+ * small results. `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result. Needs no GIL.
+ * Returns a status; unless that is TILECORE_OK nothing is written. */
 static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps,
                                 const ptrdiff_t *repeats, ptrdiff_t itemsize, const void *src, void *dst,
                                 const ptrdiff_t *dst_strides, int threads)
@@ -179,8 +174,8 @@ static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_
 
 /* ---------------------------------------------------------------- plans */
 
-/* A plan, to be given to tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
- * Needs no GIL. Returns NULL where `status` is not TILECORE_OK. */
+/* A plan, to be freed by tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
+ * Needs no GIL. Sets `status`; returns NULL unless that is TILECORE_OK. */
 static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                 ptrdiff_t itemsize, int *status)
 {
@@ -189,8 +184,8 @@ static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape
     return NULL;
 }
 
-/* The same with the GIL. Returns NULL with a Python error set, which shows the arguments: ValueError,
- * MemoryError, or RuntimeError where import_tilecore() was not called. */
+/* The same with the GIL. Returns NULL with a Python error set that shows the arguments: ValueError, MemoryError,
+ * or RuntimeError without import_tilecore(). */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
 {
@@ -204,7 +199,7 @@ static inline void tilecore_plan_free(tilecore_plan *plan)
     if (plan != NULL) tilecore_api_table->plan_free(plan);
 }
 
-/* Writes the output's extents, as many as the plan's ndim, to `shape`. */
+/* Writes the `ndim` extents of the output to `shape`. */
 static inline void tilecore_plan_output_shape(const tilecore_plan *plan, ptrdiff_t *shape)
 {
     tilecore_api_table->plan_output_shape(plan, shape);
@@ -223,9 +218,8 @@ static inline void tilecore_plan_execute(const tilecore_plan *plan, const void *
     tilecore_api_table->plan_execute(plan, src, src_strides, dst, dst_strides, threads);
 }
 
-/* Writes the region [start, stop) of the output alone, in time that depends on the region alone: `dst`, of shape
- * stop - start, receives the element of index `start` first. 0 <= start <= stop <= output shape on every axis,
- * which is not checked. */
+/* Writes the region [start, stop) of the output, in time that depends on the region alone, to `dst`, of shape
+ * stop - start. 0 <= start <= stop <= output shape on every axis; this is not checked. */
 static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src,
                                                 const ptrdiff_t *src_strides, void *dst, const ptrdiff_t *dst_strides,
                                                 const ptrdiff_t *start, const ptrdiff_t *stop, int threads)
@@ -235,8 +229,8 @@ static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const
 
 /* ---------------------------------------------------------------- Python's arrays */
 
-/* tilecore.tile(array, repeats), for arrays of any kind. With the GIL. Returns a new reference, or NULL with the
- * Python error of tilecore.tile set, or RuntimeError where import_tilecore() was not called. */
+/* tilecore.tile(array, repeats), for arrays of any kind. With the GIL. Returns a new reference, or NULL with its
+ * error set, or RuntimeError without import_tilecore(). */
 static inline PyObject *tilecore_array_tile(PyObject *array, PyObject *repeats)
 {
     if (!tilecore_imported("tilecore_array_tile")) return NULL;

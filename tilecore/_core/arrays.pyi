@@ -7,6 +7,7 @@ from typing_extensions import TypeVar
 
 _Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 _Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
+_Threads: TypeAlias = SupportsIndex | None
 _Scalar = TypeVar("_Scalar", bound=np.generic, default=Any)
 _Scalar_co = TypeVar("_Scalar_co", bound=np.generic, covariant=True, default=Any)
 _Out = TypeVar("_Out", bound=NDArray[Any])
@@ -17,25 +18,18 @@ class _HasDtype(Protocol[_Scalar_co]):
 
 @overload
 def tile(
-    a: _Masked[_Scalar], reps: _Integers, out: None = None, *, axis: _Axes = None, threads: SupportsIndex | None = None
+    a: _Masked[_Scalar], reps: _Integers, out: None = None, *, axis: _Axes = None, threads: _Threads = None
 ) -> _Masked[_Scalar]: ...
 @overload
 def tile(
-    a: _HasDtype[_Scalar],
-    reps: _Integers,
-    out: None = None,
-    *,
-    axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    a: _HasDtype[_Scalar], reps: _Integers, out: None = None, *, axis: _Axes = None, threads: _Threads = None
 ) -> NDArray[_Scalar]: ...
 @overload
 def tile(
-    a: ArrayLike, reps: _Integers, out: None = None, *, axis: _Axes = None, threads: SupportsIndex | None = None
+    a: ArrayLike, reps: _Integers, out: None = None, *, axis: _Axes = None, threads: _Threads = None
 ) -> NDArray[Any]: ...
 @overload
-def tile(
-    a: ArrayLike, reps: _Integers, out: _Out, *, axis: _Axes = None, threads: SupportsIndex | None = None
-) -> _Out: ...
+def tile(a: ArrayLike, reps: _Integers, out: _Out, *, axis: _Axes = None, threads: _Threads = None) -> _Out: ...
 @overload
 def tile_region(
     a: _HasDtype[_Scalar],
@@ -45,7 +39,7 @@ def tile_region(
     out: None = None,
     *,
     axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    threads: _Threads = None,
 ) -> NDArray[_Scalar]: ...
 @overload
 def tile_region(
@@ -56,7 +50,7 @@ def tile_region(
     out: None = None,
     *,
     axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    threads: _Threads = None,
 ) -> NDArray[Any]: ...
 @overload
 def tile_region(
@@ -67,7 +61,7 @@ def tile_region(
     out: _Out,
     *,
     axis: _Axes = None,
-    threads: SupportsIndex | None = None,
+    threads: _Threads = None,
 ) -> _Out: ...
 @overload
 def tile_view(a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None) -> NDArray[_Scalar]: ...
@@ -80,15 +74,8 @@ def tile_mapped(a: _HasDtype[_Scalar], reps: _Integers, *, axis: _Axes = None) -
 @overload
 def tile_mapped(a: ArrayLike, reps: _Integers, *, axis: _Axes = None) -> NDArray[Any]: ...
 def output_shape(shape: _Integers, reps: _Integers, *, axis: _Axes = None) -> tuple[int, ...]: ...
-@overload
 def tile_array(
-    array: NDArray[_Scalar], reps: _Integers, out: None = None, threads: SupportsIndex | None = None
-) -> NDArray[_Scalar]: ...
-@overload
-def tile_array(array: NDArray[Any], reps: _Integers, out: _Out, threads: SupportsIndex | None = None) -> _Out: ...
-@overload
-def tile_array(
-    array: NDArray[_Scalar], reps: _Integers, out: NDArray[Any] | None = None, threads: SupportsIndex | None = None
+    array: NDArray[Any], reps: _Integers, out: NDArray[Any] | None = None, threads: _Threads = None
 ) -> NDArray[Any]: ...
 def are_integers(value: object, numbers: int, count: int) -> bool: ...
 def repeats_of(value: object, numbers: int) -> tuple[int, ...] | None: ...

@@ -1,12 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The array functions: what is asked for is read, checked and planned; results.pyx does it.
+"""The array functions: they read, check and plan a request; results.pyx executes it.
 
-`tile` is a compiled builtin with nothing in between: a plain array and a tuple of ints cost an
-allocation and a copy. All that is rarer goes through functions out of line.
+`tile` is a compiled builtin: a plain array and a tuple of ints cost an allocation and a copy. Rarer arguments
+take functions out of line.
 
-Each public function words the refusals of what it calls; `tile_array` is `tile` for those who word them
-themselves, the dialects.
+Each public function words the refusals of what it calls. The dialects call `tile_array` and word them themselves.
 """
 
 from functools import partial
@@ -16,14 +15,15 @@ import numpy
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
-cimport cython
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, integer_item,
+)
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
-from tilecore._core.plan.sizes cimport SIZES_OK, Sizes, sizes_check, sizes_init
+from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
-from tilecore._core.request.integers cimport as_tuple, integers_of, known_integers, read_integers, read_threads, spread
+from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.mapped cimport map_repeats
@@ -35,27 +35,13 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here c
 
 
 cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Plan for `array`; `out` as read_out reads it, or None. Nothing of the caller's runs between the two."""
+    """Make the plan for `array`; `out` as read_out reads it, or None. No caller's code runs between the two."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
-    cdef int n = read_integers(reps, repeats, "repeats", cnp.PyArray_NDIM(array) if axis is None else -1)
-    if axis is not None:
-        n = spread(axis, repeats, n, cnp.PyArray_NDIM(array))
+    cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
     if out is not None:
         target = read_out(out, array)
     plan_for(plan, array, n, repeats)
-    return target
-
-
-cdef cnp.ndarray read_plane(Plan *plan, cnp.ndarray array, axis, out):
-    """As read_request, for the plane that `array` tiles: a tiling that repeats nothing, and has no end."""
-    cdef cnp.ndarray target = None
-    if axis is not None:
-        raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
-    if out is not None:
-        target = read_out(out, array)
-    plan_for(plan, array, 0, NULL)
-    plan.endless = True
     return target
 
 
@@ -68,20 +54,13 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
 
 
 def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
-    """`tile` of a plain array, with Refusals that nobody has worded."""
+    """`tile` of a plain array, with Refusals that are not worded yet."""
     return tile_plain(array, reps, out, None, threads)
 
 
 def are_integers(value, numbers, count):
-    """Whether `value` is `count` ints in a tuple, or in an array of integers; False for much that would do too.
-
-    >>> import numpy
-    >>> are_integers(numpy.array([2, -3]), 1 << numpy.dtype("int64").num, count=2), are_integers([2], 0, count=1)
-    (True, False)
-
-    `numbers` as in `repeats_of`.
-    """
-    return known_integers(value, numbers) == count
+    """Whether `value` is seen at once to be `count` ints, in a tuple or an array; `numbers` as in `repeats_of`."""
+    return count_integers(value, numbers) == count
 
 
 def repeats_of(value, numbers):
@@ -92,16 +71,27 @@ def repeats_of(value, numbers):
     (2, -3)
     >>> repeats_of([2, 3.0], 0)
 
-    Of any sign. `numbers`: a bit for each of NumPy's integer types that the array may have. What it does
-    not know it leaves to those who also word the error.
+    Of any sign. `numbers` has a bit for each of NumPy's integer types that the array may have.
     """
-    return integers_of(value, numbers)
+    cdef long long number = 0
+    cdef list integers
+    cdef int i, n
+    if type(value) is list:
+        value = tuple(value)
+    n = count_integers(value, numbers)
+    if n < 0:
+        return None
+    if type(value) is tuple:
+        return value
+    integers = []
+    for i in range(n):
+        integer_item(value, i, &number)
+        integers.append(number)
+    return tuple(integers)
 
 
-@cython.embedsignature(False)
-def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=...):
-    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\n
-    Repeat a whole array along its axes, as `numpy.tile` does.
+def tile(a, reps, out=None, *, axis=None, threads=None):
+    """Repeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1, 2, 3],
@@ -123,56 +113,51 @@ def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=.
     Parameters
     ----------
     a : array_like
-        Any shape, any dtype, any strides. A `numpy.ma.MaskedArray` is tiled with its mask; other
-        subclasses, and arrays of other libraries with ``__array_function__``, give what
-        `numpy.tile` makes of them. `numpy.memmap` counts as a plain array.
-    reps : int or iterable of int
-        Repeats per axis, 0 or more, at most 64 of them; in an order, so no set.
+        Any shape, dtype and strides. A `numpy.ma.MaskedArray` is tiled with its mask. Other subclasses,
+        and arrays of other libraries with ``__array_function__``, give what `numpy.tile` makes of them.
+        `numpy.memmap` counts as a plain array.
+    reps : int or sequence of int
+        Repeats per axis, 0 or more; at most 64 of them. Any iterable but text and sets.
     out : numpy.ndarray, optional
-        Where to write: of exactly the result's shape and dtype, writeable, sharing no memory with
-        `a`; of any strides, where no two elements share a byte. Untouched where an error is raised
-        before writing starts, which every error but a KeyboardInterrupt is.
+        Where to write: exactly the result's shape and dtype, writeable, and no memory shared with `a`
+        or between two elements. Any strides. Of all errors only a KeyboardInterrupt may leave it changed.
     axis : int or tuple of int, optional
-        The axes that `reps` are for, one repeat for each; the other axes are not repeated. Negative
-        axes count from the end. By default the last repeat is for the last axis, and so on.
+        The axes that `reps` repeat, one repeat for each; all others stay. Negative axes count from the
+        end. By default the last repeat is for the last axis, and so on.
     threads : int, optional
-        Write a result of 1.5 MiB or more by at most this many threads; default: see
-        `get_num_threads`.
+        The most threads that write a result of 1.5 MiB or more; default: see `get_num_threads`.
 
     Returns
     -------
     numpy.ndarray
-        `out` if given, else a new, writeable, C-contiguous array that never shares memory with
-        `a`. ``shape[k] * reps[k]`` long on axis ``k``; dtype as `a` (new strings of no characters have
-        room for one, as everywhere in NumPy).
+        `out` if given, else a new, writeable, C-contiguous array that shares no memory with `a`. Axis
+        ``k`` has ``shape[k] * reps[k]`` elements; dtype as `a`, but strings of no characters get room
+        for one, as in NumPy.
 
     Raises
     ------
     TypeError
         `reps` that are not integers (1.0 and True are none), an `out` that is no array or of another dtype.
     ValueError
-        A negative repeat, more than 64 repeats, sizes that overflow 64 bits, an `out` of another
-        shape, read-only, or that overlaps `a` or itself, `threads` below 1. An `axis` that the
-        input does not have (`numpy.exceptions.AxisError`), or named twice.
+        A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out`
+        of another shape, read-only, or that overlaps `a` or itself; an `axis` named twice, or that the
+        input does not have (`numpy.exceptions.AxisError`).
     MemoryError
         A result larger than `get_max_bytes()`. Nothing has been allocated then.
 
     Notes
     -----
-    The memory of a large result is kept when it dies, and used for a later one: see
-    `recycled_bytes`. To read a large tiling, or to change little of it, `tile_mapped` is quicker
-    by far; `tile_region` makes a part alone.
+    The memory of a large result is used again after its death: see `recycled_bytes`. To read a large
+    tiling, or to change little of it, `tile_mapped` is far quicker; `tile_region` makes a part alone.
 
-    Where it differs from `numpy.tile`, always towards safety: a negative repeat is an error also
-    on empty input; ``1.0`` is not taken for 1; narrow NumPy integers never wrap
-    (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are an error; the result is
-    C-contiguous and fresh whatever the reps; ``(100, 100)`` by ``(200, 0)`` allocates nothing.
+    Differences from `numpy.tile`, always towards safety: a negative repeat is an error on empty input
+    too; ``1.0`` is not taken for 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements
+    gives 300); reps of rank 2 are an error; the result is C-contiguous and fresh whatever the reps;
+    ``(100, 100)`` by ``(200, 0)`` allocates nothing.
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
-    if a is ... or reps is ... or A is not ... or repeats is not ...:
-        raise wrong_names(a, A, repeats)
     try:
         if PyArray_CheckExact(a):
             array = a
@@ -188,50 +173,37 @@ def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=.
         raise worded(refusal, "tile", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
 
 
-cdef wrong_names(a, A, repeats):
-    """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
-    for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
-        if given is not ...:
-            return TypeError(f"tile() got an unexpected keyword argument '{name}', which is called '{right}' here")
-    return TypeError(f"tile() missing a required argument: '{'a' if a is ... else 'reps'}'")
-
-
 cdef tile_other(a, reps, out, axis, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef bint is_array = PyArray_Check(a)
-    cdef bint masked = False, copied = False, simple = False
+    cdef bint is_array = PyArray_Check(a), masked, copied = False, simple = False
     cdef cnp.ndarray array
     cdef int n, count
     if out is not None:
         raise Refusal(TypeError, f"is for plain arrays, the input is a {type(a).__name__}", "out")
     count = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
-    n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
-    if axis is not None:
-        n = spread(axis, repeats, n, ndim)
+    n = read_repeats(reps, axis, repeats, ndim)
     if not is_array:
         return numpy_tile(a, as_tuple(repeats, n))
     array = a
-    if all_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
+    if are_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
         copied = type(a).__array_function__ is ARRAY_FUNCTION and not is_masked(a)
     else:
         simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not copied and not simple and is_masked(a)
     plan_for(&plan, array, n, repeats)
     check_size(plan.sizes.nbytes)
-    if copied:  # which is all that `numpy.tile` does then, whatever the class
+    if copied:  # `numpy.tile` does no more, whatever the class
         return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
     if simple and plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
         return wrap_like(a, write_result(&plan, array, NULL, NULL, None, count))
     counts = as_tuple(repeats, n)
-    if masked:
-        return tile_masked(a, counts, partial(tile, reps=counts, threads=threads))
-    return numpy_tile(a, counts)
+    return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
 
-cdef bint all_ones(const Py_ssize_t *repeats, int n) noexcept:
+cdef bint are_ones(const Py_ssize_t *repeats, int n) noexcept:
     cdef int k
     for k in range(n):
         if repeats[k] != 1:
@@ -239,8 +211,8 @@ cdef bint all_ones(const Py_ssize_t *repeats, int n) noexcept:
     return True
 
 
-# By the class: an attribute of the array may run code. What of it `numpy.tile` uses, and what decides how
-# that is found; a record array finds its fields after all that ndarray has.
+# What `numpy.tile` uses of an array, and what decides how that is found; a record array looks for its fields last.
+# Of the class: an attribute of the array may run code.
 cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "ndim", "size")
 cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
@@ -251,7 +223,7 @@ cdef object WRAP = numpy.ndarray.__array_wrap__
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     """Whether `numpy.tile` does to an array of this class what it does to an ndarray.
 
-    A matrix cannot have more axes than it has. It may run code of a metaclass.
+    A matrix has two axes, never more. A metaclass may run code here.
     """
     for name, own in NDARRAYS:
         if getattr(kind, name) is not own:
@@ -260,7 +232,7 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
 
 
 cdef wrap_like(a, cnp.ndarray result):
-    """`result` as an array of the class of `a`, which is shown `a` and nothing else, as everywhere in NumPy."""
+    """`result` as an array of the class of `a`; the class is shown `a` and nothing else, as everywhere in NumPy."""
     return WRAP(a, result, None, False)
 
 
@@ -278,26 +250,24 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
            [4, 5, 3, 4, 5, 3],
            [1, 2, 0, 1, 2, 0]])
 
-    ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``, at a cost in time and memory that
-    depends on the region alone. Without reps, the part ``[start, stop)`` of the endless plane
-    ``plane[i] = a[i mod a.shape]``: periodic windows, textures, and padding that wraps around, for
-    ``start = (-before, ...)`` and ``stop = (a.shape[0] + after, ...)``.
+    ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``; time and memory depend on the region alone.
+    Without reps, the part ``[start, stop)`` of the endless plane ``plane[i] = a[i mod a.shape]``: periodic
+    windows, textures, and padding that wraps around (``start = (-before, ...)``,
+    ``stop = (a.shape[0] + after, ...)``).
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but plain arrays only.
-    reps : int or iterable of int, or None
+    reps : int or sequence of int, or None
         As in `tile`; None: without end, in both directions along every axis of `a`.
     start, stop : tuple of int
-        One entry for each axis of the result; ``0 <= start <= stop <= shape``. Without `reps`,
-        ``start <= stop``, and either may be negative.
+        One entry for each axis of the result; ``0 <= start <= stop <= shape``. Without `reps` both may be
+        negative.
     out : numpy.ndarray, optional
         Where to write; of shape ``stop - start``, otherwise as in `tile`.
-    axis : int or tuple of int, optional
-        As in `tile`; not without `reps`.
-    threads : int, optional
-        As in `tile`.
+    axis, threads
+        As in `tile`; no `axis` without `reps`.
 
     Returns
     -------
@@ -307,24 +277,23 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`; a ValueError also for bounds outside the result, and for a part of the plane along
-        an axis of `a` that is empty. The size limit counts the region.
+        As `tile`, with the size of the region; a ValueError also for bounds outside the result, and for a
+        part of the plane along an empty axis of `a`.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
     cdef Plan plan
     cdef Bounds bounds
-    cdef cnp.ndarray array = None
-    cdef cnp.ndarray target = None
+    cdef cnp.ndarray array = None, target
     cdef int count
     try:
         array = plain_array(a)
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
-        if reps is None:
-            target = read_plane(&plan, array, axis, out)
-        else:
-            target = read_request(&plan, array, reps, axis, out)
+        if reps is None and axis is not None:
+            raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
+        target = read_request(&plan, array, () if reps is None else reps, axis, out)
+        plan.endless = reps is None
         target = write_result(&plan, array, NULL, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:
@@ -333,7 +302,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
 
 
 def tile_view(a, reps, *, axis=None):
-    """A tiling without a copy, where strides can say it.
+    """A tiling without a copy, where strides can express it.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1], [2]])                  # shape (2, 1)
@@ -343,19 +312,17 @@ def tile_view(a, reps, *, axis=None):
     >>> tilecore.tile_view(x, (2, 1))
     Traceback (most recent call last):
     ...
-    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot say; \
+    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot express; \
 an axis repeated more than once must have one element; input shape (2, 1), dtype int64, reps (2, 1)
 
-    Every element of a repeat is the same byte of memory: later changes to `a` show in all of them.
+    All repeats of an element are the same bytes of memory: later changes to `a` show in all of them.
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but plain arrays only.
-    reps : int or iterable of int
-        As in `tile`. Where the result has elements, an axis repeated more than once must have one.
-    axis : int or tuple of int, optional
-        As in `tile`.
+    reps, axis
+        As in `tile`. In a result with elements, an axis repeated more than once must have one element.
 
     Returns
     -------
@@ -365,8 +332,8 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
     Raises
     ------
     TypeError, ValueError
-        As `tile`; a ValueError also where strides cannot say it. There is no size limit, for
-        nothing is allocated.
+        As `tile`; a ValueError also where strides cannot express it. There is no size limit: nothing is
+        allocated.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
@@ -374,19 +341,16 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
     cdef const Sizes *sizes = &plan.sizes
     cdef cnp.ndarray array = None
     cdef Py_ssize_t strides[MAX_RANK]
-    cdef bint empty = False
     cdef int k, i
     try:
         array = plain_array(a)
         read_request(&plan, array, reps, axis, None)
         for k in range(sizes.ndim):
-            empty = empty or sizes.output[k] == 0
-        for k in range(sizes.ndim):
             i = k - (sizes.ndim - sizes.input_ndim)
-            if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and not empty:
-                raise Refusal(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated "
-                              f"{sizes.repeats[k]} times, which strides cannot say; an axis repeated more than once "
-                              "must have one element")
+            if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and sizes.copies:  # 0 of an empty result
+                raise Refusal(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated {sizes.repeats[k]} "
+                              "times, which strides cannot express; an axis repeated more than once must have one "
+                              "element")
             strides[k] = 0 if i < 0 or sizes.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
         return array_upon(array, sizes.ndim, sizes.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except Refusal as refusal:
@@ -395,7 +359,7 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
 
 
 def tile_mapped(a, reps, *, axis=None):
-    """A tiling whose repeats share memory, each page until it is written to.
+    """A tiling whose repeats share memory; a page gets its own at the first write to it.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(2**17, dtype="float64")     # shape (131072,): 1 MiB
@@ -404,18 +368,17 @@ def tile_mapped(a, reps, *, axis=None):
     >>> y[0, 5], y[1, 5], y[2, 5], x[5]
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
 
-    The block that repeats is written once, to memory that is then mapped again and again. The
-    result may be larger than the physical memory. In milliseconds there is an ordinary, writeable
-    array; what is paid later:
+    The block that repeats is written once, to memory that is then mapped again and again. Within
+    milliseconds this gives an ordinary, writeable array, which may be larger than the physical memory.
+    What it costs later:
 
-    - The first look at each page costs a quarter of a microsecond to one, the first write to it
-      about two, and 4 KiB. To write all over the result takes longer than with `tile`, and all
-      its memory after all.
-    - Resident sizes count a page once for each repeat that was looked at.
+    - The first read of each page takes 0.25 to 1 microsecond, the first write about 2, and 4 KiB. Writing
+      all of the result takes longer than with `tile`, and all its memory after all.
+    - Resident sizes count a page once for each repeat that was read.
 
-    Where the system cannot map so (only Linux can, with memory that is not locked), where the
-    repeats do not come out at whole pages, where the process' mappings are used up
-    (``vm.max_map_count``), or where copying is as quick, the result is `tile`'s.
+    The result is `tile`'s where the system cannot map so (only Linux can, with memory that is not
+    locked), where repeats are no whole pages, where the process' mappings are used up
+    (``vm.max_map_count``), or where copying is as quick.
 
     Parameters
     ----------
@@ -425,20 +388,18 @@ def tile_mapped(a, reps, *, axis=None):
     Returns
     -------
     numpy.ndarray
-        As `tile`: new, writeable, C-contiguous. Its memory is not its own (``flags.owndata`` is
-        False), so ``result.resize`` refuses.
+        As `tile`: new, writeable, C-contiguous. It does not own its memory (``flags.owndata`` is False),
+        so ``result.resize`` refuses.
 
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`. The size limit counts the block that is written, or all of the result where it
-        is `tile`'s.
+        As `tile`. The size limit counts the block that is written, or the whole result where it is `tile`'s.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
-    cdef cnp.ndarray array = None
-    cdef cnp.ndarray result = None
+    cdef cnp.ndarray array = None, result = None
     try:
         if PyArray_CheckExact(a):
             array = a
@@ -466,11 +427,9 @@ def output_shape(shape, reps, *, axis=None):
 
     Parameters
     ----------
-    shape : int or iterable of int
-        The input's extents, 0 or more, at most 64.
-    reps : int or iterable of int
-        Repeats per axis, as in `tile`.
-    axis : int or tuple of int, optional
+    shape : int or sequence of int
+        The input's shape: extents of 0 or more, at most 64.
+    reps, axis
         As in `tile`.
 
     Returns
@@ -479,11 +438,8 @@ def output_shape(shape, reps, *, axis=None):
 
     Raises
     ------
-    TypeError
-        Where an extent or a repeat is not an integer.
-    ValueError
-        Where one is negative, there are more than 64, or the extents or their product overflow 64
-        bits.
+    TypeError, ValueError
+        As `tile`, for the shape too.
 
     Source: NumPy 2, `numpy.tile`.
     """
@@ -500,15 +456,11 @@ cdef tuple read_shape(shape):
 
 
 def planned_shape(shape, reps, axis=None):
-    """`output_shape`, with Refusals that nobody has worded."""
+    """`output_shape`, with Refusals that are not worded yet."""
     cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t dims[MAX_RANK + 1]
     cdef int ndim = read_integers(shape, dims, "shape", 0)
-    cdef int n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
-    if axis is not None:
-        n = spread(axis, repeats, n, ndim)
-    cdef int status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
-    if status != SIZES_OK:
-        sizes_check(&sizes, status)
+    cdef int n = read_repeats(reps, axis, repeats, ndim)
+    sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
     return as_tuple(sizes.output, sizes.ndim)

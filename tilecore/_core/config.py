@@ -76,11 +76,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
 
 
 def _with_unit(count: int) -> str:
-    """Three digits and a binary unit.
-
-    >>> _with_unit(3 << 29), _with_unit(4 << 30), _with_unit(100)
-    ('1.5 GiB', '4 GiB', '100 B')
-    """
+    """Four digits and a binary unit: 3 << 29 is 1.5 GiB."""
     power = min((count.bit_length() or 1) - 1, 60) // 10
     unit = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power]
     return f"{count / (1 << 10 * power):.4g} {unit}"

@@ -1,13 +1,13 @@
 # cython: language_level=3
 """tilecore's `tile` in the place of `numpy.tile`, for code that is not one's own.
 
-Who calls `numpy.tile` looks the name up in the module `numpy` at each call, so one assignment reaches all of
-them. What is put there is a function of NumPy's own signature, for its first argument is called `A` there. It
-asks whether it is still wanted: whoever has kept it beyond that gets what `numpy.tile` was.
+Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
+them. The function put there has NumPy's own signature: the first argument is called `A`. At each call it checks
+that a replacement is still in force, and is the old `numpy.tile` for callers that keep it longer.
 
-An exception may come at any moment, from a signal's handler say. So nothing here is Python code, between two
-instructions of which it could come: what is begun is done. And an object that dies restores: it does where an
-exception comes between `replace_numpy_tile()` and the block, or between the block and `__exit__`.
+A signal's handler may raise between any two instructions of Python code. So all of this is compiled: what is
+begun is done. An object that dies restores too, for an exception that comes between `replace_numpy_tile()` and
+the block, or between the block and `__exit__`.
 """
 
 import functools
@@ -24,8 +24,9 @@ from tilecore._core.request.subclasses import numpy_tile
 cimport cython
 
 
-# By no name that is gone at exit. Of each replacement a list: what stood there before, until it is restored.
-cdef list held = []     # those not restored yet, in the order of their making
+# In C variables, which outlive the module's names at exit. A replacement is a list of what stood there before, or
+# empty once it is restored.
+cdef list held = []     # those in force, oldest first
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
 cdef object in_its_place
@@ -64,7 +65,7 @@ cdef bint take_away(list found) except -1:
             place += 1
         del held[place]
         if place < len(held):
-            # Restored later, it sets back both; else somebody came between.
+            # The next one restores what stood before both, unless somebody came between.
             later = held[place]
             if later[0] is in_its_place:
                 later[0] = found[0]
@@ -91,18 +92,18 @@ cdef class replace_numpy_tile:
     >>> replaced = tilecore.replace_numpy_tile()
     >>> replaced.restore()
 
-    It holds for the whole process: every module and every thread that calls ``numpy.tile`` or
-    ``np.tile``. Several may be in force at once, nested or overlapping in any order; when the last
-    is restored, `numpy.tile` is what it was before the first. An exception within the ``with``
-    block restores too, and so does the end of the object: nothing holds it any longer.
+    It holds for the whole process: every module and thread that calls ``numpy.tile`` or ``np.tile``.
+    Several may be in force at once, nested or overlapping; when the last is restored, `numpy.tile` is
+    what it was before the first. An exception within the ``with`` block restores, and so does the
+    object's death.
 
-    Arrays of other libraries, and subclasses with ``__array_function__``, are still asked: they are
-    handed `numpy.tile` itself, whatever stands in its place.
+    Arrays of other libraries, and subclasses with ``__array_function__``, are still asked, with
+    `numpy.tile` itself.
 
     Raises
     ------
     RuntimeError
-        Where one that has been restored is entered again.
+        When one that has been restored is entered again.
 
     Notes
     -----
@@ -110,11 +111,10 @@ cdef class replace_numpy_tile:
 
     - names bound before: ``from numpy import tile``, a default argument, a table of functions;
     - compiled code that does not look the name up in `numpy`;
-    - `numpy.ma`, `numpy.matlib` and other libraries' functions of that name (``torch.tile``,
-      ``jax.numpy.tile``), which do not call `numpy.tile`.
+    - `numpy.ma`, `numpy.matlib`, ``torch.tile``, ``jax.numpy.tile``: they do not call `numpy.tile`.
 
-    Import first, replace then: a library that is imported meanwhile, and notes which of NumPy's
-    functions it has versions of (astropy is one), notes the function that stands there then.
+    Import first, then replace: a library that notes NumPy's functions at import (astropy does) would note
+    the replacement.
 
     The results are those of `tile`, with its differences from `numpy.tile`; errors are in its words.
 
@@ -134,7 +134,7 @@ cdef class replace_numpy_tile:
                           "as the replacement is to hold", RuntimeWarning, stacklevel=1)
 
     def restore(self):
-        """Set `numpy.tile` back to what it was; again is no error.
+        """Set `numpy.tile` back to what it was; calling it again does nothing.
 
         >>> import numpy, tilecore
         >>> before = numpy.tile
@@ -145,7 +145,7 @@ cdef class replace_numpy_tile:
         >>> numpy.tile is before
         True
 
-        Where somebody else has put a function of their own over it meanwhile, that one stays.
+        A function that somebody else has put there meanwhile stays.
 
         Source: tilecore.
         """

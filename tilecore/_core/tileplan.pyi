@@ -1,15 +1,11 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import GenericAlias
-from typing import Any, Generic, SupportsIndex, TypeAlias, final, overload
+from typing import Any, Generic, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from typing_extensions import TypeVar
 
-_Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
-_Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
-_Scalar = TypeVar("_Scalar", bound=np.generic, default=Any)
-_Out = TypeVar("_Out", bound=NDArray[Any])
+from tilecore._core.arrays import _Axes, _Integers, _Out, _Scalar, _Threads
 
 @final
 class TilePlan(Generic[_Scalar]):
@@ -30,25 +26,23 @@ class TilePlan(Generic[_Scalar]):
     @property
     def nbytes(self) -> int: ...
     @overload
-    def tile(self, a: ArrayLike, out: None = None, *, threads: SupportsIndex | None = None) -> NDArray[_Scalar]: ...
+    def tile(self, a: ArrayLike, out: None = None, *, threads: _Threads = None) -> NDArray[_Scalar]: ...
     @overload
-    def tile(self, a: ArrayLike, out: _Out, *, threads: SupportsIndex | None = None) -> _Out: ...
+    def tile(self, a: ArrayLike, out: _Out, *, threads: _Threads = None) -> _Out: ...
     @overload
     def region(
-        self, a: ArrayLike, start: _Integers, stop: _Integers, out: None = None, *, threads: SupportsIndex | None = None
+        self, a: ArrayLike, start: _Integers, stop: _Integers, out: None = None, *, threads: _Threads = None
     ) -> NDArray[_Scalar]: ...
     @overload
     def region(
-        self, a: ArrayLike, start: _Integers, stop: _Integers, out: _Out, *, threads: SupportsIndex | None = None
+        self, a: ArrayLike, start: _Integers, stop: _Integers, out: _Out, *, threads: _Threads = None
     ) -> _Out: ...
     @overload
     def batch(
-        self, arrays: Sequence[ArrayLike] | ArrayLike, out: None = None, *, threads: SupportsIndex | None = None
+        self, arrays: Sequence[ArrayLike] | ArrayLike, out: None = None, *, threads: _Threads = None
     ) -> NDArray[_Scalar]: ...
     @overload
-    def batch(
-        self, arrays: Sequence[ArrayLike] | ArrayLike, out: _Out, *, threads: SupportsIndex | None = None
-    ) -> _Out: ...
+    def batch(self, arrays: Sequence[ArrayLike] | ArrayLike, out: _Out, *, threads: _Threads = None) -> _Out: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...

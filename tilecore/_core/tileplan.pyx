@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""TilePlan: a tiling as an object, made once, for many arrays of one shape and dtype."""
+"""TilePlan: a tiling planned once, for many arrays of one shape and dtype."""
 
 from types import GenericAlias
 
@@ -18,7 +18,7 @@ from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_R
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_init
 from tilecore._core.plan.sizes cimport Sizes, sizes_check
 from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_refusal
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_threads, spread
+from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
 from tilecore._core.write.plans cimport plan_clear, plan_prepare
 from tilecore._core.write.results cimport read_bounds, write_result
@@ -37,7 +37,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}
 
 
 @cython.final
-@cython.no_gc  # nobody finds it half made in gc.get_objects(); what it refers to knows of no cycles either
+@cython.no_gc  # gc.get_objects() would show it half made; what it refers to makes no cycles
 cdef class TilePlan:
     """TilePlan(shape, reps, dtype, *, axis=None)\n--\n
 
@@ -54,18 +54,16 @@ cdef class TilePlan:
     >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
     (2, 4, 6)
 
-    Immutable, comparable, hashable, picklable, and safe from many threads at once. It may describe
-    a result larger than memory: its regions need not be.
+    Immutable, comparable, hashable, picklable, and safe from many threads at once. The result may be
+    larger than memory; `region` makes parts of it.
 
     Parameters
     ----------
-    shape : int or iterable of int
+    shape : int or sequence of int
         Of the arrays to tile.
-    reps : int or iterable of int
-        As in `tile`.
     dtype : dtype_like
         Of the arrays to tile.
-    axis : int or tuple of int, optional
+    reps, axis
         As in `tile`.
 
     Raises
@@ -85,16 +83,16 @@ cdef class TilePlan:
 
     def __cinit__(self, shape, reps, dtype, *, axis=None):
         try:
-            self.sizes(shape, reps, dtype, axis)
+            self.read_sizes(shape, reps, dtype, axis)
         except Refusal as refusal:
             typed = shape if self.input_shape is None else self.input_shape
             raise worded(refusal, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from refusal.__cause__
 
-    cdef int sizes(self, shape, reps, dtype, axis) except -1:
+    cdef int read_sizes(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t dims[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
         cdef const Sizes *sizes = &self.plan.sizes
-        cdef int ndim, n, status
+        cdef int ndim, n
         try:
             self.dtype = numpy.dtype(dtype)
         except (TypeError, ValueError) as reason:
@@ -103,11 +101,8 @@ cdef class TilePlan:
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
-        n = read_integers(reps, repeats, "repeats", ndim if axis is None else -1)
-        if axis is not None:
-            n = spread(axis, repeats, n, ndim)
-        status = plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize)
-        sizes_check(sizes, status)
+        n = read_repeats(reps, axis, repeats, ndim)
+        sizes_check(sizes, plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize))
         self.output_shape = as_tuple(sizes.output, sizes.ndim)
         self.reps = as_tuple(sizes.repeats, sizes.ndim)
         if not PyDataType_REFCHK(self.dtype) and not plan_prepare(&self.plan):
@@ -124,14 +119,12 @@ cdef class TilePlan:
 
     def tile(self, a, out=None, *, threads=None):
         """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
-        cdef cnp.ndarray array = None
-        cdef cnp.ndarray target = None
+        cdef cnp.ndarray array = None, target
         cdef int count
         try:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = self.check_array(array, out)
-            target = write_result(&self.plan, array, NULL, NULL, target, count)
+            target = write_result(&self.plan, array, NULL, NULL, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -139,15 +132,13 @@ cdef class TilePlan:
     def region(self, a, start, stop, out=None, *, threads=None):
         """tile_region(a, self.reps, start, stop, out, threads=threads), for such an `a`."""
         cdef Bounds bounds
-        cdef cnp.ndarray array = None
-        cdef cnp.ndarray target = None
+        cdef cnp.ndarray array = None, target
         cdef int count
         try:
             count = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = self.check_array(array, out)
-            target = write_result(&self.plan, array, NULL, &bounds, target, count)
+            target = write_result(&self.plan, array, NULL, &bounds, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -163,18 +154,18 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn``
-        of a data loader. All is checked before anything is written.
+        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn`` of
+        a data loader. All arrays are checked before anything is written.
 
         Parameters
         ----------
         arrays : list or tuple of array_like, or array_like
-            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``.
-            Other iterables are refused, for they may have no end: ``list(...)`` reads them.
+            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``. Not
+            other iterables, which may have no end; ``list(...)`` reads them.
         out : numpy.ndarray, optional
             Where to write; of shape ``(n, *output_shape)``, otherwise as in `tile`.
         threads : int, optional
-            As in `tile`; what counts is the size of the whole result.
+            As in `tile`, by the size of the whole result.
 
         Returns
         -------
@@ -184,7 +175,7 @@ cdef class TilePlan:
         Raises
         ------
         TypeError, ValueError, MemoryError
-            As `tile`, for the whole result; an array of another shape or dtype is named by its index.
+            As `tile`, for the whole result. The error names the index of an array that does not fit.
 
         Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
         """
@@ -202,7 +193,7 @@ cdef class TilePlan:
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
         cdef cnp.dtype dtype = self.dtype
-        # Comparing dtypes may run code of the caller's, so the shape comes last.
+        # The shape comes last: comparing dtypes may run code of the caller's.
         if descr_of(array) != <PyObject *>dtype:
             dtype = array.descr
             if not same_dtype(dtype, self.dtype):
@@ -222,7 +213,7 @@ cdef class TilePlan:
         return self.__reduce__() == other.__reduce__()
 
     def __hash__(self):
-        # Not the dtype's own: of equal ones with NaN for a missing string, each has another.
+        # Not the dtype's hash: equal dtypes with NaN for a missing string have different ones.
         return hash((self.input_shape, self.reps, self.dtype.kind, self.plan.sizes.itemsize))
 
     def __reduce__(self):
@@ -230,7 +221,7 @@ cdef class TilePlan:
 
 
 cdef int name_class() except -1:
-    """What `help` and pickles show of the class, which Cython has no words for."""
+    """Set what `help` and pickles show of the class; Cython cannot express it."""
     cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
     kind.tp_name = "tilecore.TilePlan"
     for name in ("__new__", "__pyx_vtable__"):

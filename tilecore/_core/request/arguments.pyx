@@ -3,14 +3,13 @@
 
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
-Reading may run code of the caller's: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's
-titles. It may change the input meanwhile, and `out`. So first all of that is read, dtypes compared
-included; then, in one go that runs nothing of anybody's, the plan is made and noted where the bytes of
-input and `out` lie (`place_note`), and in whose memory (`held_note`); what is written later goes by these
-notes, whatever shape the arrays are given. A check that might run such code belongs into the first part: a
-comparison of objects, isinstance (which asks `__class__`), a NumPy function that looks for
-`__array_function__`. Where anything written in Python has run since, a profiler's or a signal handler's code
-may have too, and the collector's: just before writing, `check_held` asks whether the memory is still there.
+Reading may run code of the caller's: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. It
+may change the input meanwhile, and `out`. So all of that is read first, dtypes compared included. Then, in one go
+that runs nothing of the caller's, the plan is made, and the places of input and `out` (`place_note`) and their
+memory (`held_note`) are noted. Writing goes by these notes, whatever shape the arrays are given. A check that might
+run such code belongs into the first part: a comparison of objects, isinstance (it asks `__class__`), a NumPy
+function that looks for `__array_function__`. Whatever is written in Python runs profilers, signal handlers and the
+collector too: after it, just before writing, `check_held` asks whether the memory is still there.
 """
 
 import numpy
@@ -31,7 +30,7 @@ cnp.import_array()
 
 # ---------------------------------------------------------------- inputs
 
-# Of these classes NumPy knows itself how to read them: nothing is to be asked for.
+# NumPy reads these classes by itself: they need no look for a protocol.
 cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
 cdef object memmap = numpy.memmap
 
@@ -68,7 +67,7 @@ cdef cnp.ndarray plain_array(a):
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
-    """As read_out, where there is something to compare."""
+    """As read_out, of dtypes that have to be compared."""
     cdef cnp.dtype dtype = array.descr
     cdef cnp.ndarray out = read_target(given, dtype)
     if dtype is not array.descr:
@@ -95,7 +94,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
     """Note the place of `out` if it is exactly the result's, and apart from the source, which may be NULL.
 
-    1 where code written in Python has run since, to see whether bytes are shared; else 0.
+    1 if code written in Python has run, to see whether bytes are shared; else 0.
     """
     cdef bint ran = False
     if not has_shape(out, ndim, shape, itemsize):
@@ -121,7 +120,7 @@ cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssiz
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
-    """The addresses of the first byte and of the one behind the last; 0 where there is none."""
+    """The addresses of the first byte and of the one after the last; 0 where there is none."""
     cdef Py_ssize_t span
     cdef int k
     low[0] = high[0] = <size_t>place.data
@@ -155,7 +154,7 @@ cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b,
 
 
 cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, bint *ran) except -1:
-    """Whether two elements share a byte; an array of fewer than two elements has no such. `ran` as in share_bytes."""
+    """Whether two elements share a byte. `ran` as in share_bytes."""
     cdef Py_ssize_t covered = itemsize, step
     cdef int order[MAX_RANK]
     cdef int i, k, n = 0
@@ -176,8 +175,8 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
         covered = step * (shape[order[i]] - 1) + covered
     else:
         return False  # each step goes past all that the shorter ones cover
-    # Of two elements that overlap, let the index on axis k differ; they overlap as much with the first's
-    # index there made 0. So it is enough to compare index 0 with all others, axis by axis.
+    # Let two overlapping elements differ in their index on axis k. They overlap as much if both move so that the
+    # first's index there is 0. So it is enough to compare index 0 with all others, axis by axis.
     ran[0] = True
     view = bytes_at(place, shape, itemsize)
     for i in range(n):
@@ -189,7 +188,7 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
 
 
 cdef bytes_at(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
-    """The place as an array of items without a meaning."""
+    """The place as an array of plain bytes."""
     return array_upon(None, place.ndim, shape, place_strides(place), numpy.dtype((numpy.void, itemsize)), place.data, 0)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 class Brief(reprlib.Repr):
     """Shows what was given, but no more than a line of it, whatever it holds.
 
-    What an object of the caller's raises when it is shown comes out, for it may be a signal handler's.
+    What an object's own `repr` raises comes out, for it may be a signal handler's.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Brief(reprlib.Repr):
         self.maxother = 80
 
     def repr1(self, x: Any, level: int) -> str:
-        # reprlib goes by the name of the type alone, and others call theirs `ndarray` or `array` too.
+        # reprlib goes by the type's name alone, and other libraries have an `ndarray` or `array` too.
         return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:

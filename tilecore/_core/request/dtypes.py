@@ -11,9 +11,8 @@ def same_dtype(one: Any, other: Any) -> bool:
     >>> same_dtype(np.dtype("<i4"), np.dtype("int32")), same_dtype(np.dtype("<i4"), np.dtype(">i4"))
     (True, False)
 
-    As ``==``, but that NumPy's own comparison of structures swallows what the titles of their fields,
-    which may be any objects, raise when they are compared; and so with what StringDType has for a
-    missing string. Here that comes out.
+    As ``==``. But titles of fields, and StringDType's missing string, may be any objects. NumPy's own
+    comparison swallows what they raise when they are compared; here that comes out.
     """
     if one is other:
         return True
@@ -23,7 +22,7 @@ def same_dtype(one: Any, other: Any) -> bool:
         return bool(one == other)
     if not same_titles(one, other):
         return False
-    return bool(untitled(one) == untitled(other))
+    return bool(drop_titles(one) == drop_titles(other))
 
 
 def same_missing(one: Any, other: Any) -> bool:
@@ -51,17 +50,17 @@ def same_titles(one: Any, other: Any) -> bool:
     return True
 
 
-def untitled(dtype: Any) -> Any:
-    """The dtype without titles, which is compared without running code of anybody's."""
+def drop_titles(dtype: Any) -> Any:
+    """The dtype without titles, which is compared without running the caller's code."""
     if dtype.subdtype is not None:
-        return np.dtype((untitled(dtype.base), dtype.shape))
+        return np.dtype((drop_titles(dtype.base), dtype.shape))
     if dtype.names is None:
         return dtype
     fields = [dtype.fields[name] for name in dtype.names]
     return np.dtype(
         {
             "names": list(dtype.names),
-            "formats": [untitled(field[0]) for field in fields],
+            "formats": [drop_titles(field[0]) for field in fields],
             "offsets": [field[1] for field in fields],
             "itemsize": dtype.itemsize,
         },

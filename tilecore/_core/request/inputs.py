@@ -1,7 +1,7 @@
 """An input of any kind as a NumPy array, without a copy where it has memory to share.
 
-NumPy takes arrays, sequences, buffers and whatever has `__array__`. An object that has DLPack's
-`__dlpack__` alone it takes for one Python object, so such objects go to `numpy.from_dlpack`.
+NumPy takes arrays, sequences, buffers and objects with `__array__`. It would take an object that has DLPack's
+`__dlpack__` alone for one Python object, so such objects go to `numpy.from_dlpack`.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """As as_any_array, but always a plain array; what gives a masked one is refused, for the mask would go."""
+    """As as_any_array, but always a plain array; a masked one is refused, for the mask would be lost."""
     array = as_any_array(value, argument)
     if is_masked(array):
         given = f"of type {type(value).__name__} gives a {type(array).__name__}"
@@ -37,7 +37,7 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
     tilecore._core.request.refusals.Refusal: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
     try:
-        if isinstance(value, (list, tuple, np.generic)):  # soon told; to miss an attribute takes longer
+        if isinstance(value, (list, tuple, np.generic)):  # quicker than missing an attribute
             return np.asarray(value)
         if hasattr(type(value), "__dlpack__") and not _numpy_takes(value):
             return np.from_dlpack(value)
@@ -85,8 +85,8 @@ def _numpy_takes(value: object) -> bool:
 def kind_of(reason: Exception) -> type[Exception]:
     """The class of our own error for another's.
 
-    NumPy's own MemoryError takes no text to be made; PyTorch's RuntimeError and DLPack's
-    BufferError tell of an input of the wrong kind.
+    NumPy's own MemoryError cannot be made from a text. PyTorch's RuntimeError and DLPack's BufferError mean an
+    input of the wrong kind.
     """
     kinds: tuple[type[Exception], ...] = (ValueError, MemoryError)
     return next((kind for kind in kinds if isinstance(reason, kind)), TypeError)

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Integers as callers write them: repeats, bounds, axes, shapes, a count of threads.
 
-The usual kinds are read without running anything: ints, NumPy's integers, tuples and lists of them, arrays of
-integers. For all else, and for the words of every error, there is a longer way, which may run code of the
-caller's (`__index__`, `__iter__`); what that means for those who call is said in arguments.pyx.
+The usual kinds are read without running anything: ints, NumPy's integers, tuples, lists and arrays of them. All
+else, and the words of every error, take a longer way, which may run code of the caller's (`__index__`,
+`__iter__`); arguments.pyx tells what follows from that.
 """
 
 import operator
@@ -31,7 +31,7 @@ cdef extern from "Python.h":
 
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
-    """An int or a NumPy integer that is not below `least` and fits; nothing is run. False for all else."""
+    """An int or a NumPy integer, at least `least`, that fits; nothing is run. False for all else."""
     cdef int overflow = 0
     cdef long long number
     if PyLong_CheckExact(item):
@@ -73,7 +73,7 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     return <int>n
 
 
-cdef int known_integers(value, unsigned long numbers) noexcept:
+cdef int count_integers(value, unsigned long numbers) noexcept:
     """How many: of a tuple of ints, or of an array of a type whose number's bit is set; -1 for all else.
 
     No more than MAX_RANK, of any sign and, in a tuple, of any size. It runs nothing of the caller's.
@@ -98,25 +98,6 @@ cdef int known_integers(value, unsigned long numbers) noexcept:
     return <int>n if n <= MAX_RANK else -1
 
 
-cdef tuple integers_of(value, unsigned long numbers):
-    """As a tuple of ints; a list of them too. None for all else."""
-    cdef long long number = 0
-    cdef list integers
-    cdef int i, n
-    if type(value) is list:
-        value = tuple(value)
-    n = known_integers(value, numbers)
-    if n < 0:
-        return None
-    if type(value) is tuple:
-        return <tuple>value
-    integers = []
-    for i in range(n):
-        integer_item(value, i, &number)
-        integers.append(number)
-    return tuple(integers)
-
-
 cdef as_integer(value):
     """operator.index, but for bools."""
     if PyLong_CheckExact(value):
@@ -127,7 +108,7 @@ cdef as_integer(value):
 
 
 cdef int raise_own(reason) except -1:
-    """An error of a class of the caller's own is raised by an object, not by Python for want of a method."""
+    """Raise a `reason` of the caller's own class: an object raised it, not Python for want of a method."""
     if type(reason) is not TypeError:
         raise reason
     return 0
@@ -173,14 +154,8 @@ cdef list draw_integers(given, str what):
     return integers
 
 
-cdef int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
-    """Fill `values` (room for MAX_RANK + 1) with integers, none negative, and return how many.
-
-    Axes are named in the result's rank. `input_ndim` below 0: which axes the integers are for is not known yet.
-    """
-    cdef int n = read_usual(given, 0, values)
-    if n >= 0:
-        return n
+cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+    """As read_integers, of integers of any kind."""
     cdef list integers = draw_integers(given, what)
     cdef Py_ssize_t k, rank
     # Axes are counted in the output, whose rank is the larger of the two.
@@ -211,8 +186,8 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
     return <int>len(integers)
 
 
-cdef int spread(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
-    """Put each repeat in the place of its axis, 1 in the others; the new count, which is `ndim`."""
+cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
+    """Put each repeat in the place of its axis, 1 in the others; return the new count, `ndim`."""
     cdef Py_ssize_t axes[MAX_RANK + 1]
     cdef Py_ssize_t placed[MAX_RANK]
     cdef int k, n = read_signed(axis, axes, "axis")

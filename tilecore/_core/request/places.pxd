@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, descr_of
 
 
-cdef struct Place:      # where the elements of an array lie, as noted once, whatever becomes of the array
+cdef struct Place:      # where the elements of an array lay when they were noted
     char *data
     int ndim
     bint contiguous     # in the order of C
@@ -30,10 +30,10 @@ cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
     return &place.strides[0]
 
 
-cdef struct Held:       # an array, its memory and what lies there, as noted by one who holds the array and its dtype
+cdef struct Held:       # an array and its memory, as noted by code that holds references to the array and its dtype
     PyObject *array
     PyObject *dtype
-    PyObject *base      # whose the memory is; NULL where it is the array's own
+    PyObject *base      # the owner of the memory; NULL where that is the array
     const char *data
     Py_ssize_t nbytes   # of its items, wherever they lie
 
@@ -48,10 +48,10 @@ cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noe
 
 
 cdef inline bint holds(const Held *held) noexcept:
-    """False where code that has run since may have freed the memory, or made something else of what lies there.
+    """False where code that has run since may have freed the memory, or changed what lies there.
 
-    `ndarray.resize` and `ndarray.__setstate__` do that to any array, and may get the same address again; and
-    `dtype.__setstate__` changes the size of items. Another shape does no harm.
+    `ndarray.resize` and `ndarray.__setstate__` do so, and may get the same address again; `dtype.__setstate__`
+    changes the size of items. Another shape does no harm.
     """
     cdef cnp.ndarray array = <cnp.ndarray>held.array
     return (cnp.PyArray_BYTES(array) == held.data and cnp.PyArray_NBYTES(array) == held.nbytes

@@ -1,10 +1,9 @@
 # cython: language_level=3
 """Errors are worded once, at the edge.
 
-Inside, whoever finds that a request cannot be met raises a `Refusal`: which kind of error, what is
-wrong, with which argument, on which axis. It knows no function's name. The public function that was
-called, of whatever dialect, catches it and has it `worded`: its own name in front, its own names for
-the arguments, and behind them what the caller typed.
+Inside, code that cannot meet a request raises a `Refusal`: the kind of error, what is wrong, with which argument,
+on which axis. It knows no function's name. The public function that was called, of whatever dialect, catches it
+and has it `worded`: with its own name in front, its own names for the arguments, and then what the caller typed.
 
     core        Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
     tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
@@ -56,9 +55,7 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
         The function's own names for the core's arguments and for "input shape", where they differ.
     given : the arguments as they were typed; those that are None are left out
     """
-    subject = (
-        "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
-    )
+    subject = "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
     where = "" if refusal.axis is None else f" for axis {refusal.axis}"
     context = []
     if input is not None:

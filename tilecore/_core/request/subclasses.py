@@ -1,8 +1,7 @@
-"""What is no plain array: subclasses of ndarray, masked arrays, arrays of other libraries.
+"""Subclasses of ndarray, masked arrays, arrays of other libraries: they give what `numpy.tile` makes of them.
 
-Each gives what `numpy.tile` makes of it. A masked array's data and mask are tiled by tilecore; what
-arrays.pyx cannot tile as an ndarray is NumPy's, and goes to the `numpy.tile` that stood there when tilecore
-was imported: a program may put tilecore's in its place.
+tilecore tiles a masked array's data and mask. What arrays.pyx cannot tile as an ndarray goes to the `numpy.tile`
+that stood there when tilecore was imported: a program may put tilecore's in its place.
 """
 
 import sys
@@ -18,8 +17,8 @@ _masked: Any = None  # numpy.ma.MaskedArray, when found
 def is_masked(a: object) -> bool:
     """Whether `a` is a masked array.
 
-    By its type alone: isinstance would ask `a.__class__` too, which may run code that changes the input.
-    numpy.ma is not imported for it: until its class is made, there is no masked array.
+    By its type alone: isinstance would ask `a.__class__` too, and that may run code of the caller's.
+    This does not import numpy.ma: until its class is made, there is no masked array.
     """
     global _masked
     if _masked is None:
@@ -28,17 +27,13 @@ def is_masked(a: object) -> bool:
 
 
 def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
-    """What `numpy.tile(a, counts)` gives for a masked array; `tile_plain` tiles a plain one by these counts."""
-    if type(a) is _masked and a._baseclass is np.ndarray:
-        return _tile_masked(a, tile_plain)
-    return numpy_tile(a, counts)
+    """What `numpy.tile(a, counts)` gives for a masked array; `tile_plain` tiles a plain one by these counts.
 
-
-def _tile_masked(a: Any, tile_plain: Callable[..., Any]) -> Any:
-    """As MaskedArray's own methods make their results: the data, its attributes, the mask.
-
-    Not by MaskedArray(...), which makes an explicit fill value of the default one.
+    As MaskedArray's own methods make their results: the data, its attributes, the mask. MaskedArray(...)
+    would make an explicit fill value of the default one.
     """
+    if type(a) is not _masked or a._baseclass is not np.ndarray:
+        return numpy_tile(a, counts)
     result = tile_plain(np.ndarray.view(a, np.ndarray)).view(type(a))
     result._update_from(a)
     if result._fill_value is not None:
