@@ -189,6 +189,11 @@ def test_text_and_sets_are_no_reps(reps):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda x: tilecore.tile(x, repeats=2), "tile() got an unexpected keyword argument 'repeats', which is called 'reps' here"),
+        (lambda x: tilecore.tile(x, 2, repeats=2), "unexpected keyword argument 'repeats', which is called 'reps' here"),
+        (lambda x: tilecore.tile(A=x, reps=2), "tile() got an unexpected keyword argument 'A', which is called 'a' here"),
+        (lambda x: tilecore.tile(x), "tile() missing a required argument: 'reps'"),
+        (lambda x: tilecore.tile(reps=2), "tile() missing a required argument: 'a'"),
         (lambda x: tilecore.tile(x, 2, other=1), "tile() got an unexpected keyword argument 'other'"),
         (lambda x: tilecore.tile(x, 2, 3), "tile: out must be a NumPy array, got int; repeats of several axes are one argument: (2, 3); input shape (2, 3),"),
         (lambda x: tilecore.tile(x, 1.5), "tile: reps must be an integer or a sequence of integers, got float; input shape (2, 3), dtype float32, reps 1.5"),

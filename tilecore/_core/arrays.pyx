@@ -15,6 +15,7 @@ import numpy
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
+cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport (
@@ -90,8 +91,10 @@ def repeats_of(value, numbers):
     return tuple(integers)
 
 
-def tile(a, reps, out=None, *, axis=None, threads=None):
-    """Repeat a whole array along its axes, as `numpy.tile` does.
+@cython.embedsignature(False)
+def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=...):
+    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\n
+    Repeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1, 2, 3],
@@ -158,6 +161,8 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
+    if a is ... or reps is ... or A is not ... or repeats is not ...:
+        raise wrong_names(a, A, repeats)
     try:
         if PyArray_CheckExact(a):
             array = a
@@ -171,6 +176,14 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
             refusal.what += f"; repeats of several axes are one argument: {(reps, out)}"
         source = a if PyArray_Check(a) else array
         raise worded(refusal, "tile", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
+
+
+cdef wrong_names(a, A, repeats):
+    """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
+    for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
+        if given is not ...:
+            return TypeError(f"tile() got an unexpected keyword argument '{name}', which is called '{right}' here")
+    return TypeError(f"tile() missing a required argument: '{'a' if a is ... else 'reps'}'")
 
 
 cdef tile_other(a, reps, out, axis, threads):
