@@ -19,7 +19,7 @@ import pytest
 import tilecore
 from tilecore import onnx, openvino
 
-pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 
 def x():
@@ -117,27 +117,13 @@ THINGS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def settings_stay():
-    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
-    yield
-    tilecore.set_max_bytes(before[0])
-    tilecore.set_recycle_limit(before[1])
-    tilecore.set_num_threads(None)
-
-
-def arrays_in(arguments):
-    return [value for value in arguments.values() if isinstance(value, np.ndarray)]
-
-
-def fingerprint(array):
-    return array.shape, array.strides, array.dtype, array.tobytes()
+def fingerprints(arguments):
+    arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
+    return [(array.shape, array.strides, array.dtype, array.tobytes()) for array in arrays]
 
 
 def settings():
-    return (
-        tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads(),
-    )  # fmt: skip
+    return tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads()
 
 
 def test_every_public_function_is_here():
@@ -166,13 +152,12 @@ def test_every_wrong_kind(name, function, make, argument):
     try:
         for thing in THINGS:
             arguments = {**make(), argument: thing()}
-            before = [fingerprint(array) for array in arrays_in(arguments)]
+            before = fingerprints(arguments)
             were = settings()
-            positional = name.startswith(("set_max", "set_recycle"))
             tracemalloc.reset_peak()
             used = tracemalloc.get_traced_memory()[0]
             try:
-                if positional:
+                if name.startswith(("set_max", "set_recycle")):  # their arguments are positional
                     function(*arguments.values())
                 else:
                     function(**arguments)
@@ -181,7 +166,7 @@ def test_every_wrong_kind(name, function, make, argument):
                 assert str(error).startswith(name) or "released memoryview" in str(error), repr(error)
                 assert len(str(error)) < 2000
                 assert tracemalloc.get_traced_memory()[1] - used < 1 << 20
-                assert [fingerprint(array) for array in arrays_in(arguments)] == before
+                assert fingerprints(arguments) == before
                 assert settings() == were
                 refused += 1
             else:
@@ -230,12 +215,10 @@ def test_repeats_bomb(dtype, repeats):
     tilecore.set_max_bytes(min(tilecore.get_max_bytes(), 10**9))
     for call in (onnx.tile_6, onnx.tile_13, openvino.tile, tilecore.tile):
         tracemalloc.start()
-        try:
-            with pytest.raises((MemoryError, ValueError), match="bytes|overflows") as caught:
-                call(a, repeats)
-            assert tracemalloc.get_traced_memory()[1] < 1 << 20
-        finally:
-            tracemalloc.stop()
+        with pytest.raises((MemoryError, ValueError), match="bytes|overflows") as caught:
+            call(a, repeats)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        tracemalloc.stop()
         overflows = a.itemsize * 4 * int(repeats[0]) >= 2**63
         assert caught.type is (ValueError if overflows else MemoryError)
         assert str(repeats[0]) in str(caught.value)
