@@ -1,5 +1,7 @@
 """tile_region without reps: windows of the plane that the input tiles in all directions."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def numbered(shape, dtype):
-    return np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    return np.arange(math.prod(shape)).reshape(shape).astype(dtype)
 
 
 def window(x, start, stop):
