@@ -3,8 +3,6 @@
 import ctypes
 import os
 import re
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -243,8 +241,6 @@ def test_a_large_result_by_several_threads():
 def test_the_default_number_of_threads(program):
     """Known without Python: what is set for the process, else the machine's, and 1 in a child."""
     code = f"""
-import threading
-from tilecore import capi
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 from test_capi import counts, tile_once
 x, out = numpy.ones(2**20, "u1"), numpy.empty((64, 2**20), "u1")
@@ -253,39 +249,29 @@ def more_threads(number=0):
     sizes, reps = counts([2**20]), counts([64, 1])
     assert tile_once(1, sizes, None, 2, reps, 1, x.ctypes.data, out.ctypes.data, None, number) == 0
     return len(os.listdir("/proc/self/task")) - before
-def in_a_child(number=0):
+def in_a_child(number=0):               # no worker lives on after a fork
     pid = os.fork()
-    if pid == 0:
-        os._exit(more_threads(number))
+    if pid == 0: os._exit(more_threads(number))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-def end_workers():
-    in_a_child(1)
 """
     program(
-        code
-        + """
-assert more_threads() == tilecore.get_num_threads() - 1
-assert in_a_child() == 0
-""",
-        OPENBLAS_NUM_THREADS="1",
+        code + "assert (more_threads(), in_a_child()) == (tilecore.get_num_threads() - 1, 0)", OPENBLAS_NUM_THREADS="1"
     )
     program(
         code
         + """
-assert (more_threads(), end_workers()) == (2, None)     # TILECORE_NUM_THREADS
+assert (more_threads(), in_a_child(1)) == (2, 0)        # TILECORE_NUM_THREADS
 assert more_threads(2) == 1 and more_threads(-5) == 1
-end_workers()
+in_a_child(1)
 tilecore.set_num_threads(5)
-with tilecore.num_threads(2):           # of Python's calls
+with tilecore.num_threads(2):                           # of Python's calls
     assert more_threads() == 4
-end_workers()
-assert more_threads(1) == 0
-assert in_a_child() == 4                # set: of children too
+assert in_a_child(1) == 0 == more_threads(1)
+assert in_a_child() == 4                                # set: of children too
 tilecore.set_num_threads(None)
 assert in_a_child() == 2
 found = []
-thread = threading.Thread(target=lambda: found.append(more_threads()))
-thread.start(), thread.join()
+together(lambda: found.append(more_threads()))
 assert found == [2], found
 """,
         OPENBLAS_NUM_THREADS="1",
@@ -293,9 +279,10 @@ assert found == [2], found
     )
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
-def test_the_headers_example(standard, tmp_path):
-    """Compiled with every warning, the header included twice; and run."""
+def test_the_headers_example(standard, tmp_path, compile_c):
+    """The header is included twice."""
     header = Path(tilecore.get_include(), "tilecore", "tilecore.h")
     overview = header.read_text(encoding="utf-8").partition("*/")[0]
     code = "".join(re.findall(r"^ \*     (.*\n)", overview, re.MULTILINE))
@@ -314,13 +301,10 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
 }
 #endif
 """
-    language = "c" if standard == "c11" else "c++"
-    source, module = tmp_path / f"example.{language}", tmp_path / "example.so"
+    source, module = tmp_path / "example", tmp_path / "example.so"
     source.write_text(code, encoding="utf-8")
-    compiler = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
-    flags = ["-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     folders = [f"-I{header.parent.parent}", f"-I{sysconfig.get_path('include')}"]
-    subprocess.run([*compiler, *flags, *folders, "-shared", "-fPIC", source, "-o", module], check=True)
+    compile_c(*folders, "-shared", "-fPIC", source, "-o", module, standard=standard)
     assert ctypes.PyDLL(str(module)).prepare() == 0
     example = ctypes.CDLL(str(module))
     x = np.arange(3 * 20, dtype="f4")
@@ -345,15 +329,16 @@ def test_the_readmes_ctypes():
 
 @pytest.mark.tree
 @pytest.mark.process
-def test_the_readmes_numba(tmp_path):
+def test_the_readmes_numba(tmp_path, program):
     """In a process of its own, for Numba warns and stays."""
     pytest.importorskip("numba", exc_type=ImportError)
     (tmp_path / "in_numba.py").write_text(readmes("in_numba.py"), encoding="utf-8")
-    use = """
-import numpy as np
+    program(
+        """
 from in_numba import gray_to_rgb
-images = np.arange(5 * 6 * 7, dtype="f4").reshape(5, 6, 7, 1)
+images = numpy.arange(5 * 6 * 7, dtype="f4").reshape(5, 6, 7, 1)
 for x in (images, images[::2, ::-1], images.T.copy().T, images[:0]):
-    assert (gray_to_rgb(x) == np.tile(x, (1, 1, 1, 3))).all()
-"""
-    subprocess.run([sys.executable, "-c", use], cwd=tmp_path, check=True, timeout=300)
+    assert (gray_to_rgb(x) == numpy.tile(x, (1, 1, 1, 3))).all()
+""",
+        *("-W", "default"),
+    )
