@@ -27,7 +27,6 @@ assert not sys._is_gil_enabled()
 # ---------------------------------------------------------------- another thread writes to the source
 
 START = """
-import threading
 RECORD = numpy.dtype([("n", "i8"), ("o", "O"), ("p", "O", (2,))])
 PACKED = numpy.dtype([("n", "i2"), ("o", "O"), ("p", "O", (2,))])   # no reference is aligned
 N = 2000
@@ -43,19 +42,6 @@ def fill(x, values):    # in C: each object dies as soon as another is there
 def objects(y):
     return y.ravel().tolist() if y.dtype == object else [*y["o"].ravel(), *y["p"].ravel()]
 
-def together(*works):
-    wrong, start = [], threading.Barrier(len(works))
-    def run(work):
-        try:
-            start.wait()
-            work()
-        except BaseException as error:
-            wrong.append(error)
-            raise
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads: thread.start()
-    for thread in threads: thread.join()
-    assert not wrong
 """
 
 WAYS = {

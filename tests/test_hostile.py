@@ -56,11 +56,8 @@ def legal(function):
 
 CALLS = [
     ("tile", tilecore.tile, lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1)),
-    (
-        "tile_region",
-        tilecore.tile_region,
-        lambda: dict(a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1),
-    ),
+    ("tile_region", tilecore.tile_region, lambda: dict(
+        a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1)),
     ("tile_view", tilecore.tile_view, lambda: dict(a=x(), reps=(1, 1), axis=(0, 1))),
     ("tile_mapped", tilecore.tile_mapped, lambda: dict(a=x(), reps=(2, 2), axis=(0, 1))),
     ("output_shape", tilecore.output_shape, lambda: dict(shape=(2, 3), reps=(2, 2), axis=(0, 1))),
@@ -68,11 +65,8 @@ CALLS = [
     ("TilePlan.tile", plan().tile, lambda: dict(a=x(), out=out(4, 6), threads=1)),
     ("TilePlan.region", plan().region, lambda: dict(a=x(), start=(1, 1), stop=(3, 4), out=out(2, 3), threads=1)),
     ("TilePlan.batch", plan().batch, lambda: dict(arrays=[x()], out=out(1, 4, 6), threads=1)),
-    (
-        "tile_region",
-        partial(tilecore.tile_region, reps=None),
-        lambda: dict(a=x(), start=(-1, -1), stop=(1, 2), out=out(2, 3), axis=None, threads=1),
-    ),
+    ("tile_region", partial(tilecore.tile_region, reps=None), lambda: dict(
+        a=x(), start=(-1, -1), stop=(1, 2), out=out(2, 3), axis=None, threads=1)),
     ("set_max_bytes", tilecore.set_max_bytes, lambda: dict(n=tilecore.get_max_bytes())),
     ("set_recycle_limit", tilecore.set_recycle_limit, lambda: dict(n=tilecore.get_recycle_limit())),
     ("set_num_threads", tilecore.set_num_threads, lambda: dict(n=2)),
@@ -84,7 +78,7 @@ CALLS = [
         if hasattr(module, "DIALECT")
         for function in {getattr(module, name): None for name in module.__all__}
     ],
-]
+]  # fmt: skip
 NO_ARGUMENTS = {
     "get_include", "get_max_bytes", "get_num_threads", "get_recycle_limit", "recycled_bytes",
     "release_memory", "replace_numpy_tile",
