@@ -133,7 +133,7 @@ TYPES = [(1, "N"), (None, 2), 2.0, True, b"N"]
 @pytest.mark.parametrize(
     "value, error",
     [*((value, ValueError) for value in VALUES), *((value, TypeError) for value in TYPES)],
-    ids=lambda value: f"{type(value).__name__} {str(value)[:9]}" if not isinstance(value, int) else f"{value % 999}",
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_dimension(value, error):
     with refused(error, "shape must be .*, but item 1 is "):
