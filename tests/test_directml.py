@@ -11,15 +11,10 @@ FLOATS = {"FLOAT32", "FLOAT16"}
 TO_32 = FLOATS | {"INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8"}
 TO_64 = TO_32 | {"INT64", "UINT64"}
 LEVELS = {
-    "1_0": ([4], FLOATS),
-    "2_0": ([4], FLOATS),
-    "2_1": ([4], TO_32),
-    "3_0": ([4], TO_32),
-    "3_1": (range(1, 9), TO_32),
-    "4_0": (range(1, 9), TO_32),
-    "4_1": (range(1, 9), TO_64),
-    "6_4": (range(1, 9), TO_64),
-    "10_0": (range(1, 9), TO_64),
+    **dict.fromkeys(["1_0", "2_0"], ([4], FLOATS)),
+    **dict.fromkeys(["2_1", "3_0"], ([4], TO_32)),
+    **dict.fromkeys(["3_1", "4_0"], (range(1, 9), TO_32)),
+    **dict.fromkeys(["4_1", "6_4", "10_0"], (range(1, 9), TO_64)),
 }
 CODES = "? b h i q B H I Q e f d g F D S1 U1 O".split()
 

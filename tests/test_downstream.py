@@ -245,19 +245,6 @@ refuse(ValueError, "tile_in_threads", cpp_consumer.tile_in_threads, [b"a"], 2)
 """)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="_interpreters is in Python from 3.13 on")
-def test_a_subinterpreter_is_refused_clearly(environment):
-    """NumPy does not allow one with its own GIL either."""
-    environment.run("""
-import _interpreters, tilecore
-number = _interpreters.create("isolated")
-problem = _interpreters.run_string(number, "import tilecore")
-assert problem is not None and problem.type.__name__ == "ImportError", problem
-_interpreters.destroy(number)
-assert tilecore.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]
-""")
-
-
 def test_an_editable_install_can_be_built_upon(tmp_path, built, run, tools):
     """With the wheel's modules in the place of those that it would compile."""
     tree = tmp_path / "tree"
