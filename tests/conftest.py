@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,8 @@ import numpy as np
 import numpy.testing  # noqa: F401 - as it is imported, NumPy 2.0 starts lscpu
 import pytest
 from hypothesis import HealthCheck, settings
+
+import tilecore
 
 # How long an example takes says something of the machine, and of sanitizers, and nothing else.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,7 +39,7 @@ def oracle():
     return tile
 
 
-def run_command(*command, cwd, env=None):
+def run_command(*command, cwd=None, env=None):
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -53,13 +56,48 @@ def run():
     return run_command
 
 
+@pytest.fixture(scope="session")
+def compile_c():
+    """Compile C11, or another standard of C or C++, by the compiler that Python was made with. A warning is an error."""
+
+    def run_compiler(*arguments, standard="c11", compiler=None):
+        command = [compiler] if compiler else os.environ.get("CC", sysconfig.get_config_var("CC") or "cc").split()
+        command += ["-x", "c++" if "++" in standard else "c", f"-std={standard}"]
+        run_command(*command, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *arguments)
+
+    return run_compiler
+
+
+# In every program.
+PRELUDE = """
+import ctypes, os, sys, threading, numpy, tilecore
+
+def together(*works):
+    "Each work in a thread of its own, at the same time; what one raises is raised."
+    wrong, start = [], threading.Barrier(len(works))
+    def run(work):
+        try: start.wait(), work()
+        except BaseException as error: wrong.append(error)
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    if wrong: raise wrong[0]
+
+def refuse(call, kind, text=""):
+    "The call must raise this kind of error, with this text in its message."
+    try: call()
+    except kind as error: assert text in str(error), error
+    else: raise AssertionError(f"expected {kind}: {text}")
+"""
+
+
 @pytest.fixture
 def program(tmp_path):
     """Run Python code in a process of its own; what it printed. A warning or a hang is a failure."""
 
     def run_program(code, *options, **env):
         path = tmp_path / "program.py"
-        path.write_text("import ctypes, os, sys, numpy, tilecore\n" + code)
+        path.write_text(PRELUDE + code)
         chosen = ("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
         env = {name: value for name, value in os.environ.items() if name not in chosen} | env
         command = [sys.executable, "-W", "error", *options, path]
@@ -76,6 +114,16 @@ def heard():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def settings_stay():
+    """What a test sets for the process is as before after it."""
+    max_bytes, recycle_limit = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
+    yield
+    tilecore.set_max_bytes(max_bytes)
+    tilecore.set_recycle_limit(recycle_limit)
+    tilecore.set_num_threads(None)
 
 
 class Built(NamedTuple):
@@ -130,8 +178,8 @@ def tools(built):
 # ---------------------------------------------------------------- tiers
 
 TIERS = ("quick", "process", "compiler", "package")
-ALONE = {"monkeypatch", "capsys", "tmp_path"}  # one for all threads that run one test
-PROCESSES = {"program", "run", "built"}
+ALONE = {"monkeypatch", "capsys", "tmp_path", "settings_stay"}  # one for all threads that run one test
+PROCESSES = {"program", "run", "compile_c", "built"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

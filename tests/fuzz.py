@@ -51,7 +51,7 @@ def request(draw):
     if layout == 1:
         a = np.asfortranarray(a)
     elif layout == 2:
-        a = a[tuple(slice(None, None, -1) for _ in shape)]
+        a = np.flip(a)
     elif layout == 3:
         a = a.transpose()
     elif layout == 4:
@@ -100,20 +100,15 @@ def one(data):
         want = want[tuple(map(slice, start, stop))]
         bounds = (start, stop)
     memory, out = guarded(want.shape, want.dtype, at)
-    if kind == 0:
-        got = tilecore.tile(a, reps)
-        tilecore.tile(a, reps, out, threads=threads)
-    elif kind == 1:
-        plan = tilecore.TilePlan(a.shape, reps, a.dtype)
-        got = plan.tile(a)
-        plan.tile(a, out, threads=threads)
-    elif kind == 2:
-        got = tilecore.tile_region(a, reps, *bounds)
-        tilecore.tile_region(a, reps, *bounds, out, threads=threads)
-    else:
-        plan = tilecore.TilePlan(a.shape, reps, a.dtype)
-        got = plan.region(a, *bounds)
-        plan.region(a, *bounds, out, threads=threads)
+    plan = tilecore.TilePlan(a.shape, reps, a.dtype)
+    calls = [
+        lambda **to: tilecore.tile(a, reps, **to),
+        lambda **to: plan.tile(a, **to),
+        lambda **to: tilecore.tile_region(a, reps, *bounds, **to),
+        lambda **to: plan.region(a, *bounds, **to),
+    ]
+    got = calls[kind]()
+    calls[kind](out=out, threads=threads)
     raw = want.tobytes()
     assert got.shape == out.shape == want.shape, (a.shape, a.strides, a.dtype, reps, kind)
     assert got.tobytes() == raw and out.tobytes() == raw, (a.shape, a.strides, a.dtype, reps, kind)

@@ -3,8 +3,6 @@
 import ctypes
 import os
 import re
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -166,65 +164,50 @@ def drawn(shape, dtype):
     return np.frombuffer(x, dtype).reshape(shape)
 
 
-def same_outside(y, before):
-    """Whether nothing was written beside `y`, an array of one of LAYOUTS that was all zeros."""
-    y[...] = np.zeros((), y.dtype)
-    return (y if y.base is None else y.base).tobytes() == before
-
-
-DTYPES = st.sampled_from(["u1", "i2", "f4", "f8", "c16", "S3", "V40"])
 LAYOUT = st.sampled_from(sorted(LAYOUTS))
 
 
 @given(
-    st.lists(st.integers(0, 4), max_size=3),
-    st.lists(st.integers(0, 3), max_size=3),
-    *(DTYPES, LAYOUT, LAYOUT, st.tuples(st.booleans(), st.booleans())),
+    st.lists(st.integers(0, 4), max_size=4),
+    st.lists(st.integers(0, 3), max_size=4),
+    *(st.sampled_from(["u1", "i2", "f4", "f8", "c16", "S3", "V40"]), LAYOUT, LAYOUT, st.booleans(), st.booleans()),
+    st.data(),
 )
-def test_without_a_plan(oracle, shape, reps, dtype, of_source, of_target, null):
-    """Shape and repeats of any two ranks, between any two layouts."""
+def test_strides(oracle, shape, reps, dtype, of_source, of_target, src_null, dst_null, data):
+    """All of it without a plan, between any two ranks and layouts; with a plan, and a region, between equal ranks.
+    Nothing beside the target is written."""
+    if data.draw(st.booleans()):
+        reps = [*reps, 2, 2, 2, 2][: len(shape)]
     x = LAYOUTS[of_source](drawn(shape, dtype))
     want = oracle(x, reps)
-    y = LAYOUTS[of_target](np.zeros_like(want, order="C"))
-    before = (y if y.base is None else y.base).tobytes()
     asked = (len(reps), counts(reps), x.itemsize)
     sizes, nbytes = counts([-7] * 5), SIZE(-7)
     assert output_shape(x.ndim, counts(shape), *asked, sizes, ctypes.byref(nbytes)) == 0
     assert tuple(sizes) == want.shape + (-7,) * (5 - want.ndim) and nbytes.value == want.nbytes
-    ends = (x.ctypes.data, y.ctypes.data, strides(y, null[1]))
-    assert tile_once(x.ndim, counts(shape), strides(x, null[0]), *asked, *ends, 1) == 0
-    np.testing.assert_array_equal(y, want)
-    assert same_outside(y, before)
 
+    def check(wanted, call):
+        y = LAYOUTS[of_target](np.zeros_like(wanted, order="C"))
+        before = (y if y.base is None else y.base).tobytes()
+        call(x.ctypes.data, strides(x, src_null), y.ctypes.data, strides(y, dst_null))
+        np.testing.assert_array_equal(y, wanted)
+        y[...] = np.zeros((), y.dtype)
+        assert (y if y.base is None else y.base).tobytes() == before
 
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=4),
-    *(DTYPES, LAYOUT, LAYOUT, st.tuples(st.booleans(), st.booleans())),
-    st.data(),
-)
-def test_strides(oracle, axes, dtype, of_source, of_target, null, data):
-    """All of it and a region, between any two layouts; nothing beside the target is written."""
-    shape, reps = [n for n, _ in axes], [r for _, r in axes]
-    x = LAYOUTS[of_source](drawn(shape, dtype))
-    want = oracle(x, reps)
+    def without_a_plan(src, src_strides, dst, dst_strides):
+        assert tile_once(x.ndim, counts(shape), src_strides, *asked, src, dst, dst_strides, 1) == 0
+
+    check(want, without_a_plan)
+    if len(shape) != len(reps):
+        return
     bounds = [sorted(data.draw(st.tuples(*[st.integers(0, n)] * 2))) for n in want.shape]
-    start, stop = [low for low, _ in bounds], [high for _, high in bounds]
-    part = want[tuple(slice(*two) for two in bounds)]
-
+    start_stop = [counts(each) for each in zip(*bounds, strict=True)] if bounds else [counts([])] * 2
     with Plan(shape, reps, x.itemsize) as plan:
         sizes = counts([-7] * 4)
         plan_output_shape(plan, sizes)
         assert tuple(sizes)[: want.ndim] == want.shape and plan_nbytes(plan) == want.nbytes
-        for wanted in (want, part):
-            y = LAYOUTS[of_target](np.zeros_like(wanted, order="C"))
-            before = (y if y.base is None else y.base).tobytes()
-            ends = (plan, x.ctypes.data, strides(x, null[0]), y.ctypes.data, strides(y, null[1]))
-            if wanted is want:
-                execute(*ends, 1)
-            else:
-                execute_region(*ends, counts(start), counts(stop), 1)
-            np.testing.assert_array_equal(y, wanted)
-            assert same_outside(y, before)
+        check(want, lambda *ends: execute(plan, *ends, 1))
+        part = want[tuple(slice(*two) for two in bounds)]
+        check(part, lambda *ends: execute_region(plan, *ends, *start_stop, 1))
 
 
 def test_a_large_result_by_several_threads():
@@ -243,8 +226,6 @@ def test_a_large_result_by_several_threads():
 def test_the_default_number_of_threads(program):
     """Known without Python: what is set for the process, else the machine's, and 1 in a child."""
     code = f"""
-import threading
-from tilecore import capi
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 from test_capi import counts, tile_once
 x, out = numpy.ones(2**20, "u1"), numpy.empty((64, 2**20), "u1")
@@ -253,13 +234,10 @@ def more_threads(number=0):
     sizes, reps = counts([2**20]), counts([64, 1])
     assert tile_once(1, sizes, None, 2, reps, 1, x.ctypes.data, out.ctypes.data, None, number) == 0
     return len(os.listdir("/proc/self/task")) - before
-def in_a_child(number=0):
+def in_a_child(number=0):               # no worker lives on after a fork
     pid = os.fork()
-    if pid == 0:
-        os._exit(more_threads(number))
+    if pid == 0: os._exit(more_threads(number))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-def end_workers():
-    in_a_child(1)
 """
     program(
         code
@@ -277,20 +255,18 @@ assert in_a_child() == 0
     program(
         code
         + """
-assert (more_threads(), end_workers()) == (2, None)     # TILECORE_NUM_THREADS
+assert (more_threads(), in_a_child(1)) == (2, 0)        # TILECORE_NUM_THREADS
 assert more_threads(2) == 1 and more_threads(-5) == 1
-end_workers()
+in_a_child(1)
 tilecore.set_num_threads(5)
-with tilecore.num_threads(2):           # of Python's calls
+with tilecore.num_threads(2):                           # of Python's calls
     assert more_threads() == 4
-end_workers()
-assert more_threads(1) == 0
-assert in_a_child() == 4                # set: of children too
+assert in_a_child(1) == 0 == more_threads(1)
+assert in_a_child() == 4                                # set: of children too
 tilecore.set_num_threads(None)
 assert in_a_child() == 2
 found = []
-thread = threading.Thread(target=lambda: found.append(more_threads()))
-thread.start(), thread.join()
+together(lambda: found.append(more_threads()))
 assert found == [2], found
 """,
         OPENBLAS_NUM_THREADS="1",
@@ -298,9 +274,10 @@ assert found == [2], found
     )
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
-def test_the_headers_example(standard, tmp_path):
-    """Compiled with every warning, the header included twice; and run."""
+def test_the_headers_example(standard, tmp_path, compile_c):
+    """The header is included twice."""
     header = Path(tilecore.get_include(), "tilecore", "tilecore.h")
     overview = header.read_text(encoding="utf-8").partition("*/")[0]
     code = "".join(re.findall(r"^ \*     (.*\n)", overview, re.MULTILINE))
@@ -319,13 +296,10 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
 }
 #endif
 """
-    language = "c" if standard == "c11" else "c++"
-    source, module = tmp_path / f"example.{language}", tmp_path / "example.so"
+    source, module = tmp_path / "example", tmp_path / "example.so"
     source.write_text(code, encoding="utf-8")
-    compiler = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
-    flags = ["-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     folders = [f"-I{header.parent.parent}", f"-I{sysconfig.get_path('include')}"]
-    subprocess.run([*compiler, *flags, *folders, "-shared", "-fPIC", source, "-o", module], check=True)
+    compile_c(*folders, "-shared", "-fPIC", source, "-o", module, standard=standard)
     assert ctypes.PyDLL(str(module)).prepare() == 0
     example = ctypes.CDLL(str(module))
     x = np.arange(3 * 20, dtype="f4")
@@ -350,15 +324,16 @@ def test_the_readmes_ctypes():
 
 @pytest.mark.tree
 @pytest.mark.process
-def test_the_readmes_numba(tmp_path):
+def test_the_readmes_numba(tmp_path, program):
     """In a process of its own, for Numba warns and stays."""
     pytest.importorskip("numba", exc_type=ImportError)
     (tmp_path / "in_numba.py").write_text(readmes("in_numba.py"), encoding="utf-8")
-    use = """
-import numpy as np
+    program(
+        """
 from in_numba import gray_to_rgb
-images = np.arange(5 * 6 * 7, dtype="f4").reshape(5, 6, 7, 1)
+images = numpy.arange(5 * 6 * 7, dtype="f4").reshape(5, 6, 7, 1)
 for x in (images, images[::2, ::-1], images.T.copy().T, images[:0]):
-    assert (gray_to_rgb(x) == np.tile(x, (1, 1, 1, 3))).all()
-"""
-    subprocess.run([sys.executable, "-c", use], cwd=tmp_path, check=True, timeout=300)
+    assert (gray_to_rgb(x) == numpy.tile(x, (1, 1, 1, 3))).all()
+""",
+        *("-W", "default"),
+    )

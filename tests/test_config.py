@@ -34,13 +34,9 @@ def test_config_printed(capsys):
             assert f"  {name}: {value}" in printed
 
 
-def test_sizes_are_printed_with_units(capsys):
-    before = tilecore.get_max_bytes()
+def test_sizes_are_printed_with_units(capsys, settings_stay):
     tilecore.set_max_bytes("1536M")
-    try:
-        tilecore.show_config()
-    finally:
-        tilecore.set_max_bytes(before)
+    tilecore.show_config()
     assert "  max_bytes: 1610612736 (1.5 GiB)\n" in capsys.readouterr().out
 
 

@@ -1,6 +1,7 @@
 """conftest.py: each test is in one tier, the nearest that marks it; a shared fixture that fails is told once."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,6 @@ pytestmark = [pytest.mark.process, pytest.mark.tree]
 
 HERE = Path(__file__).parent
 MARKED = """
-import pytest
 pytestmark = pytest.mark.quick
 
 def test_by_file(): pass
@@ -26,8 +26,6 @@ class TestClass:
 def test_parameters(kind): pass
 """
 WRONG = """
-import pytest
-
 def test_unmarked(): pass
 @pytest.mark.quick
 @pytest.mark.process
@@ -36,7 +34,6 @@ def test_both(): pass
 def test_not_quick(program): pass
 """
 SHARED = """
-import pytest
 pytestmark = pytest.mark.quick
 
 @pytest.fixture(scope="module")
@@ -55,11 +52,11 @@ def session(tmp_path, monkeypatch):
     """Run pytest over one file of tests, beside a copy of conftest.py; what it printed."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "conftest.py").write_text((HERE / "conftest.py").read_text())
-    (tmp_path / "pyproject.toml").write_text((HERE.parent / "pyproject.toml").read_text())
+    shutil.copy(HERE / "conftest.py", tmp_path / "tests")
+    shutil.copy(HERE.parent / "pyproject.toml", tmp_path)
 
     def run(tests, *options):
-        (tmp_path / "tests" / "test_it.py").write_text(tests)
+        (tmp_path / "tests" / "test_it.py").write_text("import pytest\n" + tests)
         command = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", *options]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         return done.stdout + done.stderr

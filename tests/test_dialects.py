@@ -29,26 +29,15 @@ def test_the_package_offers_them():
     assert {name.removeprefix("tilecore.") for name in names} <= set(tilecore.__all__)
 
 
-def test_dir_shows_public_names_alone(dialect):
-    assert dir(dialect) == sorted(dialect.__all__)
+INTEGRATIONS = [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)]
 
 
 @pytest.mark.process  # importing OpenVINO starts some
-@pytest.mark.parametrize("name", [m.name for m in pkgutil.iter_modules(integrations.__path__)])
-def test_dir_of_integrations(name):
-    module = pytest.importorskip(f"tilecore.integrations.{name}")
-    assert dir(module) == sorted(module.__all__)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    "name",
-    [module.__name__ for module in DIALECTS]
-    + [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)],
-)
-def test_signatures_are_readable(name):
-    """Aliases stay: `ArrayLike` is not expanded."""
+@pytest.mark.parametrize("name", [module.__name__ for module in DIALECTS] + INTEGRATIONS)
+def test_names_and_signatures_are_readable(name):
+    """`dir` shows public names alone. Aliases stay: `ArrayLike` is not expanded."""
     module = pytest.importorskip(name)
+    assert dir(module) == sorted(module.__all__)
     for public in map(vars(module).get, module.__all__):
         if callable(public):
             signature = str(inspect.signature(public))
@@ -100,17 +89,6 @@ def test_errors_of_objects_come_out_as_they_are(dialect):
     ):
         with pytest.raises(Own, match="^mine$"):
             call()
-
-
-def test_an_unreadable_input_has_a_cause(dialect):
-    class Fails:
-        def __array__(self, dtype=None, copy=None):
-            raise RuntimeError("no")
-
-    name = dialect.DIALECT.rule().name
-    with pytest.raises(TypeError, match=f"^{name}: .* of type Fails cannot be read") as raised:
-        dialect.tile(Fails(), [1])
-    assert isinstance(raised.value.__cause__, RuntimeError)
 
 
 INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]

@@ -60,21 +60,11 @@ def test_known_numbers_multiply_or_overflow(dim, repeat):
 @pytest.mark.parametrize(
     "dim, repeat, expected",
     [
-        ("N", 1, "N"),
-        (1, "R", "R"),
-        ("N", 0, 0),
-        (0, "R", 0),
-        ("N", 2, None),
-        ("N", "N", None),
-        ("N", None, None),
-        ("N", (2, 3), None),
-        (None, 1, None),
-        (None, 0, 0),
+        ("N", 1, "N"), (1, "R", "R"), ("N", 0, 0), (0, "R", 0), ("N", 2, None), ("N", "N", None), ("N", None, None),
+        ("N", (2, 3), None), (None, 1, None), (None, 0, 0), ((2, 5), 2**62, None), (2, (2**62, None), None),
         ((1, 5), 2**62, (2**62, None)),  # past int64 the range is open
-        ((2, 5), 2**62, None),
-        (2, (2**62, None), None),
     ],
-)
+)  # fmt: skip
 def test_multiply_what_is_not_known(dim, repeat, expected):
     assert multiply(dim, repeat) == expected
 
@@ -127,12 +117,8 @@ def test_any_text_is_a_symbol(one, two):
 
 def test_make_range_and_get_bounds():
     assert [make_range(3, 3), make_range(0, None), make_range(0, 0)] == [3, None, 0]
-    assert [get_bounds(3), get_bounds(None), get_bounds("N"), get_bounds((2, None))] == [
-        (3, 3),
-        (0, None),
-        (0, None),
-        (2, None),
-    ]
+    dims = [3, None, "N", (2, None)]
+    assert [get_bounds(dim) for dim in dims] == [(3, 3), (0, None), (0, None), (2, None)]
 
 
 def test_overflow_names_the_axis():
@@ -140,25 +126,14 @@ def test_overflow_names_the_axis():
         tile_dims(("N", 2), (1, 2**62))
 
 
+VALUES = [-1, 2**63, 10**5000, -(10**5000), "", (3, 2), (-1, 2), (1, 2, 3), ((1, 2), 3), [1, 2]]
+TYPES = [(1, "N"), (None, 2), 2.0, True, b"N"]
+
+
 @pytest.mark.parametrize(
     "value, error",
-    [
-        (-1, ValueError),
-        (2**63, ValueError),
-        pytest.param(10**5000, ValueError, id="huge"),
-        pytest.param(-(10**5000), ValueError, id="-huge"),
-        ("", ValueError),
-        ((3, 2), ValueError),
-        ((-1, 2), ValueError),
-        ((1, 2, 3), ValueError),
-        (((1, 2), 3), ValueError),
-        ([1, 2], ValueError),
-        ((1, "N"), TypeError),
-        ((None, 2), TypeError),
-        (2.0, TypeError),
-        (True, TypeError),
-        (b"N", TypeError),
-    ],
+    [*((value, ValueError) for value in VALUES), *((value, TypeError) for value in TYPES)],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_dimension(value, error):
     with refused(error, "shape must be .*, but item 1 is "):
@@ -182,14 +157,10 @@ def test_shape_is_an_iterable_of_bounded_length():
 @pytest.mark.parametrize(
     "repeats, repeats_shape, expected",
     [
-        (None, None, (None, None)),
-        (None, [3], (3, None)),
-        (None, [(2, 4)], ((2, 4), None)),
-        ([2, None], None, (2, (2, None))),
-        ([2, None], [(1, 2)], (2, (2, None))),
-        ([2, None], ["R"], (2, (2, None))),
+        (None, None, (None, None)), (None, [3], (3, None)), (None, [(2, 4)], ((2, 4), None)),
+        *(([2, None], shape, (2, (2, None))) for shape in (None, [(1, 2)], ["R"])),
     ],
-)
+)  # fmt: skip
 def test_repeats_and_the_shape_of_repeats(repeats, repeats_shape, expected):
     assert as_repeats_dims(repeats, repeats_shape, intervals=True) == expected
 

@@ -12,18 +12,9 @@ import pytest
 
 import tilecore
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 README = Path(__file__).parent.parent / "README.md"
-
-
-@pytest.fixture(autouse=True)
-def settings_restored():
-    """The examples change settings of the process."""
-    limit = tilecore.get_max_bytes()
-    yield
-    tilecore.set_max_bytes(limit)
-    tilecore.set_num_threads(None)
 
 
 def modules():

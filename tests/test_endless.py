@@ -1,5 +1,7 @@
 """tile_region without reps: windows of the plane that the input tiles in all directions."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -18,14 +20,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def numbered(shape, dtype):
-    n = int(np.prod(shape))
-    x = np.empty(n, dtype)
-    if x.dtype.names:
-        for name in x.dtype.names:
-            x[name] = np.arange(n) % 256
-    else:
-        x[:] = (np.arange(n) % 90).astype("u1").astype(dtype)
-    return x.reshape(shape)
+    return np.arange(math.prod(shape)).reshape(shape).astype(dtype)
 
 
 def window(x, start, stop):
@@ -69,9 +64,7 @@ def test_is_index_arithmetic(case, data):
 
 
 @settings(max_examples=100)
-@given(
-    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=3)
-)  # fmt: skip
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=3))
 def test_is_padding_that_wraps(axes):
     shape = tuple(n for n, _, _ in axes)
     x = numbered(shape, "i4")
@@ -83,10 +76,10 @@ def test_is_padding_that_wraps(axes):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_large(threads):
-    x = numbered((700, 900), "u4") + np.arange(900, dtype="u4")
     start, stop = (-1000, -1), (2000, 2701)
-    got = tilecore.tile_region(x, None, start, stop, threads=threads)
-    assert (got == window(x, start, stop)).all()
+    for x in (numbered((700, 900), "u4"), numbered((3, 70), "O")):
+        got = tilecore.tile_region(x, None, start, stop, threads=threads)
+        assert (got == window(x, start, stop)).all()
 
 
 @pytest.mark.parametrize("nbytes", [1, 16, 17, 33, 64, 65, 100, 127, 128])
@@ -104,12 +97,6 @@ def test_many_axes_of_few_elements():
     x = numbered((2,) * 16, "u2")
     start, stop = (-1,) * 16, (1,) * 16
     assert (tilecore.tile_region(x, None, start, stop) == x[(slice(None, None, -1),) * 16]).all()
-
-
-def test_large_references():
-    x = numbered((3, 70), "O")
-    start, stop = (-100, -5), (200, 900)
-    assert (tilecore.tile_region(x, None, start, stop) == window(x, start, stop)).all()
 
 
 def test_far_apart_in_a_broadcast_input():
@@ -148,33 +135,9 @@ def test_refused(start, stop, kind, words):
         tilecore.tile_region(np.zeros((2, 3)), None, start, stop)
 
 
-def test_an_empty_axis_tiles_no_plane():
+def test_an_empty_axis_and_a_chosen_axis_are_refused():
     words = "^tile_region: axis 1 of the input is empty and tiles no plane, .* 2 elements along it"
     with pytest.raises(ValueError, match=words):
         tilecore.tile_region(np.zeros((2, 0)), None, (0, -1), (0, 1))
-
-
-def test_axis_is_refused():
-    words = "^tile_region: axis must be None with reps None"
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match="^tile_region: axis must be None with reps None"):
         tilecore.tile_region(np.zeros(3), None, (0,), (1,), axis=0)
-
-
-def test_others_want_repeats():
-    for call in (
-        lambda: tilecore.tile(np.zeros(3), None),
-        lambda: tilecore.TilePlan(3, None, "f8"),
-        lambda: tilecore.output_shape(3, None),
-    ):
-        with pytest.raises(TypeError, match="reps must be an integer or a sequence of integers"):
-            call()
-
-
-def test_input_that_changes_while_bounds_are_read():
-    class Shrinker:
-        def __index__(self):
-            x.resize((2,), refcheck=False)
-            return -3
-
-    x = np.arange(100_000)
-    assert tilecore.tile_region(x, None, (Shrinker(),), (3,)).tolist() == [1, 0, 1, 0, 1, 0]

@@ -5,6 +5,7 @@ import pickle
 import pydoc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ pytestmark = pytest.mark.quick
 @st.composite
 def regions(draw):
     """An array, repeats, and a region of the tiling."""
-    shape = tuple(draw(st.lists(st.integers(1, 6), max_size=4)))
+    shape = tuple(draw(st.lists(st.integers(0, 6), max_size=4)))
     if draw(st.booleans()):
         shape = (*shape, draw(st.sampled_from([1, 3, 17, 100])))
     reps = tuple(draw(st.lists(st.integers(0, 5), max_size=5)))
-    x = np.arange(np.prod(shape)).reshape(shape).astype(draw(st.sampled_from(["u1", "f4", "c16", "S3", "O"])))
+    x = np.arange(int(np.prod(shape))).reshape(shape).astype(draw(st.sampled_from(["u1", "f4", "c16", "S3", "O", "T"])))
     if draw(st.booleans()):
         x = x.T[::-1] if x.ndim else x
     output = tilecore.output_shape(x.shape, reps)
@@ -38,7 +39,8 @@ class TestRegion:
     @example((np.zeros(()), (), (), ()))
     def test_is_a_slice_of_the_whole(self, oracle, case):
         x, reps, start, stop = case
-        want = oracle(x, reps)[(*map(slice, start, stop), ...)]  # an array, 0-D too
+        whole = oracle(x, reps)
+        want = whole[(*map(slice, start, stop), ...)]  # an array, 0-D too
         got = tilecore.tile_region(x, reps, start, stop)
         assert got.dtype == x.dtype and got.shape == want.shape and got.flags.c_contiguous
         assert got.tolist() == want.tolist()
@@ -46,6 +48,9 @@ class TestRegion:
         out = np.empty(want.shape, want.dtype)
         assert plan.region(x, start, stop, out) is out
         assert out.tolist() == want.tolist()
+        out = np.empty(whole.shape, whole.dtype)
+        assert plan.tile(x, out) is out
+        assert plan.tile(x).tolist() == out.tolist() == whole.tolist()
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_large_and_warm(self, oracle, threads):
@@ -80,31 +85,11 @@ class TestRegion:
         with pytest.raises(kind, match=words):
             tilecore.tile_region(np.zeros((2, 3)), (2, 2), start, stop)
 
-    def test_bounds_that_change_the_array_while_they_are_read(self):
-        class Shrinker:
-            def __init__(self, x):
-                self.x = x
-
-            def __index__(self):
-                self.x.resize((2,), refcheck=False)
-                return 0
-
-        x = np.arange(100_000)
-        with pytest.raises(ValueError, match="stop <= 4 on axis 0"):
-            tilecore.tile_region(x, 2, (Shrinker(x),), (200_000,))
-        x = np.arange(100_000)
-        with pytest.raises(ValueError, match=r"for shape \(100000,\), got \(2,\)"):
-            tilecore.TilePlan(x.shape, 2, x.dtype).region(x, (Shrinker(x),), (200_000,))
-
     def test_size_limit_counts_the_region(self):
         x = np.zeros((2, 3))
         assert tilecore.tile_region(x, (2**28, 2**28), (0, 0), (2, 2)).shape == (2, 2)
         with pytest.raises(MemoryError, match="limit"):
             tilecore.tile_region(x, (2**28, 2**28), (0, 0), (2**28, 2**20))
-
-    def test_other_types_are_refused(self):
-        with pytest.raises(TypeError, match="plain array, got MaskedArray"):
-            tilecore.tile_region(np.ma.zeros(3), 2, (0,), (1,))
 
 
 class TestPlan:
@@ -150,64 +135,16 @@ class TestPlan:
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
             assert again == plan and again.dtype.names == ("a", "b")
 
-    def test_a_call_however_it_is_written(self):
-        plan = tilecore.TilePlan((2, 3), (2, 2), "f4")
-        x, want = np.ones((2, 3), "f4"), np.ones((4, 6), "f4")
-        for call in (
-            lambda out: plan.tile(x, out),
-            lambda out: plan.tile(x, out=out),
-            lambda out: plan.tile(a=x, out=out),
-            lambda out: plan.tile(x, out, threads=1),
-            lambda out: plan.tile(*[x], **{"threads": None, "out": out}),
-            lambda out: type(plan).tile(plan, x, out),
-        ):
-            out = np.zeros((4, 6), "f4")
-            assert call(out) is out
-            np.testing.assert_array_equal(out, want)
-            np.testing.assert_array_equal(call(None), want)
-        for wrong in (
-            lambda: plan.tile(),
-            lambda: plan.tile(x, None, 1),
-            lambda: plan.tile(x, None, out=None),
-            lambda: plan.tile(x, other=1),
-            lambda: plan.tile(out=want),
-        ):
-            with pytest.raises(TypeError, match=r"^tile\(\)"):
-                wrong()
-
-    @pytest.mark.parametrize("dtype", ["u1", "f8", "S5", "O", np.dtypes.StringDType()])
-    @pytest.mark.parametrize(
-        ("shape", "reps"), [((2, 3), (2, 2)), ((), 3), ((4,), ()), ((0, 2), 2), ((3, 500), (9, 7))]
-    )
-    def test_tiles(self, oracle, dtype, shape, reps):
-        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-        plan = tilecore.TilePlan(shape, reps, dtype)
-        for source in (x, np.array(x, order="F")):
-            want = oracle(source, reps)
-            assert plan.tile(source).tolist() == want.tolist()
-            out = np.empty(want.shape, want.dtype)
-            assert plan.tile(source, out) is out
-            assert out.tolist() == want.tolist()
-
     def test_refuses_other_arrays(self):
-        plan = tilecore.TilePlan((2, 3), 2, "f4")
-        for shape in ((3, 2), (6,), (1, 2, 3), ()):
-            with pytest.raises(ValueError, match=r"for shape \(2, 3\), got"):
-                plan.tile(np.zeros(shape, "f4"))
-        with pytest.raises(TypeError, match="for dtype float32, got float64"):
-            plan.tile(np.zeros((2, 3)))
-        with pytest.raises(TypeError, match="plain array"):
-            plan.tile(np.ma.zeros((2, 3), "f4"))
-        with pytest.raises(ValueError, match="threads"):
-            plan.tile(np.zeros((2, 3), "f4"), threads=0)
-        with pytest.raises(ValueError, match="share memory"):
-            out = np.zeros((2, 6), "f4")
-            plan.tile(out[:, :3], out)
-
-    def test_refuses_what_tile_refuses(self):
-        for shape, reps, kind in [((2,), -1, ValueError), ((2,), 1.5, TypeError), ((2**40,), 2**30, ValueError)]:
-            with pytest.raises(kind, match="TilePlan: "):
-                tilecore.TilePlan(shape, reps, "f4")
+        out = np.zeros((2, 6), "f4")
+        for x, kind, words in [
+            *((np.zeros(shape, "f4"), ValueError, "for shape .2, 3., got") for shape in ((3, 2), 6, (1, 2, 3), ())),
+            (np.zeros((2, 3)), TypeError, "for dtype float32, got float64"),
+            (np.ma.zeros((2, 3), "f4"), TypeError, "plain array"),
+            (out[:, :3], ValueError, "share memory"),
+        ]:
+            with pytest.raises(kind, match=words):
+                tilecore.TilePlan((2, 3), 2, "f4").tile(x, out)
 
     def test_may_be_larger_than_memory(self):
         plan = tilecore.TilePlan((2**20,), 2**35, "u1")
@@ -217,12 +154,16 @@ class TestPlan:
         at = 2**54 + 12345
         assert (plan.region(x, (at,), (at + 9,)) == x[12345 : 12345 + 9]).all()
 
-    def test_from_many_threads(self, oracle):
-        plan = tilecore.TilePlan((50, 7), (20, 3), "u2")
-        inputs = [np.full((50, 7), k, "u2") for k in range(16)]
-        with ThreadPoolExecutor(16) as pool:
-            for x, got in zip(inputs * 20, pool.map(plan.tile, inputs * 20), strict=True):
-                assert (got == oracle(x, (20, 3))).all()
+    @pytest.mark.parametrize(("shape", "reps", "times"), [((50, 7), (20, 3), 20), ((333, 3), (20, 300), 3)])
+    def test_from_many_threads(self, oracle, shape, reps, times):
+        plan = tilecore.TilePlan(shape, reps, "u1")
+        inputs = [np.random.default_rng(k).integers(0, 255, shape, "u1") for k in range(12)]
+        want = [oracle(x, reps) for x in inputs]
+        with ThreadPoolExecutor(12) as pool:
+            for expected, got in zip(
+                want * times, pool.map(partial(plan.tile, threads=3), inputs * times), strict=True
+            ):
+                assert (got == expected).all()
 
 
 class TestThreads:
@@ -253,39 +194,21 @@ class TestThreads:
         assert number_of_threads() == systems
         assert threading.active_count() == pythons
 
-    def test_callers_in_many_threads(self, oracle):
-        x = np.random.default_rng(1).integers(0, 255, (999, 3), "u1")
-        want = oracle(x, (20, 300))
-        with ThreadPoolExecutor(8) as pool:
-            for got in pool.map(lambda _: tilecore.tile(x, (20, 300), threads=3), range(40)):
-                assert (got == want).all()
-
     @pytest.mark.process
     def test_small_stacks(self, program):
         """As small as Python and the system allow: 32 KiB, more with some versions and processors."""
         program("""
-import threading
 x = numpy.arange(300 * 256, dtype="u1").reshape(256, 300)
-want = [numpy.tile(x, reps) for reps in ((40, 40), (90, 40))]
+want = {reps: numpy.tile(x, reps) for reps in ((40, 40), (90, 40))}
 
 def tile():
-    for expected in want:
-        for y in (tilecore.tile(x, numpy.array(expected.shape) // x.shape, threads=2) for _ in range(2)):
-            assert numpy.array_equal(y, expected)
-            done.append(None)
+    for reps in [*want] * 2: assert numpy.array_equal(tilecore.tile(x, reps, threads=2), want[reps])
 
-def start(kib):
-    # Whether a thread can be made that has no more stack.
+for kib in (32, 64, 128, 256):
     try:
         threading.stack_size(kib * 1024)
-        thread = threading.Thread(target=tile)
-        thread.start()
-    except (ValueError, RuntimeError):
-        return False
-    thread.join()
-    return True
-
-done = []
-assert any(start(kib) for kib in (32, 64, 128, 256))
-assert len(done) == 4
+        together(tile)
+        break
+    except (ValueError, RuntimeError):  # no thread can be made that has no more stack
+        assert kib < 256
 """)

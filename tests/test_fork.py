@@ -12,9 +12,8 @@ pytestmark = [pytest.mark.process, pytest.mark.skipif(not hasattr(os, "fork"), r
 
 
 START = """
-import multiprocessing, os, sys, threading
+import multiprocessing
 import numpy as np
-import tilecore
 
 x = np.arange(2**20, dtype="u1")        # 1 MiB
 
@@ -29,14 +28,9 @@ def all_kinds(value):
 
 def child(work):
     pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        work()
-        status = 0
-    finally:
-        os._exit(status)
+    if pid: return pid
+    try: work(), os._exit(0)
+    finally: os._exit(1)
 """
 
 
@@ -55,28 +49,22 @@ def test_fork_while_others_tile(forking):
     forking(
         """
 stop = threading.Event()
-wrong = []
 
 def work(value):
     while not stop.is_set():
-        try:
-            all_kinds(value)
-            if value == 0: tilecore.release_memory()
-            if value == 1: tilecore.set_recycle_limit(2**26 if tilecore.get_recycle_limit() > 2**26 else 2**28)
-        except BaseException as error:
-            wrong.append(error)
-            raise
+        all_kinds(value)
+        if value == 0: tilecore.release_memory()
+        if value == 1: tilecore.set_recycle_limit(2**26 if tilecore.get_recycle_limit() > 2**26 else 2**28)
 
-threads = [threading.Thread(target=work, args=(value,)) for value in range(3)]
-for thread in threads: thread.start()
-for number in range(8):
-    children = [child(lambda: all_kinds(99)) for _ in range(2)]
-    grandchild = child(lambda: os.waitpid(child(lambda: all_kinds(98)), 0)[1] and sys.exit(1))
-    for pid in (*children, grandchild):
-        assert os.waitpid(pid, 0)[1] == 0
-stop.set()
-for thread in threads: thread.join()
-assert not wrong
+def forks():
+    try:
+        for number in range(8):
+            children = [child(lambda: all_kinds(99)) for _ in range(2)]
+            grandchild = child(lambda: os.waitpid(child(lambda: all_kinds(98)), 0)[1] and sys.exit(1))
+            for pid in (*children, grandchild): assert os.waitpid(pid, 0)[1] == 0
+    finally: stop.set()
+
+together(forks, *(lambda value=value: work(value) for value in range(3)))
 all_kinds(5)
 """,
         # The program has threads of its own, and Python says so.

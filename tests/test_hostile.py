@@ -19,7 +19,7 @@ import pytest
 import tilecore
 from tilecore import onnx, openvino
 
-pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 
 def x():
@@ -56,11 +56,8 @@ def legal(function):
 
 CALLS = [
     ("tile", tilecore.tile, lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1)),
-    (
-        "tile_region",
-        tilecore.tile_region,
-        lambda: dict(a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1),
-    ),
+    ("tile_region", tilecore.tile_region, lambda: dict(
+        a=x(), reps=(2, 2), start=(1, 1), stop=(3, 4), out=out(2, 3), axis=(0, 1), threads=1)),
     ("tile_view", tilecore.tile_view, lambda: dict(a=x(), reps=(1, 1), axis=(0, 1))),
     ("tile_mapped", tilecore.tile_mapped, lambda: dict(a=x(), reps=(2, 2), axis=(0, 1))),
     ("output_shape", tilecore.output_shape, lambda: dict(shape=(2, 3), reps=(2, 2), axis=(0, 1))),
@@ -68,11 +65,8 @@ CALLS = [
     ("TilePlan.tile", plan().tile, lambda: dict(a=x(), out=out(4, 6), threads=1)),
     ("TilePlan.region", plan().region, lambda: dict(a=x(), start=(1, 1), stop=(3, 4), out=out(2, 3), threads=1)),
     ("TilePlan.batch", plan().batch, lambda: dict(arrays=[x()], out=out(1, 4, 6), threads=1)),
-    (
-        "tile_region",
-        partial(tilecore.tile_region, reps=None),
-        lambda: dict(a=x(), start=(-1, -1), stop=(1, 2), out=out(2, 3), axis=None, threads=1),
-    ),
+    ("tile_region", partial(tilecore.tile_region, reps=None), lambda: dict(
+        a=x(), start=(-1, -1), stop=(1, 2), out=out(2, 3), axis=None, threads=1)),
     ("set_max_bytes", tilecore.set_max_bytes, lambda: dict(n=tilecore.get_max_bytes())),
     ("set_recycle_limit", tilecore.set_recycle_limit, lambda: dict(n=tilecore.get_recycle_limit())),
     ("set_num_threads", tilecore.set_num_threads, lambda: dict(n=2)),
@@ -84,7 +78,7 @@ CALLS = [
         if hasattr(module, "DIALECT")
         for function in {getattr(module, name): None for name in module.__all__}
     ],
-]
+]  # fmt: skip
 NO_ARGUMENTS = {
     "get_include", "get_max_bytes", "get_num_threads", "get_recycle_limit", "recycled_bytes",
     "release_memory", "replace_numpy_tile",
@@ -117,27 +111,13 @@ THINGS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def settings_stay():
-    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
-    yield
-    tilecore.set_max_bytes(before[0])
-    tilecore.set_recycle_limit(before[1])
-    tilecore.set_num_threads(None)
-
-
-def arrays_in(arguments):
-    return [value for value in arguments.values() if isinstance(value, np.ndarray)]
-
-
-def fingerprint(array):
-    return array.shape, array.strides, array.dtype, array.tobytes()
+def fingerprints(arguments):
+    arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
+    return [(array.shape, array.strides, array.dtype, array.tobytes()) for array in arrays]
 
 
 def settings():
-    return (
-        tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads(),
-    )  # fmt: skip
+    return tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads()
 
 
 def test_every_public_function_is_here():
@@ -166,13 +146,12 @@ def test_every_wrong_kind(name, function, make, argument):
     try:
         for thing in THINGS:
             arguments = {**make(), argument: thing()}
-            before = [fingerprint(array) for array in arrays_in(arguments)]
+            before = fingerprints(arguments)
             were = settings()
-            positional = name.startswith(("set_max", "set_recycle"))
             tracemalloc.reset_peak()
             used = tracemalloc.get_traced_memory()[0]
             try:
-                if positional:
+                if name.startswith(("set_max", "set_recycle")):  # their arguments are positional
                     function(*arguments.values())
                 else:
                     function(**arguments)
@@ -181,7 +160,7 @@ def test_every_wrong_kind(name, function, make, argument):
                 assert str(error).startswith(name) or "released memoryview" in str(error), repr(error)
                 assert len(str(error)) < 2000
                 assert tracemalloc.get_traced_memory()[1] - used < 1 << 20
-                assert [fingerprint(array) for array in arrays_in(arguments)] == before
+                assert fingerprints(arguments) == before
                 assert settings() == were
                 refused += 1
             else:
@@ -230,12 +209,10 @@ def test_repeats_bomb(dtype, repeats):
     tilecore.set_max_bytes(min(tilecore.get_max_bytes(), 10**9))
     for call in (onnx.tile_6, onnx.tile_13, openvino.tile, tilecore.tile):
         tracemalloc.start()
-        try:
-            with pytest.raises((MemoryError, ValueError), match="bytes|overflows") as caught:
-                call(a, repeats)
-            assert tracemalloc.get_traced_memory()[1] < 1 << 20
-        finally:
-            tracemalloc.stop()
+        with pytest.raises((MemoryError, ValueError), match="bytes|overflows") as caught:
+            call(a, repeats)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        tracemalloc.stop()
         overflows = a.itemsize * 4 * int(repeats[0]) >= 2**63
         assert caught.type is (ValueError if overflows else MemoryError)
         assert str(repeats[0]) in str(caught.value)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.compiler
 
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+KERNELS = CORE / "kernels" / "kernels.c"
 # Names that Windows' headers take, as macros: <windows.h> may come before ours.
 WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=", "interface=struct"]
 
@@ -30,11 +30,6 @@ NEEDS = {
     "arm64": {"asimd"},
     "scalar": set(),
 }
-
-
-def compiler(language="c"):
-    variable = "CC" if language == "c" else "CXX"
-    return os.environ.get(variable, sysconfig.get_config_var(variable)).split()
 
 
 def processor_has(name):
@@ -56,14 +51,6 @@ def simde():
         return "/usr/include" if os.path.exists("/usr/include/simde") else None
 
 
-def build(folder, *more):
-    program = folder / "kernels"
-    sources = [HERE / "kernels.c", CORE / "kernels" / "kernels.c"]
-    flags = ["-std=c11", "-O2", f"-I{CORE}", *more, *map(str, sources), "-o", str(program)]
-    subprocess.run([*compiler(), *flags], check=True)
-    return program
-
-
 def sets_run(program, *names):
     """What became of each set of the table, in its order."""
     done = subprocess.run([program, *names], capture_output=True, text=True)
@@ -76,16 +63,27 @@ def sets_run(program, *names):
 
 
 @pytest.fixture(scope="module")
-def native(tmp_path_factory):
-    return sets_run(build(tmp_path_factory.mktemp("native"), *WARNINGS))
+def build(tmp_path_factory, compile_c):
+    """Compile kernels.c with the kernels; the program."""
+
+    def run(*flags):
+        program = tmp_path_factory.mktemp("kernels") / "kernels"
+        compile_c("-O2", f"-I{CORE}", *flags, HERE / "kernels.c", KERNELS, "-o", program)
+        return program
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def emulated(tmp_path_factory):
+def native(build):
+    return sets_run(build())
+
+
+@pytest.fixture(scope="module")
+def emulated(build):
     """The program with every set in plain C, or None."""
     if include := simde():
-        flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w"]
-        return build(tmp_path_factory.mktemp("emulated"), *flags, "-DMOST_ROWS=5")
+        return build('-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-DMOST_ROWS=5")
 
 
 @pytest.mark.tree
@@ -115,88 +113,56 @@ def test_the_table(native):
     assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
 
 
+@pytest.fixture(params=["the default", "clang"])
+def compiler(request):
+    if request.param == "clang":
+        return shutil.which("clang") or pytest.skip("there is no clang")
+
+
 @pytest.mark.tree
-@pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
-@pytest.mark.parametrize("name", ["the default", "clang"])
-def test_headers_stand_alone(tmp_path, name, language, standard):
+@pytest.mark.parametrize("standard", ["c11", "c++17"])
+def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
     """Each header compiles by itself, twice, and after all others; plain C11 and C++17."""
-    command = compiler(language)
-    if name == "clang":
-        command = ["clang" if language == "c" else "clang++"]
-        if not shutil.which(command[0]):
-            pytest.skip("there is no clang")
     headers = sorted(path.name for path in CORE.glob("kernels/*.h"))
     assert "kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
-    for number, order in enumerate(orders):
-        source = tmp_path / f"{number}.{'c' if language == 'c' else 'cpp'}"
-        source.write_text(
-            "".join(f'#include "kernels/{header}"\n' for header in order) + "int main(void) { return 0; }\n"
-        )
-        # locks.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
-        python = ["-isystem", sysconfig.get_path("include")]
-        flags = [
-            f"-std={standard}",
-            "-D_GNU_SOURCE",
-            "-fsyntax-only",
-            *WARNINGS,
-            *(f"-D{macro}" for macro in WINDOWS),
-            *python,
-            f"-I{CORE}",
-        ]
-        subprocess.run([*command, "-x", language, *flags, str(source)], check=True)
+    # locks.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
+    flags = ["-D_GNU_SOURCE", "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
+    flags += ["-isystem", sysconfig.get_path("include")]
+    for order in orders:
+        source = tmp_path / "source"
+        source.write_text("".join(f'#include "kernels/{name}"\n' for name in order) + "int main(void) { return 0; }\n")
+        compile_c(*flags, source, standard=standard, compiler=compiler)
 
 
 @pytest.mark.tree
-@pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
-@pytest.mark.parametrize("name", ["the default", "clang"])
-def test_kernels_are_plain_c(tmp_path, name, language, standard):
-    command = compiler(language)
-    if name == "clang":
-        command = ["clang" if language == "c" else "clang++"]
-        if not shutil.which(command[0]):
-            pytest.skip("there is no clang")
-    flags = [f"-std={standard}", "-O2", *WARNINGS, f"-I{CORE}", "-o", str(tmp_path / "kernels.o")]
-    source = str(CORE / "kernels" / "kernels.c")
-    subprocess.run([*command, "-x", language, *flags, "-c", source], check=True)
+@pytest.mark.parametrize("standard", ["c11", "c++17"])
+def test_kernels_are_plain_c(tmp_path, compiler, standard, compile_c):
+    compile_c("-O2", f"-I{CORE}", "-c", KERNELS, "-o", tmp_path / "kernels.o", standard=standard, compiler=compiler)
 
 
 def used(tmp_path, isa):
     """The set that tilecore uses, or the last line of the error at its import."""
     code = """
-import numpy, tilecore._core.write.execute, tilecore
-print(tilecore._core.write.execute.instruction_sets()['used'])
+import numpy, tilecore
 x = numpy.arange(3000, dtype="u1").reshape(-1, 3)
 assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
+print(tilecore.show_config("dicts")["Kernels"]["used"])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "TILECORE_ISA": isa},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    env = {**os.environ, "TILECORE_ISA": isa}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
     return (done.stderr or done.stdout).strip().splitlines()[-1]
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", NEEDS)
-def test_any_set_can_be_chosen(tmp_path, name):
+@pytest.mark.parametrize("name", [*NEEDS, "AVX2", ""])
+def test_the_set_that_is_named(tmp_path, name):
+    """The best one where none is named."""
     said = used(tmp_path, name)
-    if (has := processor_has(name)) is None and said != name:
-        has = False
-    if has is not False:
-        assert said == name
+    has = not name or name in NEEDS and processor_has(name)
+    if has or (has is None and said == name):
+        assert said == (name or instruction_sets()["found"])
     else:
-        refusal = "environment variable TILECORE_ISA: expected one of the instruction sets"
-        assert said.startswith(f"ValueError: {refusal}")
+        expected = "expected one of the instruction sets that this processor has"
+        assert said.startswith(f"ValueError: environment variable TILECORE_ISA: {expected}")
         assert said.endswith(f"scalar; got '{name}'")
-
-
-def test_the_best_set_is_used_where_none_is_named(tmp_path):
-    assert used(tmp_path, "") == instruction_sets()["found"]
-
-
-def test_what_is_not_a_set_is_refused(tmp_path):
-    said = "TILECORE_ISA: expected one of the instruction sets that this processor has"
-    assert used(tmp_path, "AVX2").startswith(f"ValueError: environment variable {said}")

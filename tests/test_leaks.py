@@ -31,15 +31,10 @@ class Raising:
     def __index__(self):
         raise ZeroDivisionError
 
-    def __iter__(self):
-        raise ZeroDivisionError
+    __iter__ = __index__
 
 
-class NotTilecores(np.ndarray):
-    pass
-
-
-subclass = x.view(NotTilecores)
+subclass = x.view(type("NotTilecores", (np.ndarray,), {}))
 
 OFTEN = [
     lambda: tilecore.tile(x, reps),

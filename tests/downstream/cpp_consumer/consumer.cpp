@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-double nanoseconds_over_copy();  // timing.cpp
+PyObject *tile_any(PyObject *, PyObject *args);  // arrays.cpp
 
 namespace {
 
@@ -179,17 +179,6 @@ PyObject *spread(PyObject *, PyObject *args)
     Py_RETURN_NONE;
 }
 
-// tile_any(array, repeats) -> array, of any strides and dtype.
-PyObject *tile_any(PyObject *, PyObject *args)
-{
-    PyObject *array, *repeats;
-    if (!PyArg_ParseTuple(args, "OO", &array, &repeats)) return nullptr;
-    return tilecore_array_tile(array, repeats);
-}
-
-// overhead() -> nanoseconds that tiling to 96 bytes takes beyond copying them.
-PyObject *overhead(PyObject *, PyObject *) { return PyFloat_FromDouble(nanoseconds_over_copy()); }
-
 PyMethodDef methods[] = {
     {"tile_rows", tile_rows, METH_VARARGS, nullptr},
     {"middle", middle, METH_VARARGS, nullptr},
@@ -197,7 +186,6 @@ PyMethodDef methods[] = {
     {"spread", spread, METH_VARARGS, nullptr},
     {"tile_any", tile_any, METH_VARARGS, nullptr},
     {"tile_in_threads", tile_in_threads, METH_VARARGS, nullptr},
-    {"overhead", overhead, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

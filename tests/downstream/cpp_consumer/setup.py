@@ -7,7 +7,7 @@ setup(
     ext_modules=[
         Extension(
             "cpp_consumer",
-            ["consumer.cpp", "timing.cpp"],
+            ["consumer.cpp", "arrays.cpp"],
             include_dirs=[tilecore.get_include()],
             extra_compile_args=flags,
         )

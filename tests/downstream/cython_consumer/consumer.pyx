@@ -44,24 +44,6 @@ cdef class Tiler:
             tilecore.tilecore_plan_execute(self.plan, src, NULL, dst, NULL, threads)
         return result
 
-    def region(self, const unsigned char[::1] source not None, tuple start, tuple stop):
-        cdef const void *src = self.start_of(source)
-        cdef Py_ssize_t first[64]
-        cdef Py_ssize_t last[64]
-        cdef Py_ssize_t nbytes = self.itemsize
-        if not len(start) == len(stop) == len(self.output_shape):
-            raise ValueError("expected as many bounds as extents")
-        for k, extent in enumerate(self.output_shape):
-            first[k], last[k] = start[k], stop[k]
-            if not 0 <= first[k] <= last[k] <= extent:
-                raise ValueError(f"expected 0 <= start <= stop <= {extent} for axis {k}")
-            nbytes *= last[k] - first[k]
-        result = PyBytes_FromStringAndSize(NULL, nbytes)
-        cdef char *dst = PyBytes_AS_STRING(result)
-        with nogil:
-            tilecore.tilecore_plan_execute_region(self.plan, src, NULL, dst, NULL, first, last, 0)
-        return result
-
     def tile_between(self, source, target, tuple start=None, tuple stop=None):
         """From one buffer to another, each of any strides: all of it, or [start, stop)."""
         cdef Py_buffer src, dst
