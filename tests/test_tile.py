@@ -297,12 +297,6 @@ def test_reps_that_change_the_array_while_they_are_read():
     assert tilecore.tile(x, (Reshaper(), 1)).tolist() == [[0, 1], [0, 1]]
 
 
-@pytest.mark.parametrize(("threads", "kind"), [(0, ValueError), (-3, ValueError), (1.5, TypeError), ("2", TypeError)])
-def test_threads_refused(threads, kind):
-    with pytest.raises(kind, match="threads"):
-        tilecore.tile(ROW, 2, threads=threads)
-
-
 @pytest.mark.whole_process
 def test_peak_memory_is_the_result():
     """No intermediate per axis, and no packed copy of a strided input."""
