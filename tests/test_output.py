@@ -102,9 +102,8 @@ def test_rights_that_were_lent_to_the_old_content_go(bit, target):
 @pytest.mark.parametrize("force", [True, False])
 def test_what_is_no_regular_file_is_never_replaced(force, target):
     folder = target.parent
-    (folder / "link").symlink_to("out.npy")
-    (folder / "nowhere").symlink_to("absent")
-    (folder / "circle").symlink_to("circle")
+    for name, to in {"link": "out.npy", "nowhere": "absent", "circle": "circle"}.items():
+        (folder / name).symlink_to(to)
     (folder / "folder").mkdir()
     os.mkfifo(folder / "pipe")
     names = ["link", "nowhere", "circle", "folder", "pipe"]

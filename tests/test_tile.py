@@ -14,10 +14,10 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 DTYPES = [
-    "?", "u1", "<i2", ">i4", "f4", ">f8", "c16", "g", "G", "M8[ns]", "m8[s]", "S3", "S17", "U2",
-    "V5", "V33", [("a", "u1"), ("b", "f8")], np.dtype([("a", "u1"), ("b", "f8")], align=True),
-    ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4,
-]  # fmt: skip
+    *"? u1 <i2 >i4 f4 >f8 c16 g G M8[ns] m8[s] S3 S17 U2 V5 V33".split(),
+    *[np.dtype([("a", "u1"), ("b", "f8")], align=align) for align in (False, True)],
+    *[ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4],
+]
 
 
 def same_bytes(got, want):
@@ -130,11 +130,10 @@ def test_beyond_the_cache_into_warm_memory():
 @pytest.mark.parametrize(
     ("a", "reps"),
     [
-        (5, 3), (2.5, (2, 2)), ("abc", 2), ([1, 2], 2), ([[1], [2]], (2, 3)), ((), 4), ([], (2, 0)),
-        (True, 2), (b"xy", 3), (np.float32(1.5), (1, 2)), (range(3), 2), (10**30, 2),
-        (memoryview(b"abc"), 2),
+        *[(5, 3), (2.5, (2, 2)), ("abc", 2), ([1, 2], 2), ([[1], [2]], (2, 3)), ((), 4), ([], (2, 0)), (True, 2)],
+        *[(b"xy", 3), (np.float32(1.5), (1, 2)), (range(3), 2), (10**30, 2), (memoryview(b"abc"), 2)],
     ],
-)  # fmt: skip
+)
 def test_what_is_not_an_array_is_made_one(a, reps):
     want = np.tile(a, reps)
     got = tilecore.tile(a, reps)
@@ -191,25 +190,35 @@ def test_text_and_sets_are_no_reps(reps):
         tilecore.TilePlan(2, reps, "u1")
 
 
+NO_INTEGER = "must be an integer or a sequence of integers, got float"
+
+
+CALLED = "tile() got an unexpected keyword argument '{}', which is called '{}' here"
+SEVERAL = "repeats of several axes are one argument: (2, 3); input shape (2, 3),"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: tilecore.tile(x, repeats=2), "tile() got an unexpected keyword argument 'repeats', which is called 'reps' here"),
-        (lambda x: tilecore.tile(x, 2, repeats=2), "unexpected keyword argument 'repeats', which is called 'reps' here"),
-        (lambda x: tilecore.tile(A=x, reps=2), "tile() got an unexpected keyword argument 'A', which is called 'a' here"),
+        (lambda x: tilecore.tile(x, repeats=2), CALLED.format("repeats", "reps")),
+        (lambda x: tilecore.tile(x, 2, repeats=2), CALLED.format("repeats", "reps")),
+        (lambda x: tilecore.tile(A=x, reps=2), CALLED.format("A", "a")),
         (lambda x: tilecore.tile(x), "tile() missing a required argument: 'reps'"),
         (lambda x: tilecore.tile(reps=2), "tile() missing a required argument: 'a'"),
         (lambda x: tilecore.tile(x, 2, other=1), "tile() got an unexpected keyword argument 'other'"),
-        (lambda x: tilecore.tile(x, 2, 3), "tile: out must be a NumPy array, got int; repeats of several axes are one argument: (2, 3); input shape (2, 3),"),
-        (lambda x: tilecore.tile(x, 1.5), "tile: reps must be an integer or a sequence of integers, got float; input shape (2, 3), dtype float32, reps 1.5"),
+        (lambda x: tilecore.tile(x, 2, 3), "tile: out must be a NumPy array, got int; " + SEVERAL),
         (lambda x: tilecore.tile([[1], [2, 3]], 2), "tile: a of type list cannot be read as an array: "),
         (lambda x: tilecore.tile_view(np.ma.array(x), 1), "tile_view: a must be a plain array, got MaskedArray"),
         (lambda x: tilecore.tile_region(x, 2, (0,), (1, 1)), "tile_region: start must have 2 entries"),
-        (lambda x: tilecore.output_shape(-1, 2), "output_shape: shape must not be negative, got -1 for axis 0; shape -1, reps 2"),
-        (lambda x: tilecore.TilePlan(1.5, 2, "f4"), "TilePlan: shape must be an integer or a sequence of integers, got float; shape 1.5, reps 2"),
-        (lambda x: tilecore.TilePlan((2, 3), 2, "f4").tile(x, 2), "TilePlan.tile: out must be a NumPy array, got int; input shape (2, 3), dtype float32, reps (1, 2)"),
+        (lambda x: tilecore.output_shape(-1, 2), ": shape must not be negative, got -1 for axis 0; shape -1, reps 2"),
+        (lambda x: tilecore.tile(x, 1.5), f"tile: reps {NO_INTEGER}; input shape (2, 3), dtype float32, reps 1.5"),
+        (lambda x: tilecore.TilePlan(1.5, 2, "f4"), f"TilePlan: shape {NO_INTEGER}; shape 1.5, reps 2"),
+        (
+            lambda x: tilecore.TilePlan((2, 3), 2, "f4").tile(x, 2),
+            "TilePlan.tile: out must be a NumPy array, got int; input shape (2, 3), dtype float32, reps (1, 2)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_messages_name_the_parameters(call, words):
     with pytest.raises((TypeError, ValueError)) as caught:
         call(ROW)
