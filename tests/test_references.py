@@ -1,6 +1,5 @@
 """Items that hold references: the right objects, counted exactly, and memory that is bounded."""
 
-import ctypes
 import gc
 import sys
 import tracemalloc
@@ -165,84 +164,27 @@ def test_large_regions(oracle):
     assert counts(items) == before
 
 
-class Plan(ctypes.Structure):  # as in plan.pxd, as far as a region of references reads it
-    _fields_ = [
-        *((name, ctypes.c_int) for name in ("ndim", "input_ndim", "axis")),
-        *((name, ctypes.c_ssize_t) for name in ("itemsize", "nbytes", "input_nbytes", "copies")),
-        *((name, ctypes.c_ssize_t * 64) for name in ("shape", "repeats", "output")),
-    ]
-
-
-class Place(ctypes.Structure):
-    _fields_ = [
-        *(("data", ctypes.c_void_p), ("ndim", ctypes.c_int), ("contiguous", ctypes.c_int)),
-        ("strides", ctypes.c_ssize_t * 64),
-    ]
-
-
-class Held(ctypes.Structure):
-    _fields_ = [*((name, ctypes.c_void_p) for name in ("array", "dtype", "base", "data")), ("nbytes", ctypes.c_ssize_t)]
-
-
-class Mode(ctypes.Structure):  # for what is no region
-    _fields_ = [("unused", ctypes.c_ssize_t * 3)]
-
-
-def compiled(name, result, *kinds):
-    """A compiled function: the core's regions may begin anywhere, before 0 too."""
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (ctypes.c_char_p, [ctypes.py_object])
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = tilecore._core.write.references.__pyx_capi__[name]
-    pointer = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
-    return ctypes.PYFUNCTYPE(result, *kinds)(pointer)
-
-
-def write_references():
-    places = [ctypes.POINTER(kind) for kind in (Plan, Place, Place, Held, Held)]
-    lengths = [ctypes.POINTER(ctypes.c_ssize_t)] * 2
-    last = [ctypes.py_object, ctypes.c_int, Mode]
-    return compiled("write_references", ctypes.c_int, *places, *lengths, *last)
-
-
-def held_of(x):
-    base = None if x.base is None else id(x.base)
-    return Held(id(x), id(x.dtype), base, x.ctypes.data, x.nbytes)
-
-
-def place_of(x):
-    strides = (ctypes.c_ssize_t * 64)(*x.strides)
-    return Place(x.ctypes.data, x.ndim, x.flags.c_contiguous, strides)
-
-
 @pytest.mark.parametrize("seed", range(25))
 def test_regions_of_an_endless_plane(seed):
     """They begin at any place, before 0 and far behind the source's end too."""
     rng = np.random.default_rng(seed)
-    write, leaves_of = write_references(), compiled("leaves_of", *[ctypes.py_object] * 2)
-    integers = ctypes.c_ssize_t * 64
     for x, items in sources(rng):
-        shape = (1,) * int(rng.integers(2)) + x.shape
-        start = [int(n) for n in rng.integers(-50, 50, len(shape))]
-        size = [int(n) for n in rng.integers(1, 9, len(shape))]
-        plan = Plan(len(shape), x.ndim, 0, x.itemsize, 0, 0, 0, integers(*shape))
-        index = [(np.arange(n) + a) % m for n, a, m in zip(size, start, shape, strict=True)]
-        want = as_picked(x).reshape(shape)
+        start = rng.integers(-50, 50, x.ndim)
+        stop = start + rng.integers(1, 9, x.ndim)
+        index = [np.arange(a, b) % n for a, b, n in zip(start, stop, x.shape, strict=True)]
         before = counts(items)
-        want = want[(*np.ix_(*index), ...)].copy()
+        want = as_picked(x)[(*np.ix_(*index), ...)].copy()
         copied = [a - b for a, b in zip(counts(items), before, strict=True)]
         for step in (1, -1):
-            got = np.zeros(size, x.dtype)[(*[slice(None, None, step)] * len(size), ...)]
+            got = np.zeros(stop - start, x.dtype)[(*[slice(None, None, step)] * x.ndim, ...)]
             if x.dtype.kind == "T":
                 got[...] = "what was there before, and is long"
-            bounds = integers(*start), integers(*size)
             old = counts(items)
-            places = place_of(x), place_of(got), held_of(x), held_of(got)
-            assert not write(plan, *places, *bounds, leaves_of(x.dtype), False, Mode())
-            assert same(got, want), (shape, start, size)
+            assert tilecore.tile_region(x, None, start, stop, got) is got
+            assert same(got, want), (start, stop)
             assert [a - b for a, b in zip(counts(items), old, strict=True)] == copied
             del got
+        del want
 
 
 def test_references_of_an_unknown_kind():

@@ -238,6 +238,12 @@ def structured(mask):
 
 MASK = [[0, 1, 0], [1, 0, 0]]
 INTEGERS = VALUES.astype(int)
+
+
+class OwnMasked(np.ma.MaskedArray):
+    pass
+
+
 MASKED = {
     "mask": masked(),
     "no mask": masked(mask=np.ma.nomask),
@@ -256,6 +262,7 @@ MASKED = {
     "optinfo": lambda: with_optinfo(masked()()),
     "matrix": lambda: np.ma.array(np.asmatrix(INTEGERS), mask=MASK),
     "matrix, no mask": lambda: np.ma.array(np.asmatrix(INTEGERS)),
+    "subclass": lambda: masked()().view(OwnMasked),
     "structure": lambda: structured([[(0, 1), (1, 0)]]),
     "structure, no mask": lambda: structured(np.ma.nomask),
     "objects": lambda: np.ma.array(np.array([None, "a"]), mask=[0, 1]),
@@ -296,14 +303,6 @@ def test_masked_changes_stay_where_they_are_made():
     y._optinfo["unit"] = "m"
     assert x.fill_value == 7 and x.mask.tolist() == np.array(MASK, bool).tolist()
     assert x._optinfo == {} and x.data[0, 0] == 0
-
-
-def test_a_subclass_of_masked_arrays():
-    class Own(np.ma.MaskedArray):
-        pass
-
-    got = tilecore.tile(np.ma.array(INTEGERS, mask=MASK).view(Own), 2)
-    assert type(got) is Own and got.mask.tolist() == np.tile(np.array(MASK, bool), 2).tolist()
 
 
 def test_numpy_ma_that_another_thread_imports(monkeypatch):
