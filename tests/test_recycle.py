@@ -207,6 +207,7 @@ def test_resize_in_place():
     y.resize(70 * MIB, refcheck=False)
     assert (y[: 33 * MIB] == 5).all() and not y[33 * MIB :].any()
     assert tilecore.recycled_bytes() == 34 * MIB
+    del y
     tilecore.release_memory()
     for size in (33, 3):
         y = result(64, 5)
@@ -217,32 +218,29 @@ def test_resize_in_place():
     assert (result(33, 6) == 6).all()
 
 
-def resident(field):
-    """Bytes of a field of /proc/self/smaps_rollup."""
-    with open("/proc/self/smaps_rollup") as file:
-        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(field + ":"))
-
-
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="Linux before 4.14")
 def test_the_system_may_take_idle_memory():
-    before = resident("LazyFree")
+    def lazily_free():
+        with open("/proc/self/smaps_rollup") as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("LazyFree:"))
+
+    before = lazily_free()
     y = result(64)
-    assert resident("LazyFree") < before + MIB
+    assert lazily_free() < before + MIB
     del y
-    assert resident("LazyFree") >= before + 60 * MIB
+    assert lazily_free() >= before + 60 * MIB
     y = result(64, 3)
-    assert resident("LazyFree") < before + MIB
+    assert lazily_free() < before + MIB
     assert (y == 3).all()
 
 
 @pytest.mark.process
 def test_a_forked_child_starts_empty(program):
-    program(
-        """
-x = numpy.ones(2**20, "u1")
+    program("""
+x, bytes = numpy.ones(2**20, "u1"), 40 * 2**20
 inherited, idle = tilecore.tile(x, 40), tilecore.tile(x, 40)
 del idle
-assert tilecore.recycled_bytes() == 40 * 2**20
+assert tilecore.recycled_bytes() == bytes
 child = os.fork()
 if not child:
     assert tilecore.recycled_bytes() == 0
@@ -252,13 +250,12 @@ if not child:
     del inherited
     assert tilecore.recycled_bytes() == 0   # it goes back: its pages were shared
     del own
-    assert tilecore.recycled_bytes() == 40 * 2**20
+    assert tilecore.recycled_bytes() == bytes
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
-assert tilecore.recycled_bytes() == 40 * 2**20
+assert tilecore.recycled_bytes() == bytes
 assert (inherited == 1).all() and (tilecore.tile(x, 40) == 1).all()
-"""
-    )
+""")
 
 
 @pytest.mark.process

@@ -295,7 +295,7 @@ def test_masked_as_numpy(name, reps):
 
 
 def test_masked_changes_stay_where_they_are_made():
-    x = np.ma.array(INTEGERS, mask=MASK, fill_value=7)
+    x = masked(fill_value=7)()
     y = tilecore.tile(x, 2)
     y.fill_value = 9
     y[0, 0] = np.ma.masked
@@ -319,14 +319,9 @@ def test_numpy_ma_that_another_thread_imports(monkeypatch):
         assert tilecore.tile(INTEGERS, 1, out=np.empty_like(INTEGERS).view(Own)).tolist() == INTEGERS.tolist()
 
 
-@pytest.mark.process
-def test_in_the_place_of_numpys(program):
-    program("""
-numpy.tile = tilecore.tile
-class Own(numpy.ndarray): pass
-x = numpy.arange(3)
-assert type(numpy.tile(x.view(Own), 2)) is Own
-assert numpy.tile(numpy.ma.array(x, mask=[0, 1, 0]), 2).mask.tolist() == [False, True, False] * 2
-class Matrix(numpy.ma.MaskedArray): pass
-assert numpy.tile(numpy.ma.array(x).view(Matrix), (2, 1)).shape == (2, 3)
-""")
+@pytest.mark.whole_process
+def test_in_the_place_of_numpys(monkeypatch):
+    monkeypatch.setattr(np, "tile", tilecore.tile)
+    assert type(np.tile(named(Named), 2)) is Named
+    assert np.tile(masked()(), 2).mask.tolist() == [row * 2 for row in np.array(MASK, bool).tolist()]
+    assert np.tile(masked()().view(OwnMasked), (2, 1)).shape == (4, 3)

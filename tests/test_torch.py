@@ -47,15 +47,6 @@ def test_results_become_tensors_without_a_copy():
     assert torch.equal(torch.from_numpy(X).tile((2, 2))[1:], tensor[1:])
 
 
-def test_a_tensor_keeps_its_memory():
-    """Though the array is gone, and the next result of that size is being written."""
-    zeros, ones = np.zeros(1 << 20, "u1"), np.ones(1 << 20, "u1")
-    tensor = torch.from_numpy(tilecore.tile(zeros, 32))
-    for _ in range(3):
-        tilecore.tile(ones, 32)
-    assert not tensor.any()
-
-
 def test_into_a_tensor():
     tensor = torch.empty(4, 6)
     tilecore.tile(X, (2, 2), out=tensor.numpy())

@@ -64,8 +64,7 @@ assert (out == x).all()
 
 @needs_proc
 def test_every_way_to_tile_uses_them(counting):
-    counting(
-        """
+    code = """
 wide = numpy.arange(2**22, dtype="u1")
 plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
 ways = [
@@ -78,15 +77,13 @@ ways = [
     lambda: tilecore.onnx.tile(x.reshape(1, -1), [64, 1]),
 ]
 for way in ways:
-    pid = os.fork()
-    if pid == 0:
+    if not (pid := os.fork()):
         assert threads() == 1
         way()
         os._exit(0 if threads() == 2 else 1)
     assert os.waitpid(pid, 0)[1] == 0, ways.index(way)
-""",
-        TILECORE_NUM_THREADS="2",
-    )
+"""
+    counting(code, TILECORE_NUM_THREADS="2")
 
 
 @needs_proc
@@ -120,25 +117,24 @@ assert (out == x).all()
 
 ENDS = {
     "parked": "tilecore.tile(x, (64, 1), out, threads=4)",
-    "in a job": "begin(); time.sleep(0.05)",
-    "in a job, os._exit": "begin(); time.sleep(0.05); os._exit(0)",
-    "in a job, an exception": "begin(); time.sleep(0.05); sys.exit(0)",
+    "in a job": "begin()",
+    "in a job, os._exit": "begin(); os._exit(0)",
+    "in a job, an exception": "begin(); sys.exit(0)",
 }
 
 
 @needs_proc
 @pytest.mark.parametrize("name", ENDS)
 def test_the_process_ends(name, counting):
-    counting(
-        """
+    code = """
 import threading
 def work():
     while True: tilecore.tile(x, (64, 1), out, threads=4)
 def begin():
     for _ in range(2): threading.Thread(target=work, daemon=True).start()
+    time.sleep(0.05)
 """
-        + ENDS[name]
-    )
+    counting(code + ENDS[name])
 
 
 def compile_workers(*flags):
