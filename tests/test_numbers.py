@@ -35,11 +35,9 @@ def test_all_halves(oracle, order):
 
 FLOATS = {  # sign, exponent and fraction of: zeros, infinities, quiet and signalling NaNs, subnormals
     "f4": [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00001, 0x7F800001, 0xFFBFFFFF, 1, 0x80000001],
-    "f8": [
-        0, 1 << 63, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48 | 7, 0x7FF << 52 | 1, 0xFFF7 << 48 | 9,
-        1, 1 << 63 | 1,
-    ],
-}  # fmt: skip
+    "f8": [0, 1 << 63, *(n << 52 for n in (0x7FF, 0xFFF)), 0x7FF8 << 48 | 7, 0x7FF << 52 | 1, 0xFFF7 << 48 | 9]
+    + [1, 1 << 63 | 1],
+}
 
 
 @pytest.mark.parametrize("order", "<>")

@@ -1,5 +1,7 @@
 """ONNX Tile-1, Tile-6 and Tile-13: legal requests, results, errors."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -27,28 +29,27 @@ def test_element_types_of_tile_1(dtype, oracle):
     np.testing.assert_array_equal(onnx.tile_1(x, 2, 1), oracle(x, (1, 2)), strict=True)
 
 
-@pytest.mark.parametrize("dtype", ["i", "l", "?", "F", "U3", "g"])
-def test_types_that_tile_1_lacks(dtype):
-    with pytest.raises(TypeError, match=r"^ONNX Tile-1: .*expected tensor\(float16\)"):
-        onnx.tile_1(ones(dtype), 1, 0)
+def extension(name):
+    return getattr(pytest.importorskip("ml_dtypes"), name)
 
 
-@pytest.mark.parametrize("dtype", ["S3", "V4", "g", "G", "M8[s]", "m8[s]", [("x", "f4")]], ids=str)
+@pytest.mark.parametrize("dtype", [*"S3 V4 g G M8[s] m8[s]".split(), [("x", "f4")]], ids=str)
 def test_types_that_no_version_has(dtype):
-    x = np.zeros((2, 3), dtype)
     with pytest.raises(TypeError, match=r"^ONNX Tile-13: .*tilecore.tile takes .*\(2, 3\)"):
-        onnx.tile_13(x, [1, 1])
+        onnx.tile_13(np.zeros((2, 3), dtype), [1, 1])
 
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float4_e2m1fn", "int4", "uint4", "int2"])
 def test_small_types_are_in_no_version(name):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     with pytest.raises(TypeError, match=f"^ONNX Tile-13: .*{name}.*tilecore.tile takes"):
-        onnx.tile_13(np.zeros((2, 3), getattr(ml_dtypes, name)), [1, 1])
+        onnx.tile_13(np.zeros((2, 3), extension(name)), [1, 1])
 
 
-def test_bfloat16_came_with_13():
-    x = np.ones((2, 3), pytest.importorskip("ml_dtypes").bfloat16)
+def test_types_of_one_version():
+    for dtype in ("i", "l", "?", "F", "U3", "g"):
+        with pytest.raises(TypeError, match=r"^ONNX Tile-1: .*expected tensor\(float16\)"):
+            onnx.tile_1(ones(dtype), 1, 0)
+    x = np.ones((2, 3), extension("bfloat16"))
     assert onnx.tile_13(x, [2, 1]).shape == (4, 3)
     with pytest.raises(TypeError, match=r"^ONNX Tile-6: input is of type bfloat16"):
         onnx.tile_6(x, [2, 1])
@@ -79,27 +80,13 @@ def test_supported_types_are_the_schema():
         assert onnx.supported_types(opset) == tuple(types)
 
 
-@pytest.mark.parametrize(
-    "repeats",
-    [
-        [2, 0],
-        (2, 0),
-        [np.int64(2), np.uint8(0)],
-        [np.array(2), 0],
-        np.array([2, 0]),
-        np.array([2, 9, 0])[::2],
-        np.array([2, 0], ">i8"),
-        np.array([2, 0], np.longlong),
-    ],
-    ids=repr,
-)
-def test_repeats_that_are_int64(repeats):
-    assert onnx.tile(np.ones((2, 3)), repeats).shape == (4, 0)
-
-
-def test_no_axes_and_empty_repeats():
-    assert onnx.tile(np.float32(5), []).shape == ()
-    assert onnx.tile(5.0, np.array([], np.int64)).shape == ()
+def test_repeats_that_are_int64():
+    for repeats in (
+        *([2, 0], (2, 0), [np.int64(2), np.uint8(0)], [np.array(2), 0]),
+        *(np.array([2, 9, 0])[::2], np.array([2, 0], ">i8"), np.array([2, 0], np.longlong)),
+    ):
+        assert onnx.tile(np.ones((2, 3)), repeats).shape == (4, 0)
+    assert onnx.tile(np.float32(5), []).shape == onnx.tile(5.0, np.array([], np.int64)).shape == ()
 
 
 @pytest.mark.parametrize(
@@ -115,11 +102,9 @@ def test_no_axes_and_empty_repeats():
         (np.array(2), ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
         (2, ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
         ([1, -1], ValueError, r"repeats must not be negative, got -1 .*repeats \[1, -1\]"),
-        ([1, 2**62], ValueError, ""),
-        ([1, 2**63], ValueError, ""),
-        ([1, 10**30], ValueError, ""),
-        ([10**5000, 1], ValueError, ""),
-        ([1.0, 1], TypeError, "repeats must be integers, but item 0 is of type float"),
+        *[(repeats, ValueError, "") for repeats in ([1, 2**62], [1, 2**63], [1, 10**30], [10**5000, 1])],
+        ([-1, 1.5, 1], TypeError, "repeats must be integers, but item 1 is of type float"),  # before rank and sign
+        ([-1], ValueError, "repeats has length 1"),  # before sign
         ([1, "1"], TypeError, "repeats must be integers, but item 1 is of type str"),
         ([True, 1], TypeError, "repeats must be integers, but item 0 is of type bool"),
         ([1, None], TypeError, "repeats must be integers, but item 1 is of type NoneType"),
@@ -153,15 +138,6 @@ def test_errors_of_the_core_carry_the_dialect():
         assert raised.type is MemoryError
 
 
-def test_type_comes_before_rank_and_sign():
-    with pytest.raises(TypeError):
-        onnx.tile(np.ones((2, 3)), [-1, 1.5, 1])
-    with pytest.raises(TypeError):
-        onnx.tile(np.ones((2, 3), "S1"), [-1])
-    with pytest.raises(ValueError, match="length"):
-        onnx.tile(np.ones((2, 3)), [-1])
-
-
 def test_input_is_a_plain_tensor(tmp_path):
     mapped = np.memmap(tmp_path / "x", np.float32, "w+", shape=(2, 3))
     for x in (mapped, np.ones((2, 3)).view(np.matrix), [[1, 2, 3], [4, 5, 6]]):
@@ -172,8 +148,9 @@ def test_input_is_a_plain_tensor(tmp_path):
         onnx.tile(np.ma.array([1, 2]), [2])
     with pytest.raises(ValueError, match="^ONNX Tile-13: input of type list cannot be read as an array"):
         onnx.tile([[1], [2, 3]], [2])
-    with pytest.raises(TypeError, match="^ONNX Tile-13: "):
-        onnx.tile(None, [])
+    for x, repeats in ((None, []), (np.ones((2, 3), "S1"), [-1])):  # the type comes before rank and sign
+        with pytest.raises(TypeError, match="^ONNX Tile-13: "):
+            onnx.tile(x, repeats)
 
 
 @pytest.mark.parametrize("tiles", [2, 2.0, [2], np.float16(2), np.array([[2]], np.uint8), [2.0]])
@@ -187,25 +164,11 @@ def test_tiles_and_axis_of_tile_1(tiles, axis, oracle):
 @pytest.mark.parametrize(
     "tiles, axis, error",
     [
-        (2.5, 0, TypeError),
-        (np.nan, 0, TypeError),
-        (2, np.inf, TypeError),
-        (2, 0.5, TypeError),
-        (True, 0, TypeError),
-        ("2", 0, TypeError),
-        (2j, 0, TypeError),
-        (None, 0, TypeError),
-        ([], 0, ValueError),
-        ([1, 2], 0, ValueError),
-        (2, [0, 1], ValueError),
-        (2, 2, ValueError),
-        (2, -3, ValueError),
-        (2, 2**70, ValueError),
-        (2, 1e30, ValueError),
-        (-1, 0, ValueError),
-        (2**62, 1, ValueError),
-        ([10**30], 1, ValueError),
-        (1e30, 1, ValueError),
+        *[(tiles, 0, TypeError) for tiles in (2.5, np.nan, True, "2", 2j, None)],
+        *[(2, axis, TypeError) for axis in (np.inf, 0.5)],
+        *[(tiles, 0, ValueError) for tiles in ([], [1, 2], -1)],
+        *[(2, axis, ValueError) for axis in ([0, 1], 2, -3, 2**70, 1e30)],
+        *[(tiles, 1, ValueError) for tiles in (2**62, [10**30], 1e30)],
     ],
 )
 def test_what_tile_1_refuses(tiles, axis, error):
@@ -216,33 +179,27 @@ def test_what_tile_1_refuses(tiles, axis, error):
             onnx.infer_shape_1((2, 3), tiles, axis)
 
 
+def test_tile_1_needs_an_axis():
+    for call in (lambda: onnx.tile_1(np.float32(1), 1, 0), lambda: onnx.infer_shape_1(())):
+        with pytest.raises(ValueError, match="^ONNX Tile-1: axis is 0, and a 0-D input has no axis"):
+            call()
+
+
 def test_errors_of_tile_1_speak_of_what_was_typed():
     text = "ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape (2, 3), dtype "
+    x = np.ones((2, 3))
     with pytest.raises(ValueError) as raised:
-        onnx.tile_1(np.ones((2, 3)), -2, np.array([1]))
+        onnx.tile_1(x, -2, np.array([1]))
     assert str(raised.value) == text + "float64, tiles -2, axis [1] of dtype int64"
     for call in (
-        lambda: onnx.tile_1(np.ones((2, 3)), -2, 1),
-        lambda: onnx.tile_1(np.ones((2, 3)), 2**62, 1),
-        lambda: onnx.tile_1(np.ones((2, 3)), 2**70, 1),
-        lambda: onnx.tile_1(np.ones((2, 3)), 2**40, 1),
-        lambda: onnx.tile_1(np.ones((2, 3)), 1, 1, out=np.ones(3)),
-        lambda: onnx.tile_1(np.ones((2, 3)), 1, 1, threads=0),
-        lambda: onnx.tile_1(np.ones((2, 3)), 1.5, 1),
-        lambda: onnx.tile_1(np.ones((2, 3), int), 1, 1),
-        lambda: onnx.infer_shape_1((2, 3), -2, 1),
-        lambda: onnx.infer_shape_1((2, 3), 2**62, 1),
+        *(partial(onnx.tile_1, x, tiles, 1) for tiles in (-2, 2**62, 2**70, 2**40, 1.5)),
+        *(partial(onnx.tile_1, x, 1, 1, **more) for more in ({"out": np.ones(3)}, {"threads": 0})),
+        *(partial(onnx.infer_shape_1, (2, 3), tiles, 1) for tiles in (-2, 2**62)),
+        partial(onnx.tile_1, np.ones((2, 3), int), 1, 1),
     ):
         with pytest.raises((TypeError, ValueError, MemoryError), match="^ONNX Tile-1: ") as raised:
             call()
         assert "repeats" not in str(raised.value) and "tiles" in str(raised.value)
-
-
-def test_tile_1_needs_an_axis():
-    with pytest.raises(ValueError, match="^ONNX Tile-1: axis is 0, and a 0-D input has no axis"):
-        onnx.tile_1(np.float32(1), 1, 0)
-    with pytest.raises(ValueError, match="^ONNX Tile-1: axis is 0, and a 0-D input has no axis"):
-        onnx.infer_shape_1(())
 
 
 def test_for_opset():
@@ -282,20 +239,14 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, error",
     [
-        ((2, 3), [1], None, ValueError),
-        ((2, 3), None, [3], ValueError),
-        ((2, 3), None, [], ValueError),
-        (None, None, [2, 1], ValueError),
-        (None, None, [65], ValueError),
-        (None, None, [10**15], ValueError),
+        *[((2, 3), None, length, ValueError) for length in ([3], [])],
+        *[(None, None, length, ValueError) for length in ([2, 1], [65], [10**15])],
+        *[((2, 3), repeats, None, ValueError) for repeats in ([1], np.array([[1, 1]]), [[1, 1]])],
+        *[((2, 3), repeats, None, TypeError) for repeats in (np.array([1, 1], np.int32), [1.0, 1])],
         (None, [1, -1], None, ValueError),
         ((2, "N"), [2**62, 1], None, ValueError),
         (("N", "N"), [2**63, 1], None, ValueError),
         ((-1, 3), [1, 1], None, ValueError),
-        ((2, 3), np.array([1, 1], np.int32), None, TypeError),
-        ((2, 3), np.array([[1, 1]]), None, ValueError),
-        ((2, 3), [[1, 1]], None, ValueError),
-        ((2, 3), [1.0, 1], None, TypeError),
         ((2.0, 3), [1, 1], None, TypeError),
         (((1, 2), 3), [1, 1], None, ValueError),  # ONNX has no intervals
     ],
@@ -303,6 +254,8 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
 def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
     with pytest.raises(error, match="^ONNX Tile-13: "):
         onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape)
+    with pytest.raises(ValueError, match="infer_shape_1"):
+        onnx.infer_shape((2, 3), [1, 1], opset=5)  # that is Tile-1
 
 
 def shape_proto(*dims):
@@ -361,21 +314,14 @@ def test_products_as_onnxruntime_writes_them():
 
 def test_the_schema_of_tile_1_infers_no_shape():
     """It infers the element type alone; `infer_shape_1` infers what follows from the inputs."""
-    pytest.importorskip("onnx")
-    from onnx import TensorProto, shape_inference
+    infer_shapes = pytest.importorskip("onnx.shape_inference").infer_shapes
     from onnx.parser import parse_model
 
     model = parse_model("""<ir_version: 3, opset_import: ["": 5]>
         example (float[N, 3] x) => (y) <float[1] tiles = {2}, float[1] axis = {1}>
         { y = Tile(x, tiles, axis) }""")
-    inferred = shape_inference.infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type
-    assert inferred.elem_type == TensorProto.FLOAT and not inferred.HasField("shape")
+    assert not infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type.HasField("shape")
     assert onnx.infer_shape_1(("N", 3), 2, 1) == ("N", 6)
-
-
-def test_infer_shape_of_an_opset_that_means_tile_1():
-    with pytest.raises(ValueError, match="infer_shape_1"):
-        onnx.infer_shape((2, 3), [1, 1], opset=5)
 
 
 @pytest.mark.parametrize(

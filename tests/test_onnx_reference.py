@@ -36,6 +36,7 @@ def run(model, *inputs, evaluator=ReferenceEvaluator, **options):
 
 
 TILE = "y = Tile(x, n)", "(float[A, B] x, int64[C] n) => (float[D, E] y)"
+CHOICE = TILE[1].replace("(float", "(bool yes, float", 1)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -79,9 +80,8 @@ def test_number_of_inputs(opset):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_numbers(oracle, name):
-    body, signature = TILE
     x = np.arange(6).reshape(2, 3).astype(TYPES[name])
-    tiled = run(model(13, body, signature.replace("float", name)), x, np.array([2, 2]))
+    tiled = run(model(13, TILE[0], TILE[1].replace("float", name)), x, np.array([2, 2]))
     np.testing.assert_array_equal(tiled, oracle(x, (2, 2)), strict=True)
 
 
@@ -91,24 +91,13 @@ def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     if kind == "string":
         tensor = numpy_helper.from_array(np.array([["a", "", "é\0"]], object), "x")
     else:
-        values = [1.5, -2.0, float("nan")]
-        tensor = helper.make_tensor("x", onnx.TensorProto.BFLOAT16, [1, 3], values)
-    body, signature = TILE
-    proto = model(13, body, signature.replace("float", kind).replace(f"{kind}[A, B] x, ", ""))
+        tensor = helper.make_tensor("x", onnx.TensorProto.BFLOAT16, [1, 3], [1.5, -2.0, float("nan")])
+    proto = model(13, TILE[0], TILE[1].replace("float", kind).replace(f"{kind}[A, B] x, ", ""))
     proto.graph.initializer.append(tensor)
     tiled = run(proto, np.array([2, 2]))
     expected = oracle(numpy_helper.to_array(tensor), (2, 2))
     assert (tiled.dtype, tiled.shape) == (expected.dtype, (2, 6))
-    if kind == "string":
-        assert tiled.tolist() == expected.tolist()
-    else:
-        assert tiled.tobytes() == expected.tobytes()
-
-
-def test_bfloat16_before_tile_13():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    with pytest.raises(TypeError, match="^ONNX Tile-6: input is of type bfloat16"):
-        run(model(12, *TILE), X.astype(ml_dtypes.bfloat16), np.array([2, 2]))
+    assert tiled.tolist() == expected.tolist() if kind == "string" else tiled.tobytes() == expected.tobytes()
 
 
 # --- where a node may stand ----------------------------------------------------------------------
@@ -137,10 +126,18 @@ BRANCHES = """y = If(yes) <then_branch = then () => (float[D, E] a) { a = Tile(x
                            else_branch = other () => (float[D, E] b) { b = Identity(x) }>"""
 
 
-@pytest.mark.parametrize("evaluator", [ReferenceEvaluator, TileEvaluator])
+MAYBE = f'<domain: "mine", opset_import: ["": %d]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
+
+
 @pytest.mark.parametrize("opset", [12, 13, NEWEST])
-def test_branches(oracle, opset, evaluator):
-    proto = model(opset, BRANCHES, TILE[1].replace("(float", "(bool yes, float", 1))
+@pytest.mark.parametrize(
+    ("evaluator", "nested"), [(ReferenceEvaluator, False), (TileEvaluator, False), (TileEvaluator, True)]
+)
+def test_branches(oracle, opset, evaluator, nested):
+    """In the model itself, or in a function of it, with the function's opset."""
+    proto = model(opset, BRANCHES, CHOICE)
+    if nested:
+        proto = model(NEWEST, "y = mine.Maybe(yes, x, n)", CHOICE, MAYBE % opset)
     for repeats in ([2, 3], [2, 1]):
         tiled = run(proto, np.array(True), X, np.array(repeats), evaluator=evaluator)
         np.testing.assert_array_equal(tiled, oracle(X, repeats), strict=True)
@@ -152,15 +149,11 @@ def test_branches(oracle, opset, evaluator):
 @pytest.mark.parametrize("repeats", [np.array([2, 2], np.int32), np.array([2.0, 2.0])])
 def test_our_errors_of_type_come_from_anywhere(repeats):
     """The evaluator raises its own error, once for each enclosing graph."""
-    branches = model(NEWEST, BRANCHES, TILE[1].replace("(float", "(bool yes, float", 1))
-    inputs = np.array(True), X, repeats
-    text = f"^ONNX Tile-13: repeats has dtype {repeats.dtype}, expected int64; input shape "
-    with pytest.raises(TypeError, match=text):
-        run(branches, *inputs, evaluator=TileEvaluator)
-    function = f'<domain: "mine", opset_import: ["": {NEWEST}]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
-    nested = model(NEWEST, "y = mine.Maybe(yes, x, n)", branches_signature(), function)
-    with pytest.raises(TypeError, match=text):
-        run(nested, *inputs, evaluator=TileEvaluator)
+    nested = model(NEWEST, "y = mine.Maybe(yes, x, n)", CHOICE, MAYBE % NEWEST)
+    for proto in (model(NEWEST, BRANCHES, CHOICE), nested):
+        text = f"^ONNX Tile-13: repeats has dtype {repeats.dtype}, expected int64; input shape "
+        with pytest.raises(TypeError, match=text):
+            run(proto, np.array(True), X, repeats, evaluator=TileEvaluator)
 
 
 def test_errors_of_others_stay_theirs():
@@ -174,20 +167,6 @@ def test_errors_of_others_stay_theirs():
     with pytest.raises(TypeError, match="^Issues with types") as raised:
         run(proto, X, np.array([1]), evaluator=TileEvaluator, new_ops=[Fails])
     assert str(raised.value.__cause__) == "no"
-
-
-def branches_signature():
-    return TILE[1].replace("(float", "(bool yes, float", 1)
-
-
-def test_branch_in_a_function():
-    function = f'<domain: "mine", opset_import: ["": 12]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
-    signature = TILE[1].replace("(float", "(bool yes, float", 1)
-    proto = model(NEWEST, "y = mine.Maybe(yes, x, n)", signature, function)
-    inputs = np.array(True), X, np.array([2, 2])
-    assert run(proto, *inputs, evaluator=TileEvaluator).shape == (4, 6)
-    with pytest.raises(ValueError, match="Tile-6: repeats has length 1"):
-        run(proto, *inputs[:2], np.array([2]), evaluator=TileEvaluator)
 
 
 def test_loop(oracle):
@@ -212,20 +191,12 @@ def test_node_cases(monkeypatch, opset):
         getattr(cases.Tile, export)()
     assert len(given) >= 2
     for node, case in given:
-        evaluator = ReferenceEvaluator(
-            helper.make_model(
-                helper.make_graph(
-                    [node],
-                    case["name"],
-                    [helper.make_tensor_value_info(name, 1, None) for name in node.input],
-                    [helper.make_tensor_value_info(name, 1, None) for name in node.output],
-                ),
-                opset_imports=[helper.make_opsetid("", opset)],
-            ),
-            new_ops=OPS,
+        inputs, outputs = (
+            [helper.make_tensor_value_info(n, 1, None) for n in names] for names in (node.input, node.output)
         )
-        outputs = evaluator.run(None, dict(zip(node.input, case["inputs"], strict=True)))
-        np.testing.assert_array_equal(outputs[0], case["outputs"][0], strict=True)
+        graph = helper.make_graph([node], case["name"], inputs, outputs)
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        np.testing.assert_array_equal(run(proto, *case["inputs"]), case["outputs"][0], strict=True)
 
 
 def models_with_tile():
@@ -241,7 +212,5 @@ def test_model_cases(path):
         return numpy_helper.to_array(onnx.load_tensor(path.parent / "test_data_set_0" / f"{kind}_{name}.pb"))
 
     proto = onnx.load(path)
-    evaluator = ReferenceEvaluator(proto, new_ops=OPS)
-    inputs = {value.name: read("input", i) for i, value in enumerate(proto.graph.input)}
-    (output,) = evaluator.run(None, inputs)
+    output = run(proto, *(read("input", i) for i, _ in enumerate(proto.graph.input)))
     np.testing.assert_array_equal(output, read("output", 0), strict=True)

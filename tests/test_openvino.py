@@ -8,18 +8,10 @@ from tilecore import openvino
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize(
-    "shape, repeats",
-    [
-        ((2, 3), [2, 2, 2]),
-        ((4, 2, 3), [2, 2]),
-        ((2, 3), []),
-        ((), []),
-        ((), [2, 3]),
-        ((0, 3), [2, 2]),
-        ((2, 3), [0, 2]),
-    ],
-)
+SHAPES = [((2, 3), [2, 2, 2]), ((4, 2, 3), [2, 2]), ((2, 3), []), ((), []), ((), [2, 3])]
+
+
+@pytest.mark.parametrize(("shape", "repeats"), [*SHAPES, ((0, 3), [2, 2]), ((2, 3), [0, 2])])
 def test_the_shorter_gets_ones_in_front(shape, repeats, oracle):
     x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
     expected = oracle(x, tuple(repeats))
@@ -61,9 +53,10 @@ def test_shapes_of_openvino_itself():
 
 
 def test_errors_speak_of_data():
-    text = "OpenVINO Tile-1: data of type list cannot be read as an array"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match="OpenVINO Tile-1: data of type list cannot be read as an array"):
         openvino.tile([[1], [2, 3]], [2])
+    with pytest.raises(TypeError, match="^OpenVINO Tile-1: data is a masked array"):
+        openvino.tile(np.ma.array([1, 2]), [2])
     with pytest.raises(MemoryError, match=r"; data shape \(2, 3\), dtype uint8, repeats \[10") as raised:
         openvino.tile(np.ones((2, 3), np.uint8), [10**15])
     assert "input" not in str(raised.value)
@@ -85,23 +78,11 @@ def test_every_type_of_data(dtype):
 @pytest.mark.parametrize(
     "repeats, error",
     [
-        (np.array([2**63], np.uint64), ValueError),
-        (np.array([2**64 - 1], np.uint64), ValueError),
-        ([2**62], ValueError),
-        ([-(2**63) - 1], ValueError),
-        ([10**30], ValueError),
-        ([1] * 65, ValueError),
-        ([[1]], ValueError),
-        (np.ones((1, 1), int), ValueError),
-        (np.array(1), ValueError),
-        (1, ValueError),
-        ([1.0], TypeError),
-        ([False], TypeError),
-        (np.array([1.0]), TypeError),
-        (np.array([True]), TypeError),
-        (np.array([1], object), TypeError),
-        ("1", TypeError),
-        (None, TypeError),
+        *[(np.array([n], np.uint64), ValueError) for n in (2**63, 2**64 - 1)],
+        *[([n], ValueError) for n in (2**62, -(2**63) - 1, 10**30, [1])],
+        *[(repeats, ValueError) for repeats in ([1] * 65, np.ones((1, 1), int), np.array(1), 1)],
+        *[(repeats, TypeError) for repeats in ([1.0], [False], "1", None)],
+        *[(np.array(repeats), TypeError) for repeats in ([1.0], [True], np.array([1], object))],
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -120,11 +101,6 @@ def test_a_single_repeat_is_shown_as_a_list(repeats):
             call(np.ones((2, 3)), repeats)
 
 
-def test_masked_arrays_have_no_place_here():
-    with pytest.raises(TypeError, match="^OpenVINO Tile-1: data is a masked array"):
-        openvino.tile(np.ma.array([1, 2]), [2])
-
-
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, expected",
     [
@@ -139,9 +115,7 @@ def test_masked_arrays_have_no_place_here():
         ((2, 3), [None, 2, None], None, (None, 4, None)),
         ((2, 3), None, [4], (None, None, None, None)),
         ((2, 3, 4), None, [1], (None, None, None)),
-        ((2, 3), None, None, None),
-        ((2, 3), None, [None], None),
-        ((2, 3), None, [(1, 4)], None),
+        *[((2, 3), None, length, None) for length in (None, [None], [(1, 4)])],
         (None, [1, 2], None, None),
         (((2, 2), (0, None)), [], None, (2, None)),
     ],
@@ -153,16 +127,11 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, error",
     [
-        (None, None, [], ValueError),
-        ((2, 3), None, [65], ValueError),
-        ((2, 3), None, [10**15], ValueError),
-        ((2, 3), None, [(10**15, None)], ValueError),
-        (None, None, [1, 2], ValueError),
-        ((2, 3), [1, 2], [3], ValueError),
-        ((2, 3), [2**62, 1], None, ValueError),
+        *[(None, None, length, ValueError) for length in ([], [1, 2])],
+        *[((2, 3), None, length, ValueError) for length in ([65], [10**15], [(10**15, None)])],
+        *[((2, 3), repeats, length, ValueError) for repeats, length in (([1, 2], [3]), ([2**62, 1], None))],
+        *[(shape, [1], None, ValueError) for shape in (((3, 2), 3), (-1, 3))],
         (None, [2**63], None, ValueError),
-        (((3, 2), 3), [1], None, ValueError),
-        ((-1, 3), [1], None, ValueError),
         ((2, True), [1], None, TypeError),
     ],
 )

@@ -83,12 +83,9 @@ def test_imports_point_one_way():
     graphlib.TopologicalSorter(by_module).prepare()  # a CycleError names the modules
     # Of what is compiled, the dialects know `tile` alone, and how it refuses.
     compiled = {module_of(path) for path in (ROOT / "tilecore").rglob("*.pyx")}
-    known = {
-        arrow[1:]
-        for arrow in seen
-        if row_of(arrow[0]) in (row_of("_dialects"), row_of("onnx")) and arrow[1] in compiled
-    }
-    assert {module for module, _ in known} <= {"_core.arrays", "_core.request.refusals"}
+    rows = row_of("_dialects"), row_of("onnx")
+    known = {imported for module, imported, _ in seen if row_of(module) in rows and imported in compiled}
+    assert known <= {"_core.arrays", "_core.request.refusals"}
 
 
 @pytest.mark.process
@@ -105,14 +102,13 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
 @pytest.mark.process
 def test_the_source_folder_says_what_it_is(tmp_path):
     """As a newcomer meets it who imports tilecore inside the clone."""
-    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(ROOT / "tilecore", tmp_path / "tilecore", ignore=ignored)
+    shutil.copytree(ROOT / "tilecore", tmp_path / "tilecore", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__py*"))
     command = [sys.executable, "-c", "import tilecore"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    last = done.stderr.splitlines()[-1]
+    errors = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr
+    last = errors.splitlines()[-1]
     assert last.startswith(f"ImportError: tilecore: the modules in {tmp_path / 'tilecore'} are not")
     assert "leave the clone" in last and "pip install" in last
-    assert "During handling" not in done.stderr and "ModuleNotFoundError" not in done.stderr
+    assert "During handling" not in errors and "ModuleNotFoundError" not in errors
 
 
 # ---------------------------------------------------------------- sdist and wheel

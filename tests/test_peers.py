@@ -29,12 +29,10 @@ def requests(seed, *, same_rank):
 
 def random_tensor(shape, dtype, seed=0):
     """Random bytes; only bool must be 0 or 1."""
-    dtype = np.dtype(dtype)
-    rng = np.random.default_rng(seed)
+    rng, dtype = np.random.default_rng(seed), np.dtype(dtype)
     if dtype == np.dtype(bool):
         return rng.integers(0, 2, shape).astype(bool)
-    count = int(np.prod(shape))
-    return np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).reshape(shape)
+    return np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
 
 
 def assert_same(ours, theirs, request):
@@ -54,66 +52,21 @@ def test_numpy(code):
         assert_same(tilecore.tile(x, repeats), np.tile(x, repeats), (shape, repeats))
 
 
-# --- ONNX's reference evaluator ------------------------------------------------------------------
+# --- ONNX's reference evaluator, and onnxruntime -------------------------------------------------
 
 
-def onnx_model(dtype, rank, opset):
+def onnx_model(dtype, dims, opset, repeats=None):
+    """Repeats are an input, or these."""
     helper = pytest.importorskip("onnx.helper")
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    dims = [None] * rank
-    graph = helper.make_graph(
-        [helper.make_node("Tile", ["x", "repeats"], ["y"])],
-        "tile",
-        [
-            helper.make_tensor_value_info("x", kind, dims),
-            helper.make_tensor_value_info("repeats", helper.TensorProto.INT64, [rank]),
-        ],
-        [helper.make_tensor_value_info("y", kind, dims)],
-    )
+    kind, int64 = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), helper.TensorProto.INT64
+    inputs = [helper.make_tensor_value_info("x", kind, dims)]
+    output = helper.make_tensor_value_info("y", kind, dims if repeats is None else None)
+    constants = [] if repeats is None else [helper.make_tensor("repeats", int64, [len(repeats)], repeats)]
+    if repeats is None:
+        inputs.append(helper.make_tensor_value_info("repeats", int64, [len(dims)]))
+    node = helper.make_node("Tile", ["x", "repeats"], ["y"])
+    graph = helper.make_graph([node], "tile", inputs, [output], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-
-
-@pytest.mark.parametrize("opset", [6, 12, 13, 21])
-def test_onnx_reference(opset):
-    # Only requests of matching length: on others the evaluator promotes, as numpy.tile does.
-    reference = pytest.importorskip("onnx.reference")
-    tile = onnx.for_opset(opset)
-    evaluators = {}
-    for seed, (shape, repeats) in enumerate(requests(opset, same_rank=True)):
-        dtype = NUMBERS[seed % len(NUMBERS)]
-        key = (dtype, len(shape))
-        if key not in evaluators:
-            evaluators[key] = reference.ReferenceEvaluator(onnx_model(*key, opset))
-        x = random_tensor(shape, dtype, seed)
-        (theirs,) = evaluators[key].run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
-        assert_same(tile(x, repeats), theirs, (shape, repeats, dtype))
-
-
-def test_onnx_shape_inference():
-    helper = pytest.importorskip("onnx.helper")
-    shape_inference = pytest.importorskip("onnx.shape_inference")
-    for seed, (shape, repeats) in enumerate(requests(2, same_rank=True)):
-        symbolic = np.random.default_rng(seed).random(len(shape)) < 0.3
-        shape = tuple("N" if unknown else dim for dim, unknown in zip(shape, symbolic, strict=True))
-        float32 = helper.TensorProto.FLOAT
-        graph = helper.make_graph(
-            [helper.make_node("Tile", ["x", "repeats"], ["y"])],
-            "tile",
-            [helper.make_tensor_value_info("x", float32, shape)],
-            [helper.make_tensor_value_info("y", float32, None)],
-            [helper.make_tensor("repeats", helper.TensorProto.INT64, [len(repeats)], repeats)],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
-        inferred = shape_inference.infer_shapes(model, strict_mode=True)
-        dims = inferred.graph.output[0].type.tensor_type.shape.dim
-        ours = onnx.infer_shape(shape, repeats)
-        assert len(ours) == len(dims)
-        for our, dim in zip(ours, dims, strict=True):
-            # ONNX forgets a symbol even where the repeat is 1, so an unknown says nothing.
-            assert our == dim.dim_value or not dim.HasField("dim_value"), (shape, repeats)
-
-
-# --- onnxruntime ---------------------------------------------------------------------------------
 
 
 def onnxruntime_is_exact(dtype, x):
@@ -121,29 +74,49 @@ def onnxruntime_is_exact(dtype, x):
     return dtype not in "FD" and not (dtype == "e" and np.isnan(x).any())
 
 
-@pytest.mark.parametrize("opset", [6, 13])
-def test_onnxruntime(opset):
+def reference_evaluator(model):
+    return pytest.importorskip("onnx.reference").ReferenceEvaluator(model)
+
+
+def onnxruntime_session(model):
     runtime = pytest.importorskip("onnxruntime")
-    tile = onnx.for_opset(opset)
-    options, sessions = runtime.SessionOptions(), {}
+    options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # otherwise each session starts threads, and they spin
-    for seed, (shape, repeats) in enumerate(requests(opset + 1, same_rank=True)):
+    return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    ("peer", "opset"),
+    [*[(reference_evaluator, n) for n in (6, 12, 13, 21)], *[(onnxruntime_session, n) for n in (6, 13)]],
+)
+def test_onnx(peer, opset):
+    # Only requests of matching length: on others the evaluator promotes, as numpy.tile does.
+    tile, made = onnx.for_opset(opset), {}
+    for seed, (shape, repeats) in enumerate(requests(opset, same_rank=True)):
         dtype = NUMBERS[seed % len(NUMBERS)]
         x = random_tensor(shape, dtype, seed)
-        if not onnxruntime_is_exact(dtype, x):
+        if peer is onnxruntime_session and not onnxruntime_is_exact(dtype, x):
             continue
-        key = (dtype, len(shape))
-        if key not in sessions:
-            model = onnx_model(*key, opset).SerializeToString()
-            sessions[key] = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        (theirs,) = sessions[key].run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
+        if (key := (dtype, len(shape))) not in made:
+            made[key] = peer(onnx_model(dtype, [None] * len(shape), opset))
+        (theirs,) = made[key].run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
         assert_same(tile(x, repeats), theirs, (shape, repeats, dtype))
 
 
+def test_onnx_shape_inference():
+    infer_shapes = pytest.importorskip("onnx.shape_inference").infer_shapes
+    for seed, (shape, repeats) in enumerate(requests(2, same_rank=True)):
+        symbolic = np.random.default_rng(seed).random(len(shape)) < 0.3
+        shape = tuple("N" if unknown else dim for dim, unknown in zip(shape, symbolic, strict=True))
+        inferred = infer_shapes(onnx_model("f4", shape, 13, repeats), strict_mode=True)
+        dims = inferred.graph.output[0].type.tensor_type.shape.dim
+        for our, dim in zip(onnx.infer_shape(shape, repeats), dims, strict=True):
+            # ONNX forgets a symbol even where the repeat is 1, so an unknown says nothing.
+            assert our == dim.dim_value or not dim.HasField("dim_value"), (shape, repeats)
+
+
 def test_onnxruntime_strings():
-    runtime = pytest.importorskip("onnxruntime")
-    model = onnx_model(object, 2, 13)
-    session = runtime.InferenceSession(model.SerializeToString())
+    session = onnxruntime_session(onnx_model(object, [None] * 2, 13))
     x = np.array([["a", "", "é"], ["bc", "d", "longer than sixteen bytes"]], object)
     for repeats in ([2, 3], [1, 0], [1, 1]):
         (theirs,) = session.run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
@@ -185,18 +158,18 @@ def test_openvino_shape_inference():
     ops = pytest.importorskip("openvino.opset1")
     rng = np.random.default_rng(5)
     known = [None, 0, 1, 2, 3, (1, 2), (2, 5), (0, 3), (1, None), (3, None)]
+
+    def interval(dim):
+        low, high = dim if isinstance(dim, tuple) else (0, None) if dim is None else (dim, dim)
+        return ov.Dimension(low, -1 if high is None else high)
+
+    def our(dim):
+        low, high = dim.get_min_length(), dim.get_max_length()
+        return low if low == high else (low, high) if high >= 0 else (low, None) if low else None
+
     for _ in range(REQUESTS):
-        shape = [known[i] for i in rng.integers(0, len(known), rng.integers(0, 5))]
+        shape = tuple(known[i] for i in rng.integers(0, len(known), rng.integers(0, 5)))
         repeats = rng.integers(-2, 4, rng.integers(1, 5))  # its constants are not empty
-        dims = [(-1 if dim is None else dim) for dim in shape]
-        bounds = [dim if isinstance(dim, tuple) else (dim, dim) for dim in dims]
-        partial = ov.PartialShape([ov.Dimension(low, -1 if high is None else high) for low, high in bounds])
-        node = ops.tile(ops.parameter(partial, np.float32), ops.constant(repeats))
-        theirs = [
-            (dim.get_min_length(), dim.get_max_length() if dim.get_max_length() >= 0 else None)
-            for dim in node.output(0).partial_shape
-        ]
-        expected = tuple(
-            low if low == high else None if (low, high) == (0, None) else (low, high) for low, high in theirs
-        )
-        assert openvino.infer_shape(tuple(shape), repeats) == expected, (shape, repeats)
+        data = ops.parameter(ov.PartialShape([interval(dim) for dim in shape]), np.float32)
+        theirs = ops.tile(data, ops.constant(repeats)).output(0).partial_shape
+        assert openvino.infer_shape(shape, repeats) == tuple(map(our, theirs)), (shape, repeats)

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import threading
 from _thread import interrupt_main
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -39,9 +40,21 @@ def interrupted(call, *arguments, **keywords):
     return collections.deque(map(operator.call, calls), maxlen=1).pop()
 
 
-@pytest.fixture
-def x():
-    return np.ones(MIB, "u1")
+@contextmanager
+def handling(handler):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Stop(Exception):
+    pass
+
+
+def raise_stop(signum, frame):
+    raise Stop
 
 
 @pytest.fixture(scope="module")
@@ -49,62 +62,53 @@ def out():
     return np.empty((ROWS, MIB), "u1")
 
 
-def descriptors():
-    return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
-
-
+INPUT = np.ones(MIB, "u1")
 CALLS = {
-    "tile": lambda x: (tilecore.tile, x, (ROWS, 1)),
-    "tile, threads": lambda x: (partial(tilecore.tile, threads=3), x, (ROWS, 1)),
-    "strided": lambda x: (tilecore.tile, np.repeat(x, 2)[::2], (ROWS, 1)),
-    "region": lambda x: (tilecore.tile_region, x, (9999, 1), (9, 0), (9 + ROWS, MIB)),
-    # 150, 250 and 200 MiB.
-    "region of several pieces": lambda x: (
-        tilecore.tile_region, np.broadcast_to(x, (250, MIB)), (9, 1), (100, 0), (100 + ROWS, MIB),
+    "tile": partial(tilecore.tile, INPUT, (ROWS, 1)),
+    "tile, threads": partial(tilecore.tile, INPUT, (ROWS, 1), threads=3),
+    "strided": partial(tilecore.tile, np.repeat(INPUT, 2)[::2], (ROWS, 1)),
+    "region": partial(tilecore.tile_region, INPUT, (9999, 1), (9, 0), (9 + ROWS, MIB)),
+    "region of several pieces": partial(  # 150, 250 and 200 MiB
+        tilecore.tile_region, np.broadcast_to(INPUT, (250, MIB)), (9, 1), (100, 0), (100 + ROWS, MIB)
     ),
-    "plan": lambda x: (tilecore.TilePlan(x.shape, (ROWS, 1), x.dtype).tile, x),
-    "plan.region": lambda x: (
-        tilecore.TilePlan(x.shape, (9999, 1), x.dtype).region, x, (9, 0), (9 + ROWS, MIB),
-    ),
-}  # fmt: skip
+    "plan": partial(tilecore.TilePlan(MIB, (ROWS, 1), "u1").tile, INPUT),
+    "plan.region": partial(tilecore.TilePlan(MIB, (9999, 1), "u1").region, INPUT, (9, 0), (9 + ROWS, MIB)),
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_interrupt_ends_the_call(name, x, out):
-    call, *arguments = CALLS[name](x)
+def test_an_interrupt_ends_the_call(name, out):
     out[0], out[-1] = 7, 7
     with pytest.raises(KeyboardInterrupt):
-        interrupted(call, *arguments, out=out)
+        interrupted(CALLS[name], out=out)
     assert out[0, 0] == 1 and out[-1, -1] == 7  # begun, and not ended
 
 
 MAPPED = {  # the block that repeats is as large
-    "mapped": lambda out: (tilecore.tile_mapped, out, (20, 1)),
-    "mapped, in place": lambda out: (
-        tilecore.tile_mapped, out.reshape(-1, 2, 4096)[:, ::-1], (20, 1, 1),
-    ),
-}  # fmt: skip
+    "mapped": lambda out: partial(tilecore.tile_mapped, out, (20, 1)),
+    "mapped, in place": lambda out: partial(tilecore.tile_mapped, out.reshape(-1, 2, 4096)[:, ::-1], (20, 1, 1)),
+}
 
 
 @pytest.mark.parametrize("name", [*CALLS, *MAPPED])
-def test_an_interrupt_leaves_nothing_behind(name, x, out):
-    call, *arguments = CALLS[name](x) if name in CALLS else MAPPED[name](out)
+def test_an_interrupt_leaves_nothing_behind(name, out):
+    call = CALLS[name] if name in CALLS else MAPPED[name](out)
     gc.collect()
     tilecore.release_memory()
 
     def state():
-        memory = tilecore.show_config("dicts")["Memory"]
-        return descriptors(), memory, *map(sys.getrefcount, (x, out, x.dtype))
+        files = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+        return files, tilecore.show_config("dicts")["Memory"], *map(sys.getrefcount, (INPUT, out, out.dtype))
 
     before, results = state(), []
     with pytest.raises(KeyboardInterrupt):
-        results.extend(map(operator.call, [interrupt_main, partial(call, *arguments)]))
+        results.extend(map(operator.call, [interrupt_main, call]))
     assert results == [None]  # interrupt_main's
     tilecore.release_memory()
     assert state() == before
 
 
-def test_a_handler_may_tile(x, out):
+def test_a_handler_may_tile(out):
     """The handler's call, in the midst of another: results of its own, recycled and mapped ones too."""
     seen = []
 
@@ -116,16 +120,13 @@ def test_a_handler_may_tile(x, out):
         tilecore.release_memory()
         seen.append((out[-1, -1], (again == 5).all(), (shared == 4).all()))
 
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        out[-1] = 7
-        assert interrupted(tilecore.tile, x, (ROWS, 1), out) is out
+    out[-1] = 7
+    with handling(handler):
+        assert interrupted(tilecore.tile, INPUT, (ROWS, 1), out) is out
         assert seen == [(7, True, True)]
-        assert (out == 1).all()
+        assert out.min() == out.max() == 1
         y = interrupted(tilecore.tile_mapped, out, (20, 1))
-        assert len(seen) == 2 and (y[:: ROWS + 1, ::4096] == 1).all()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    assert len(seen) == 2 and (y[:: ROWS + 1, ::4096] == 1).all()
 
 
 def test_a_handler_may_reshape_the_input(out):
@@ -139,45 +140,26 @@ def test_a_handler_may_reshape_the_input(out):
         a.shape = ROWS, half
         others.extend(np.empty((2, *ones, 1), "u1") for _ in range(100))
 
-    before = signal.signal(signal.SIGINT, handler)
-    try:  # columns of three pieces, of 150, 300 and 150 MiB: tilecore looks before the third
+    with handling(handler):  # columns of three pieces, of 150, 300 and 150 MiB: tilecore looks before the third
         start, stop = (0,) * 15 + (half // 2,), (ROWS, *ones, half // 2 + MIB)
         y = out.reshape(ROWS, *ones, MIB)
         assert interrupted(tilecore.tile_region, a, 3, start, stop, y) is y
-    finally:
-        signal.signal(signal.SIGINT, before)
     assert len(others) == 100
     assert (out[::37] == np.tile(row, 3)[half // 2 : half // 2 + MIB]).all()
-
-
-def test_a_handler_that_raises_something_else(x, out):
-    class Stop(Exception):
-        pass
-
-    def handler(signum, frame):
-        raise Stop
-
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        with pytest.raises(Stop):
-            interrupted(tilecore.tile, x, (ROWS, 1), out)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["TimeoutError", "AttributeError", "ValueError"])
 def test_what_a_handler_raises_in_the_first_large_call(kind, program):
-    """Which asks for much that later calls know, and expects errors of some of it."""
+    """It asks for much that later calls know, and expects errors of some of it."""
     program(f"""
 import multiprocessing, operator, signal
 from _thread import interrupt_main
 from functools import partial
 def handler(signum, frame): raise {kind}("a handler's")
 signal.signal(signal.SIGINT, handler)
-first = partial(tilecore.tile, numpy.ones(2**20, "u1"), 40)
 try:
-    list(map(operator.call, [interrupt_main, first]))
+    list(map(operator.call, [interrupt_main, partial(tilecore.tile, numpy.ones(2**20, "u1"), 40)]))
 except {kind} as error:
     assert str(error) == "a handler's"
 else:
@@ -200,6 +182,7 @@ class Shown:
 @pytest.mark.parametrize(
     "call",
     [
+        lambda: interrupted(CALLS["tile"]),  # and while it is written
         lambda: tilecore.tile([1], Shown()),
         lambda: tilecore.tile([1], 2, threads=Shown()),
         lambda: tilecore.set_num_threads(Shown()),
@@ -209,31 +192,21 @@ class Shown:
     ],
 )
 def test_what_a_handler_raises_while_an_error_is_worded(call):
-    class Stop(Exception):
-        pass
-
-    def handler(signum, frame):
-        raise Stop
-
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        with pytest.raises(Stop):
-            call()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with handling(raise_stop), pytest.raises(Stop):
+        call()
 
 
-def test_signals_are_the_main_threads(x, out):
+def test_signals_are_the_main_threads(out):
     """A call in another thread runs to its end, and the interrupt is raised where it belongs."""
     done = []
-    thread = threading.Thread(target=lambda: done.append(tilecore.tile(x, (ROWS, 1), out)))
+    thread = threading.Thread(target=lambda: done.append(tilecore.tile(INPUT, (ROWS, 1), out)))
     out[-1] = 7
     with pytest.raises(KeyboardInterrupt):
         thread.start()
         interrupt_main()
         thread.join()
     thread.join()
-    assert done and (out == 1).all()
+    assert done and out.min() == out.max() == 1
 
 
 def test_many_small_pieces_can_be_interrupted():
@@ -247,24 +220,21 @@ def test_many_small_pieces_can_be_interrupted():
 @pytest.mark.compiler
 def test_a_daemon_thread_outlives_the_interpreter(program, tmp_path):
     """No thread asks an interpreter for anything that is gone: whether a signal has come, say."""
-    handler = tmp_path / "handler.c"
+    handler, library = tmp_path / "handler.c", tmp_path / "handler.so"
     handler.write_text(
         "#include <stdlib.h>\n#include <unistd.h>\nstatic void wait_a_while(void) { usleep(1500000); }\n"
         "__attribute__((constructor)) static void begin(void) { atexit(wait_a_while); }\n"
     )
-    library = tmp_path / "handler.so"
     compiler = sysconfig.get_config_var("CC").split()
     subprocess.run([*compiler, "-shared", "-fPIC", handler, "-o", library], check=True)
     program(f"""
 import threading
 ctypes.CDLL({str(library)!r})
-x = numpy.zeros((2**25, 2), "u1")[:, 0]
-out = numpy.empty(2**29, "u1")
+x, out = numpy.zeros((2**25, 2), "u1")[:, 0], numpy.empty(2**29, "u1")
 begun = threading.Event()
 def work():
     begun.set()
-    while True:
-        tilecore.tile(x, 16, out, threads=1)
+    while True: tilecore.tile(x, 16, out, threads=1)
 threading.Thread(target=work, daemon=True).start()
 begun.wait()
 """)

@@ -10,18 +10,12 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 Strings = np.dtypes.StringDType
-KINDS = [
-    Strings(),
-    Strings(coerce=False),
-    Strings(na_object=None),
-    Strings(na_object=np.nan),
-    Strings(na_object="missing"),
-]
+KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
 
 
 @pytest.mark.parametrize("reps", [3, (2, 3), (2, 1, 2), (1, 1), 0])
 def test_stringdtype(reps, oracle):
-    dtype = np.dtypes.StringDType(na_object=None)
+    dtype = Strings(na_object=None)
     x = np.array([["a", None], ["long enough to live in the arena" * 3, ""]], dtype)
     for source in (x, x[::-1], x.T):
         got = tilecore.tile(source, reps)
@@ -33,12 +27,11 @@ def test_stringdtype(reps, oracle):
     assert got.tolist() == want.tolist()
 
 
-@pytest.mark.parametrize("pair", list(itertools.permutations(range(len(KINDS)), 2)), ids=str)
+@pytest.mark.parametrize("pair", list(itertools.permutations(KINDS, 2)), ids=str)
 def test_out_of_another_string_dtype(pair):
     """NumPy would make another value of a missing one, or refuse it in the midst."""
-    x = np.array(["a", "b"], KINDS[pair[0]])
-    out = np.full(4, "old", KINDS[pair[1]])
-    plan = tilecore.TilePlan((2,), 2, KINDS[pair[0]])
+    x, out = np.array(["a", "b"], pair[0]), np.full(4, "old", pair[1])
+    plan = tilecore.TilePlan((2,), 2, pair[0])
     for call in (
         lambda: tilecore.tile(x, 2, out),
         lambda: tilecore.tile_region(x, 9, (1,), (5,), out),
@@ -70,9 +63,8 @@ def test_out_of_strings_of_any_strides(na_object):
         one[1, :, 2] = None
     other = np.full((6, 4, 8), "what was there, and is long", Strings(**na_object))
     out = other[::-1, ::2, 1::2].transpose(1, 2, 0)  # (2, 4, 6)
-    want = [[[one[i, k % 3, j % 4] for k in range(6)] for j in range(4)] for i in range(2)]
     tilecore.tile(one.transpose(0, 2, 1), (1, 1, 2), out)
-    assert out.tolist() == want
+    assert out.tolist() == [[[one[i, k % 3, j % 4] for k in range(6)] for j in range(4)] for i in range(2)]
     other[::-1, ::2, 1::2] = "what was there, and is long"
     assert (other == "what was there, and is long").all()
     tilecore.tile(other[:2, :3, ::2], 1, one[::-1])

@@ -1,13 +1,14 @@
 """How many threads: what was chosen, what the machine has, what a child process may use."""
 
+import asyncio
 import contextvars
 import multiprocessing
-import asyncio
 import os
-import subprocess
 import sys
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,6 +25,12 @@ def restore():
     tilecore.set_num_threads(None)
 
 
+def in_thread(call):
+    """What a call returns in another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
 def test_set_and_get():
     tilecore.set_num_threads(5)
     assert tilecore.get_num_threads() == 5
@@ -31,13 +38,8 @@ def test_set_and_get():
         assert tilecore.get_num_threads() == 2
         with tilecore.num_threads(np.int8(3)):
             assert tilecore.get_num_threads() == 3
-        seen = []
-        # Python without the GIL gives a thread a copy of the context from 3.14 on, unless told otherwise.
-        fresh, look = contextvars.Context(), lambda: seen.append(tilecore.get_num_threads())
-        thread = threading.Thread(target=fresh.run, args=(look,))
-        thread.start()
-        thread.join()
-        assert seen == [5]  # another thread is another context
+        # Another thread is another context; without the GIL, Python gives it a copy of this one from 3.14 on.
+        assert in_thread(partial(contextvars.Context().run, tilecore.get_num_threads)) == 5
         assert tilecore.get_num_threads() == 2
     assert tilecore.get_num_threads() == 5
 
@@ -49,11 +51,11 @@ def test_set_and_get():
 )
 def test_refused(n, kind):
     before = tilecore.get_num_threads()
-    if n is not None:
-        with pytest.raises(kind, match="set_num_threads: expected"):
-            tilecore.set_num_threads(n)
-    with pytest.raises(kind, match="^num_threads: expected"):
-        tilecore.num_threads(n)  # at the call, not only where the block begins
+    calls = {"num_threads": tilecore.num_threads}  # at the call, not only where the block begins
+    calls |= {"tile": lambda n: tilecore.tile([1], 2, threads=n), "set_num_threads": tilecore.set_num_threads}
+    for name in [*calls][: 1 if n is None else 3]:
+        with pytest.raises(kind, match=f"^{name}: .*expected" if name != "tile" else "threads"):
+            calls[name](n)
     assert tilecore.get_num_threads() == before
 
 
@@ -91,47 +93,21 @@ def test_left_in_another_context():
             yield tilecore.get_num_threads()
 
     before = tilecore.get_num_threads()
-    for end in ("close", "throw"):
+    for _ in range(2):
         broken_off = numbers()
         assert contextvars.copy_context().run(next, broken_off) == 3
-        if end == "close":
-            broken_off.close()
-        else:
-            with pytest.raises(Exit):
-                broken_off.throw(Exit)
-    assert tilecore.get_num_threads() == before
+        with pytest.raises(Exit):
+            broken_off.throw(Exit)
+        assert tilecore.get_num_threads() == before
 
 
-def run(code, tmp_path, **env):
-    env = {**os.environ, **env}
-    return subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
-
-
-def test_default_and_environment(tmp_path):
-    code = "import tilecore; print(tilecore.get_num_threads())"
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert 1 <= int(run(code, tmp_path).stdout) <= min(8, cpus)
-    assert run(code, tmp_path, TILECORE_NUM_THREADS="13").stdout.strip() == "13"
-    for bad in ("0", "x", "-2", ""):
-        assert (
-            "ValueError: environment variable TILECORE_NUM_THREADS"
-            in run(code, tmp_path, TILECORE_NUM_THREADS=bad).stderr
-        )
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
-def test_affinity(tmp_path):
-    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); import tilecore; print(tilecore.get_num_threads())"
-    assert run(code, tmp_path).stdout.strip() == "1"
-
-
-@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
 def test_the_default_follows_the_affinity(program):
     """Of the thread that asks: other threads may have processors of their own."""
     program("""
 import threading
 before, all_of_them = tilecore.get_num_threads(), os.sched_getaffinity(0)
+assert 1 <= before <= min(8, len(all_of_them))
 os.sched_setaffinity(0, {min(all_of_them)})
 assert tilecore.get_num_threads() == 1
 seen = []
@@ -147,68 +123,56 @@ assert tilecore.get_num_threads() == before
 """)
 
 
+TWO = "/sys/fs/cgroup/"
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize(
     ("files", "cpus", "memory"),
     [
         ({}, sys.maxsize, None),
-        ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/cpu.max": "150000 100000"}, 2, None),
+        ({"/proc/self/cgroup": "0::/a/b", TWO + "a/cpu.max": "150000 100000"}, 2, None),
         (
-            {
-                "/proc/self/cgroup": "0::/a",
-                "/sys/fs/cgroup/cpu.max": "max 100000",
-                "/sys/fs/cgroup/a/memory.max": "4096",
-            },
-            sys.maxsize,
-            4096,
+            {"/proc/self/cgroup": "0::/a", TWO + "cpu.max": "max 100000", TWO + "a/memory.max": "4096"},
+            *(sys.maxsize, 4096),
         ),
         (
             {
                 "/proc/self/cgroup": "3:cpu,cpuacct:/x\n5:memory:/y",
-                "/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "300000",
-                "/sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000",
-                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
-                "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
-                "/sys/fs/cgroup/memory/y/memory.limit_in_bytes": "8192",
-                "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+                **{TWO + "cpu/x/cpu.cfs_quota_us": "300000", TWO + "cpu/x/cpu.cfs_period_us": "100000"},
+                **{TWO + "cpu/cpu.cfs_quota_us": "-1", TWO + "cpu/cpu.cfs_period_us": "100000"},
+                TWO + "memory/y/memory.limit_in_bytes": "8192",
+                TWO + "memory/memory.limit_in_bytes": "9223372036854771712",
             },
-            3,
-            8192,
+            *(3, 8192),
         ),
-        (
-            {"/proc/self/cgroup": "0::/my jobs/\x85 a\n", "/sys/fs/cgroup/my jobs/\x85 a/memory.max": "4096\n"},
-            sys.maxsize,
-            4096,
-        ),
+        ({"/proc/self/cgroup": "0::/my jobs/\x85 a\n", TWO + "my jobs/\x85 a/memory.max": "4096\n"}, sys.maxsize, 4096),
     ],
 )
 def test_control_groups(monkeypatch, files, cpus, memory):
     monkeypatch.setattr(limits, "read_text", lambda path: files.get(path, ""))
     assert limits.cpu_quota() == cpus
-    if memory is not None:
-        assert limits.physical_memory() == memory
+    assert memory is None or limits.physical_memory() == memory
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_one_thread_in_multiprocessing_children(method, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import multiprocessing, sys, warnings\n"
-        "warnings.simplefilter('error')\n"
-        "import numpy as np, tilecore\n"
-        "def work(_):\n"
-        "    x = np.arange(700_000)\n"
-        "    assert (tilecore.tile(x, 3) == np.concatenate([x] * 3)).all()\n"
-        "    return tilecore.get_num_threads()\n"
-        "if __name__ == '__main__':\n"
-        "    work(0); tilecore.tile(np.zeros(700_000), 3, threads=2)\n"
-        "    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:\n"
-        "        print(pool.map(work, range(4)))\n"
-    )
-    env = {name: value for name, value in os.environ.items() if name != "TILECORE_NUM_THREADS"}
-    done = subprocess.run([sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "[1, 1, 1, 1]", done.stderr
-    assert not done.stderr
+def test_one_thread_in_multiprocessing_children(method, program):
+    """At once: while a child imports the main module, multiprocessing does not yet say whose it is."""
+    printed = program(f"""
+import multiprocessing
+at_import = tilecore.get_num_threads()
+def work(_):
+    x = numpy.arange(700_000)
+    assert (tilecore.tile(x, 3) == numpy.concatenate([x] * 3)).all()
+    return at_import, tilecore.get_num_threads()
+if __name__ == "__main__":
+    work(0)
+    tilecore.tile(numpy.zeros(700_000), 3, threads=2)
+    at_import = 1
+    with multiprocessing.get_context("{method}").Pool(2) as pool:
+        print({{*pool.map(work, range(4))}})
+""")
+    assert printed == "{(1, 1)}\n"
 
 
 @pytest.fixture
@@ -255,36 +219,16 @@ def test_multiprocessing_is_asked_once(monkeypatch, asking_anew):
     assert asked == ["_current_process", "_parent_process"]
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_a_main_module_that_tiles_while_a_child_imports_it(method, tmp_path):
-    """It is a child already, though multiprocessing does not yet say whose."""
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"there is no {method} here")
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import multiprocessing, sys, tilecore\n"
-        "at_import = tilecore.get_num_threads()\n"
-        "def work(_): return at_import, tilecore.get_num_threads()\n"
-        "if __name__ == '__main__':\n"
-        "    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:\n"
-        "        print(pool.map(work, range(1)))\n"
-    )
-    env = {name: value for name, value in os.environ.items() if name != "TILECORE_NUM_THREADS"}
-    done = subprocess.run([sys.executable, script, method], env=env, capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "[(1, 1)]", done.stderr
-
-
 @pytest.mark.whole_process
 @pytest.mark.quick
 def test_sixteen_threads_and_every_setting():
     """Shared inputs, one plan, slices of one `out`, while others change what the process has chosen."""
-    x = np.arange(3000, dtype="u2").reshape(60, 50)
-    mebibyte = np.arange(2**17)
+    x, mebibyte = np.arange(3000, dtype="u2").reshape(60, 50), np.arange(2**17)
     plan = tilecore.TilePlan(x.shape, (3, 5), x.dtype)
     want, long = np.tile(x, (3, 5)), np.tile(mebibyte, (17, 1))
     out = np.zeros((16, *want.shape), x.dtype)
-    limits = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
-    start, stop, wrong = threading.Barrier(18), threading.Event(), []
+    before = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
+    start, stop = threading.Barrier(18), threading.Event()
 
     def tiles(number):
         start.wait()
@@ -300,9 +244,8 @@ def test_sixteen_threads_and_every_setting():
                 results.append(tilecore.tile(mebibyte, (34, 1))[17:] == long)
                 results.append(tilecore.tile_mapped(mebibyte, (34, 1))[:17] == long)
             with tilecore.num_threads(number + 1):
-                results.append(np.array(tilecore.get_num_threads() == number + 1))
-            if not all(result.all() for result in results):
-                wrong.append((number, step))
+                assert tilecore.get_num_threads() == number + 1
+            assert all(result.all() for result in results), step
 
     def changes(number):
         start.wait()
@@ -311,37 +254,32 @@ def test_sixteen_threads_and_every_setting():
             tilecore.set_max_bytes(2**40 + number)
             tilecore.set_recycle_limit((50 + 50 * number) * 2**20)
             tilecore.release_memory()
-            if not (
-                tilecore.get_num_threads() in (1, 2)
-                and tilecore.get_max_bytes() in (2**40, 2**40 + 1)
-                and tilecore.get_recycle_limit() in (50 * 2**20, 100 * 2**20)
-                and tilecore.recycled_bytes() >= 0
-            ):
-                wrong.append("settings")
+            assert tilecore.get_num_threads() in (1, 2)
+            assert tilecore.get_max_bytes() in (2**40, 2**40 + 1)
+            assert tilecore.get_recycle_limit() in (50 * 2**20, 100 * 2**20)
+            assert tilecore.recycled_bytes() >= 0
 
-    workers = [threading.Thread(target=tiles, args=(number,)) for number in range(16)]
-    others = [threading.Thread(target=changes, args=(number,)) for number in range(2)]
-    for thread in workers + others:
-        thread.start()
-    for thread in workers:
-        thread.join()
-    stop.set()
-    for thread in others:
-        thread.join()
+    with ThreadPoolExecutor(18) as pool:
+        others = [pool.submit(changes, number) for number in range(2)]
+        try:
+            list(pool.map(tiles, range(16)))
+        finally:
+            stop.set()
+        for other in others:
+            other.result()
     assert tilecore.recycled_bytes() <= tilecore.get_recycle_limit()
-    tilecore.set_max_bytes(limits[0])
-    tilecore.set_recycle_limit(limits[1])
-    assert not wrong
+    tilecore.set_max_bytes(before[0])
+    tilecore.set_recycle_limit(before[1])
     assert (out == want).all()
 
 
-def test_on_a_small_stack(tmp_path):
+def test_on_a_small_stack(program):
     """A thread's least is 32 KiB, of which a block of scratch would be all."""
-    code = """
-import threading, numpy as np, tilecore
+    program("""
+import threading
 threading.stack_size(2**17)
-x = np.arange(2**20, dtype="u1")
-deep = np.ones((1,) * 44 + (2,) * 20, "u1")
+x = numpy.arange(2**20, dtype="u1")
+deep = numpy.ones((1,) * 44 + (2,) * 20, "u1")
 def work():
     tilecore.tile(x, (40, 1), threads=3)
     y = tilecore.tile(deep, (1,) * 60 + (2,) * 4)
@@ -355,9 +293,7 @@ thread = threading.Thread(target=work)
 thread.start()
 thread.join()
 assert done
-"""
-    done = run(code, tmp_path)
-    assert done.returncode == 0, done.stderr
+""")
 
 
 @pytest.mark.quick

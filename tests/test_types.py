@@ -15,14 +15,13 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 def check(*command, cwd):
     """Run Python so; it must succeed."""
-    done = subprocess.run([sys.executable, *command], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_strict(tmp_path):
     """All that is installed, and a file that uses every public name."""
-    sample = HERE / "typing" / "every_name.py"
-    used = sample.read_text()
+    used = (HERE / "typing" / "every_name.py").read_text()
     for name in tilecore.__all__:
         dialect = hasattr(getattr(tilecore, name), "DIALECT")
         assert dialect or f".{name}" in used or f" {name}" in used, name
@@ -30,10 +29,9 @@ def test_strict(tmp_path):
     for module in vars(tilecore).values():
         if hasattr(module, "DIALECT"):
             seen += [f"{module.__name__}.{name}" for name in module.__all__]
-    visible = tmp_path / "visible.py"
-    visible.write_text("\n".join(seen))
-    check("-m", "mypy", "--strict", "-p", "tilecore", cwd=tmp_path)
-    check("-m", "mypy", "--strict", sample, visible, cwd=tmp_path)
+    (tmp_path / "every_name.py").write_text(used)
+    (tmp_path / "visible.py").write_text("\n".join(seen))
+    check("mypy", "--strict", "-p", "tilecore", "-m", "every_name", "-m", "visible", cwd=tmp_path)
 
 
 @pytest.mark.quick
@@ -60,4 +58,4 @@ def test_stubs_are_those_of_the_modules(tmp_path):
         "tilecore._core.write.(batch|references|regions|results|strings|walk)\n"
         "tilecore.integrations.openvino_op.Tile\n"  # its base has no types
     )
-    check("-m", "mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)
+    check("mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)

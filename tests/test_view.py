@@ -13,37 +13,24 @@ pytestmark = pytest.mark.quick
 @pytest.mark.parametrize(
     ("shape", "reps"),
     [
-        ((), ()),
-        ((), (3,)),
-        ((), (2, 0, 3)),
-        ((5,), ()),
-        ((5,), 1),
-        ((5,), (4, 1)),
-        ((1,), 7),
-        ((2, 1, 3), (1, 5, 1)),
-        ((2, 1, 3), (4, 1, 1, 5, 1)[1:]),
-        ((2, 3), (1, 0)),
+        *[((), ()), ((), (3,)), ((), (2, 0, 3)), ((5,), ()), ((5,), 1), ((5,), (4, 1)), ((1,), 7)],
+        *[((2, 1, 3), (1, 5, 1)), ((2, 1, 3), (1, 1, 5, 1)), ((2, 3), (1, 0)), ((0, 3), (2, 4))],
         ((2, 3), (5, 0)),  # empty: that 2 rows are repeated does not show
-        ((0, 3), (2, 4)),
         ((1,), (10**6, 10**6, 10**6)),
     ],
 )
 def test_values_and_layout(shape, reps, oracle):
     x = np.arange(np.prod(shape, dtype=int), dtype="i4").reshape(shape)
     y = tilecore.tile_view(x, reps)
-    assert y.shape == tilecore.output_shape(shape, reps)
-    assert y.dtype == x.dtype
+    assert (y.shape, y.dtype) == (tilecore.output_shape(shape, reps), x.dtype)
     assert not y.flags.writeable
     assert np.may_share_memory(x, y) or not y.size
-    if y.size < 10**6:
-        assert np.array_equal(y, oracle(x, reps))
-    else:
-        assert y[5, 6, 7] == x[0]
+    assert np.array_equal(y, oracle(x, reps)) if y.size < 10**6 else y[5, 6, 7] == x[0]
 
 
 def test_strides_of_any_input():
     x = np.arange(24).reshape(2, 3, 4)[::-1, 1:2, ::2]
-    y = tilecore.tile_view(x, (5, 1, 1))[1:] if len(x) == 1 else tilecore.tile_view(x, (1, 6, 1))
+    y = tilecore.tile_view(x, (1, 6, 1))
     assert y.strides == (x.strides[0], 0, x.strides[2])
     assert np.array_equal(y, np.broadcast_to(x, (2, 6, 2)))
     with pytest.raises(ValueError, match="read-only"):
@@ -63,11 +50,8 @@ def test_where_strides_cannot_say_it(shape, reps, axis):
 @pytest.mark.parametrize(
     ("a", "reps", "kind"),
     [
-        ([1], 1.5, TypeError),
-        ([1], -1, ValueError),
-        ([1], (1,) * 65, ValueError),
-        ([1], (2**40, 2**40), ValueError),
-        (np.ma.array([1], mask=[1]), 2, TypeError),
+        *[([1], 1.5, TypeError), (np.ma.array([1], mask=[1]), 2, TypeError)],
+        *[([1], reps, ValueError) for reps in (-1, (1,) * 65, (2**40, 2**40))],
     ],
 )
 def test_refused(a, reps, kind):

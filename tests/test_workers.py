@@ -64,8 +64,7 @@ assert (out == x).all()
 
 @needs_proc
 def test_every_way_to_tile_uses_them(counting):
-    counting(
-        """
+    code = """
 wide = numpy.arange(2**22, dtype="u1")
 plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
 ways = [
@@ -78,15 +77,13 @@ ways = [
     lambda: tilecore.onnx.tile(x.reshape(1, -1), [64, 1]),
 ]
 for way in ways:
-    pid = os.fork()
-    if pid == 0:
+    if not (pid := os.fork()):
         assert threads() == 1
         way()
         os._exit(0 if threads() == 2 else 1)
     assert os.waitpid(pid, 0)[1] == 0, ways.index(way)
-""",
-        TILECORE_NUM_THREADS="2",
-    )
+"""
+    counting(code, TILECORE_NUM_THREADS="2")
 
 
 @needs_proc
@@ -120,42 +117,30 @@ assert (out == x).all()
 
 ENDS = {
     "parked": "tilecore.tile(x, (64, 1), out, threads=4)",
-    "in a job": "begin(); time.sleep(0.05)",
-    "in a job, os._exit": "begin(); time.sleep(0.05); os._exit(0)",
-    "in a job, an exception": "begin(); time.sleep(0.05); sys.exit(0)",
+    "in a job": "begin()",
+    "in a job, os._exit": "begin(); os._exit(0)",
+    "in a job, an exception": "begin(); sys.exit(0)",
 }
 
 
 @needs_proc
 @pytest.mark.parametrize("name", ENDS)
 def test_the_process_ends(name, counting):
-    counting(
-        """
+    code = """
 import threading
 def work():
     while True: tilecore.tile(x, (64, 1), out, threads=4)
 def begin():
     for _ in range(2): threading.Thread(target=work, daemon=True).start()
+    time.sleep(0.05)
 """
-        + ENDS[name]
-    )
+    counting(code + ENDS[name])
 
 
-def test_large_results_at_exit(program):
-    """When the modules' globals are gone."""
-    program("""
-class Late:
-    def __init__(self):
-        self.x, self.out = numpy.ones(2**20, "u1"), numpy.zeros((80, 2**20), "u1")
-        self.tile, self.exit = tilecore.tile, os._exit
-    def __del__(self):
-        self.tile(self.x, (80, 1), self.out)
-        self.exit(0 if self.out.all() else 1)
-late = Late()
-late.modules = [module for name, module in sys.modules.items() if name.startswith("tilecore")]
-sys.last_of_all = late                  # sys is the last module to go
-del late
-""")
+def compile_workers(*flags):
+    compiler = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
+    command = [*compiler, "-std=c11", "-O2", f"-I{HERE.parent / 'tilecore' / '_core'}", HERE / "workers.c", *flags]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.compiler
@@ -164,10 +149,7 @@ def test_who_looks_again_pauses():
     """What waits for the last share tells the processor so, on those that have an instruction for it."""
     if not (instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(platform.machine())):
         pytest.skip("no instruction is known")
-    command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
-    flags = ["-std=c11", "-O2", f"-I{HERE.parent / 'tilecore' / '_core'}", "-S", "-o", "-"]
-    text = subprocess.run([*command, *flags, HERE / "workers.c"], check=True, capture_output=True, text=True).stdout
-    assert re.search(rf"^\s*(rep;? nop|{instruction})$", text, re.MULTILINE)
+    assert re.search(rf"^\s*(rep;? nop|{instruction})$", compile_workers("-S", "-o", "-"), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -175,11 +157,14 @@ def stress(tmp_path_factory):
     if sys.platform == "win32":
         pytest.skip("workers.c forks")
     path = tmp_path_factory.mktemp("workers") / "workers"
-    command = os.environ.get("CC", sysconfig.get_config_var("CC")).split()
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]
-    core = HERE.parent / "tilecore" / "_core"
-    subprocess.run([*command, *flags, f"-I{core}", str(HERE / "workers.c"), "-o", path], check=True)
-    return path
+    compile_workers("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread", "-o", path)
+
+    def run(*arguments):
+        done = subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.mark.compiler
@@ -189,22 +174,18 @@ def test_jobs_and_forks(callers, stress):
     """The long form, by hand: workers run 8 1000000 3000."""
     # ThreadSanitizer cannot follow the threads of a child.
     forks = 0 if "thread" in os.environ.get("CC", "") else 60
-    done = subprocess.run(
-        [stress, "run", str(callers), "20000", str(forks)], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"20000 jobs of {callers} callers, {forks} forks")
+    assert stress("run", callers, 20000, forks).startswith(f"20000 jobs of {callers} callers, {forks} forks")
 
 
 @pytest.mark.compiler
 @pytest.mark.tree
 def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
-    """Which may take long where a virtual processor is away: Python would count them, and warn."""
-    subprocess.run([stress, "slow"], check=True, timeout=60)
+    """That may take long where a virtual processor is away: Python would count them, and warn."""
+    stress("slow")
 
 
 @pytest.mark.compiler
 @pytest.mark.tree
 @pytest.mark.parametrize("how", ["parked", "return", "_exit"])
 def test_a_program_ends(how, stress):
-    subprocess.run([stress, "exit", how], check=True, timeout=60)
+    stress("exit", how)
