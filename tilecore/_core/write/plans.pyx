@@ -47,8 +47,10 @@ cdef bint plan_prepare(Plan *plan) noexcept nogil:
     cdef Nest nest
     cdef Blocks *blocks
     cdef Py_ssize_t row
+    if not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:  # the extents of an empty result may have no product
+        return True
     small_rows(&plan.sizes, &row)
-    if row or not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:
+    if row:
         return True
     # The kernels' masks want an alignment that Python's objects do not have. Not PyMem_RawMalloc, for which
     # tracemalloc takes the GIL: a plan of C's is made without it.
