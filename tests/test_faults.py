@@ -100,7 +100,7 @@ CALLS = {
     "out": (lambda: into_out(tilecore.tile, x, (17, 1)), oracle(x, (17, 1))),
     "region": (lambda: tilecore.tile_region(x, (99, 1), (7, 1), (47, 2**18)), oracle(x, (40, 1))[:, 1:]),
     "plan": (lambda: tilecore.TilePlan((2, 3), (2, 2), "i8").tile(small), oracle(small, (2, 2))),
-    "plan, out": (lambda: into_out(plan, x), oracle(x, (17, 1))),
+    "plan, out": (lambda: into_out(plan.tile, x), oracle(x, (17, 1))),
     "objects": (lambda: tilecore.tile(objects, (300, 2)), oracle(objects, (300, 2))),
     "strings": (lambda: tilecore.tile(strings, (300, 2)), oracle(strings, (300, 2))),
     "structures": (lambda: tilecore.tile(record, (300, 2)), oracle(record, (300, 2))),

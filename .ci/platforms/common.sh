@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the platforms' scripts share. Each begins with: source "$(dirname "$0")/common.sh"
+# What the platforms' scripts, sanitize and fuzz share. A platform's begins with: source "$(dirname "$0")/common.sh"
 # They work in the folder $work, which goes when they end, however that is. A command that fails ends them.
 set -euo pipefail
 shopt -s globstar
