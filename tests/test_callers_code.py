@@ -64,7 +64,7 @@ INTEGERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("error", [Own, OwnValue, OwnType, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [Own, OwnValue, OwnType, TypeError, KeyboardInterrupt])
 @pytest.mark.parametrize(("function", "others", "argument"), INTEGERS)
 def test_own_exceptions_of_integers(function, others, argument, error):
     bad = raising("__index__", error)

@@ -230,3 +230,19 @@ def test_many_threads_at_once():
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
+
+
+def test_numpys_name_is_deleted_meanwhile():
+    """As pytest's monkeypatch.delattr does: what the block raises comes out, and there is nothing to restore."""
+    try:
+        with pytest.raises(KeyError), tilecore.replace_numpy_tile():
+            del np.tile
+            raise KeyError
+        assert not hasattr(np, "tile")
+    finally:
+        np.tile = NUMPYS
+
+
+def test_errors_name_tile():
+    with tilecore.replace_numpy_tile(), pytest.raises(TypeError, match=r"^tile\(\) takes exactly 2"):
+        np.tile([1, 2])

@@ -89,7 +89,12 @@ def test_the_limit_counts_what_strings_take():
     tilecore.set_max_bytes(1 << 20)
     try:
         assert tilecore.tile(x, 100)[198] == x[0]
-        for call in (lambda: tilecore.tile(x, 1000), lambda: tilecore.tile_region(x, 10**6, 0, 2000)):
+        for call in (
+            lambda: tilecore.tile(x, 1000),
+            lambda: tilecore.tile_region(x, 10**6, 0, 2000),
+            lambda: tilecore.tile(x.view(type("Sub", (np.ndarray,), {})), 1000),
+            lambda: tilecore.TilePlan(2, 1, x.dtype).batch([x] * 1000),
+        ):
             with pytest.raises(MemoryError, match="the strings of the result would take more than"):
                 call()
         out = np.empty(2000, x.dtype)

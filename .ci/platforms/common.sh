@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# What the platforms' scripts share. Each begins with: source "$(dirname "$0")/common.sh"
+# What the platforms' scripts, sanitize and fuzz share. A platform's begins with: source "$(dirname "$0")/common.sh"
 # They work in the folder $work, which goes when they end, however that is. A command that fails ends them.
 set -euo pipefail
+shopt -s globstar
 
 SOURCES=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
@@ -119,7 +120,7 @@ zig() {
     says "zig, and the modules' C"
     pip install --quiet ziglang 'Cython>=3.1' 'numpy>=2.0'
     export ZIG_GLOBAL_CACHE_DIR=$work/zig ZIG_LOCAL_CACHE_DIR=$work/zig
-    cython tilecore/*.pyx tilecore/_core/*.pyx
+    cython tilecore/**/*.pyx
 }
 
 # compiles TARGET PYTHON WHEEL: the engine as C11 and C++17, and every module, without a warning. PYTHON is the
@@ -136,8 +137,8 @@ compiles() {
         python -m ziglang c++ -target "$1" -std=c++17 -D_GNU_SOURCE -O2 "${warnings[@]}" -Itilecore/_core -x c++ -c "$module" \
             -o "$work/o"
     done
-    local modules=(tilecore/*.c tilecore/_core/*.c)
-    for module in "${modules[@]}"; do
+    local modules=(tilecore/**/*.pyx)
+    for module in "${modules[@]/%.pyx/.c}"; do
         # -isystem: Python's and NumPy's headers are others' to mend.
         python -m ziglang cc -target "$1" -O0 -Wall -Wextra -Werror -isystem "$2" -isystem "$work/$3/numpy/_core/include" \
             -Iinclude -Itilecore/_core -DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION \

@@ -19,7 +19,7 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport (
-    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, integer_item,
+    MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, integer_item,
 )
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
 from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
@@ -91,8 +91,11 @@ def repeats_of(value, numbers):
     return tuple(integers)
 
 
+cdef object ABSENT = object()
+
+
 @cython.embedsignature(False)
-def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=...):
+def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, repeats=ABSENT):
     """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\n
     Repeat a whole array along its axes, as `numpy.tile` does.
 
@@ -161,7 +164,7 @@ def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=.
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
-    if a is ... or reps is ... or A is not ... or repeats is not ...:
+    if a is ABSENT or reps is ABSENT or A is not ABSENT or repeats is not ABSENT:
         raise wrong_names(a, A, repeats)
     try:
         if PyArray_CheckExact(a):
@@ -181,9 +184,9 @@ def tile(a=..., reps=..., out=None, *, axis=None, threads=None, A=..., repeats=.
 cdef wrong_names(a, A, repeats):
     """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
     for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
-        if given is not ...:
+        if given is not ABSENT:
             return TypeError(f"tile() got an unexpected keyword argument '{name}', which is called '{right}' here")
-    return TypeError(f"tile() missing a required argument: '{'a' if a is ... else 'reps'}'")
+    return TypeError(f"tile() missing a required argument: '{'a' if a is ABSENT else 'reps'}'")
 
 
 cdef tile_other(a, reps, out, axis, threads):
@@ -210,7 +213,7 @@ cdef tile_other(a, reps, out, axis, threads):
     check_size(plan.sizes.nbytes)
     if copied:  # `numpy.tile` does no more, whatever the class
         return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
-    if simple and plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
+    if simple and plan.sizes.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         return wrap_like(a, write_result(&plan, array, NULL, NULL, None, count))
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)

@@ -24,6 +24,7 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyArrayObject_fields:
         PyObject *mem_handler
     PyTypeObject PyArray_Type
+    enum: NPY_VSTRING
     enum: NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_OWNDATA
     bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept

@@ -36,11 +36,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.wraps(numpy_tile)
-def _in_its_place(A, reps):
+def tile(A, reps):  # by this name in errors
     return _tile(A, reps) if held else numpy_tile(A, reps)
 
 
-in_its_place = _in_its_place
+in_its_place = tile
 
 
 cdef list put():
@@ -69,7 +69,7 @@ cdef bint take_away(list found) except -1:
             later = held[place]
             if later[0] is in_its_place:
                 later[0] = found[0]
-        elif module.tile is in_its_place:
+        elif getattr(module, "tile", None) is in_its_place:
             module.tile = found[0]
         found.clear()
     return True

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.counts import brief
+from tilecore._core.request.counts import brief, is_own
 from tilecore._core.request.refusals import Refusal
 from tilecore._dialects.tensors import (
     INT64_MAX,
@@ -220,7 +220,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
             raise TypeError
         items = iter(value)
     except TypeError as reason:  # a 0-d array has the method, and cannot
-        if type(reason) is not TypeError:  # the object's own
+        if is_own(reason):
             raise
         what = f"must be a tuple of dimensions, or None if unknown, got a {type(value).__name__}"
         raise Refusal(TypeError, what, argument) from None

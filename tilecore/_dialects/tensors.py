@@ -15,7 +15,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import repeats_of
-from tilecore._core.request.counts import as_index
+from tilecore._core.request.counts import as_index, is_own
 from tilecore._core.request.inputs import as_array
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
@@ -142,6 +142,6 @@ def as_integer(item: object, argument: str, position: int) -> int:
         if not isinstance(item, bool):
             return as_index(item)  # type: ignore[arg-type]
     except TypeError as reason:
-        if type(reason) is not TypeError:  # the item's own
+        if is_own(reason):
             raise
     raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}", argument)

@@ -59,12 +59,21 @@ def as_index(value: SupportsIndex) -> int:
     return index(value)
 
 
+def is_own(reason: BaseException) -> bool:
+    """Whether the caller's code has raised a `reason` of TypeError's, and not Python for want of a method."""
+    trace = reason.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    name = "tilecore." if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+    return type(reason) is not TypeError or not name.startswith("tilecore.")
+
+
 def read_count(name: str, n: SupportsIndex) -> int:
     """`n` as an int of any size; a TypeError of the function `name` where it is none."""
     try:
         return as_index(n)
     except TypeError as reason:
-        if type(reason) is not TypeError:  # the object's own
+        if is_own(reason):
             raise
         what = f"expected an integer, got {brief(n)} of type {type(n).__name__}"
         raise TypeError(f"{name}: {what}") from None

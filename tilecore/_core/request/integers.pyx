@@ -10,7 +10,7 @@ import operator
 
 import numpy
 
-from tilecore._core.request.counts import as_index, brief
+from tilecore._core.request.counts import as_index, brief, is_own
 from tilecore._core.request.refusals import Refusal
 
 cimport numpy as cnp
@@ -108,8 +108,7 @@ cdef as_integer(value):
 
 
 cdef int raise_own(reason) except -1:
-    """Raise a `reason` of the caller's own class: an object raised it, not Python for want of a method."""
-    if type(reason) is not TypeError:
+    if is_own(reason):
         raise reason
     return 0
 

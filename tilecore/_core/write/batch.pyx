@@ -21,9 +21,7 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy, memset
 
-from tilecore._core.numpy_api cimport (
-    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK,
-)
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.plan cimport Plan, plan_init
 from tilecore._core.plan.sizes cimport Sizes, sizes_check
@@ -37,6 +35,7 @@ from tilecore._core.write.execute cimport (
     execute_watched, look_for_signals, raise_pending, watch_begin, write_one_block, write_parallel,
 )
 from tilecore._core.write.plans cimport choose_mode
+from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport new_result, write_result
 from tilecore._core.write.walk cimport check_held
@@ -348,12 +347,12 @@ cdef int write_arrays_of_references(const Batch *batch, Leaves leaves, bint is_n
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef Py_ssize_t start[MAX_RANK]
     cdef Place target = batch.target
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, text = memory_limit() if is_new else PY_SSIZE_T_MAX  # of all arrays together
     memset(start, 0, sizeof(start))  # for NULL, counting first would make bytes of the result where it is interrupted
     for i in range(batch.n):
         try:
             write_references(sizes, &note_of(batch, i).place, &target, &note_of(batch, i).held, &batch.result, start,
-                             sizes.output, leaves, is_new, Mode(1, False, False))
+                             sizes.output, leaves, is_new, Mode(1, False, False), &text)
         except Refusal as refusal:
             raise refusal if refusal.argument != "input" else refuse_array(refusal.kind, refusal.what, i) from None
         target.data += batch.step

@@ -46,8 +46,10 @@ cdef bint plan_prepare(Plan *plan) noexcept nogil:
     cdef Nest nest
     cdef Blocks *blocks
     cdef Py_ssize_t row
+    if not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:  # the extents of an empty result may have no product
+        return True
     choose_small_row(&plan.sizes, &row)
-    if row or not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:
+    if row:
         return True
     # The kernels' masks need an alignment that Python's objects lack. Not by PyMem_RawMalloc: tracemalloc takes the
     # GIL for it, and a plan of C's is made without.

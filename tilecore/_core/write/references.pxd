@@ -17,4 +17,4 @@ cdef class Leaves:
 cdef Leaves leaves_of(cnp.dtype dtype)
 cdef int write_references(const Sizes *sizes, const Place *source, const Place *target, const Held *array,
                           const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
-                          bint is_new, Mode mode) except -1
+                          bint is_new, Mode mode, Py_ssize_t *text) except -1

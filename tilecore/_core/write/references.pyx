@@ -34,11 +34,11 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
-from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, PyDataType_REFCHK, try_array
+from tilecore._core.numpy_api cimport NPY_VSTRING, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note
-from tilecore._core.resources.memory cimport memory_limit, no_memory
+from tilecore._core.resources.memory cimport no_memory
 from tilecore._core.write.counting cimport (
     TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
     tilecore_remove_references, tilecore_stop_for, tilecore_try,
@@ -51,7 +51,6 @@ cnp.import_array()
 
 
 cdef extern from "numpy/arrayobject.h":
-    enum: NPY_VSTRING
     void PyDataType_SET_ELSIZE(cnp.dtype dtype, Py_ssize_t size) noexcept
 
 
@@ -411,19 +410,20 @@ STRING.is_string = True
 
 cdef int write_references(const Sizes *sizes, const Place *source, const Place *target, const Held *array,
                           const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
-                          bint is_new, Mode mode) except -1:
+                          bint is_new, Mode mode, Py_ssize_t *text) except -1:
     """Fill `target`, with the GIL, with the region of `shape` that begins at `start`; NULL for all of the tiling.
 
     `start` may be any integer. `shape` has no 0. `source` and `target` are the places of the items in the memory of
     the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result` holds no references yet,
-    and nobody else knows it. `leaves` are those of both dtypes. `mode` is for `execute`.
+    and nobody else knows it. `leaves` are those of both dtypes. `mode` is for `execute`. Strings
+    take no more bytes than `text`, which gets fewer by them.
     """
     cdef Walk walk
     cdef Items items
     walk_init(&walk, sizes, source, target, array, result, start, shape)
     try:
         if leaves.is_string:
-            return write_strings(&walk, memory_limit() if is_new else PY_SSIZE_T_MAX)
+            return write_strings(&walk, text)
         items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
         if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
             return count_and_write(sizes, source, &items, array, <cnp.ndarray>result.array, mode)

@@ -18,7 +18,7 @@ from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport check_out
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
-from tilecore._core.resources.memory cimport check_size, new_array, no_memory
+from tilecore._core.resources.memory cimport check_size, memory_limit, new_array, no_memory
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
 from tilecore._core.write.plans cimport choose_mode, execute_plan
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
@@ -64,7 +64,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     cdef const Py_ssize_t *start = NULL
     cdef const Py_ssize_t *shape_of_source
     cdef Py_ssize_t of_region[MAX_RANK + 1]
-    cdef Py_ssize_t nbytes = sizes.nbytes
+    cdef Py_ssize_t nbytes = sizes.nbytes, text
     cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
     cdef bint is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
     cdef Leaves leaves = None
@@ -102,7 +102,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
         held_note(&held_result, out, nbytes)
     mode = choose_mode(nbytes, threads, warm and not refers)
     if refers:
-        write_references(sizes, source, &target, &held, &held_result, start, shape, leaves, is_new, mode)
+        text = memory_limit() if is_new else PY_SSIZE_T_MAX
+        write_references(sizes, source, &target, &held, &held_result, start, shape, leaves, is_new, mode, &text)
         return out
     check_held(&held, &held_result)
     with nogil:

@@ -11,6 +11,7 @@ cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcpy
 
+from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.walk cimport TURN, Walk, advance, check_held, run_of, take_turn
 
 cnp.import_array()
@@ -39,11 +40,11 @@ cdef extern from "numpy/arrayobject.h":
     void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) noexcept
 
 
-cdef int write_strings(Walk *walk, Py_ssize_t most) except -1:
-    """Pack each string of the walk again; a Refusal if those outside the items take more than `most` bytes."""
+cdef int write_strings(Walk *walk, Py_ssize_t *left) except -1:
+    """Pack each string of the walk again; a Refusal if those outside the items take more than `left` bytes."""
     cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype]
     cdef (npy_string_allocator *)[2] memory
-    cdef Py_ssize_t n, i, work, left = most
+    cdef Py_ssize_t n, i, work
     cdef bint packed = True
     # In the order of their addresses: else two calls might wait for each other's lock for ever.
     cdef int of = <size_t>dtypes[0] > <size_t>dtypes[1]
@@ -56,14 +57,14 @@ cdef int write_strings(Walk *walk, Py_ssize_t most) except -1:
             n = run_of(walk, TURN - work)
             for i in range(n):
                 packed = pack_string(memory[1 - of], walk.dst + i * walk.step[0].dst,
-                                     memory[of], walk.src + i * walk.step[0].src, &work, &left)
+                                     memory[of], walk.src + i * walk.step[0].src, &work, left)
                 if not packed or work >= TURN:
                     n = i + 1
                     break
             advance(walk, n)
         NpyString_release_allocators(2, memory)
-        if left < 0:
-            raise Refusal(MemoryError, f"the strings of the result would take more than the limit of {most} bytes "
+        if left[0] < 0:
+            raise Refusal(MemoryError, f"the strings of the result would take more than the limit of {memory_limit()} bytes "
                           "(tilecore.set_max_bytes)")
         if not packed:
             raise MemoryError
