@@ -64,8 +64,8 @@ cdef int write_strings(Walk *walk, Py_ssize_t *left) except -1:
             advance(walk, n)
         NpyString_release_allocators(2, memory)
         if left[0] < 0:
-            raise Refusal(MemoryError, f"the strings of the result would take more than the limit of {memory_limit()} bytes "
-                          "(tilecore.set_max_bytes)")
+            raise Refusal(MemoryError, "the strings of the result would take more than the limit of "
+                          f"{memory_limit()} bytes (tilecore.set_max_bytes)")
         if not packed:
             raise MemoryError
         if walk.done:
