@@ -238,6 +238,7 @@ def test_a_second_signal_does_not_cut_short_what_the_first_began(second):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a signal to another process")
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_does_not_wait_for_a_reader_that_has_stopped(source):
     reader, writer = os.pipe()
     process = start("tile", "in.npy", "-", *MEGABYTES, cwd=source.parent, stdout=writer)
