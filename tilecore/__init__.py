@@ -47,7 +47,8 @@ __all__ += ["directml", "onnx", "openvino"]
 __all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
 __all__ += ["get_include", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
-# Functions come from where users find them, in `help` and in pickles; tileplan.pyx does it for TilePlan.
+# Functions come from where users find them, in `help` and in pickles; tileplan.pyx does it for TilePlan. Of the other
+# two classes `inspect` looks for the source where they stand.
 for _value in map(globals().get, __all__):
     if callable(_value) and not isinstance(_value, type):
         _value.__module__ = __name__

@@ -193,7 +193,7 @@ static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape,
     return tilecore_api_table->plan_new(ndim, shape, repeats, itemsize);
 }
 
-/* Frees a plan; NULL is allowed. No thread may be using it. This and all below need no GIL and cannot fail. */
+/* Frees a plan; NULL is allowed. No thread may be using it. This and the rest on plans need no GIL and cannot fail. */
 static inline void tilecore_plan_free(tilecore_plan *plan)
 {
     if (plan != NULL) tilecore_api_table->plan_free(plan);

@@ -1,1 +1,1 @@
-"""The compiled engine: arguments -> plan -> execute -> results, and the memory they use."""
+"""The compiled engine: request -> plan -> write, and the memory and threads they use."""

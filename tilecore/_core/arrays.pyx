@@ -126,7 +126,9 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
         Repeats per axis, 0 or more; at most 64 of them. Any iterable but text and sets.
     out : numpy.ndarray, optional
         Where to write: exactly the result's shape and dtype, writeable, and no memory shared with `a`
-        or between two elements. Any strides. Of all errors only a KeyboardInterrupt may leave it changed.
+        or between two elements. Any strides. An error that comes while bytes are written leaves it changed:
+        what a signal handler raises and, for items with references, what their own code does or a lack of
+        memory. Every other error comes before.
     axis : int or tuple of int, optional
         The axes that `reps` repeat, one repeat for each; all others stay. Negative axes count from the
         end. By default the last repeat is for the last axis, and so on.
@@ -143,7 +145,8 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     Raises
     ------
     TypeError
-        `reps` that are not integers (1.0 and True are none), an `out` that is no array or of another dtype.
+        `reps`, `axis` or `threads` that are not integers (1.0 and True are none), an input that is no array, an
+        `out` that is no array or of another dtype.
     ValueError
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out`
         of another shape, read-only, or that overlaps `a` or itself; an `axis` named twice, or that the

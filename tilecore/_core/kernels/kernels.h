@@ -63,7 +63,7 @@
  * that bypasses the cache, for outputs far larger than it).
  *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
- * operating system must have. Whatever chooses, tests, times or names a set walks the table. A set is a file in isa/:
+ * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/:
  * its width, its loads, stores and shuffles, the kernels that it is made of, and how one is chosen. To add one, write
  * that file and put its row in the table. isa/ holds the kernels as well, each written once, in terms of a set's
  * TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on.
