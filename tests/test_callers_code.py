@@ -414,3 +414,17 @@ def test_plans_that_are_half_made():
             tilecore.TilePlan(*arguments, "f8")
     Searching().__index__()
     assert not [plan for plan in found if plan.reps is None]
+
+
+def test_classes_without_a_hash():
+    """Their metaclass has `__eq__` alone: how they are shown in an error must not need it."""
+    odd = type("Meta", (type,), {"__eq__": lambda *_: True})("Odd", (), {})()
+    for call in (
+        lambda: tilecore.tile(x(), odd),
+        lambda: tilecore.tile(x(), 2, threads=odd),
+        lambda: tilecore.tile_region(odd, 2, 0, 1, axis=0),
+    ):
+        with pytest.raises((TypeError, ValueError), match="^tile"):
+            call()
+    with pytest.raises(TypeError, match="^set_num_threads: expected an integer, got "):
+        tilecore.set_num_threads(odd)

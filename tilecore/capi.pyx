@@ -96,17 +96,19 @@ cdef const char *tilecore_status_text(int status) noexcept nogil:
 
 cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                        Py_ssize_t itemsize, int *status) noexcept nogil:
-    cdef Plan *made = <Plan *>malloc(sizeof(Plan))
-    if made == NULL:
-        status[0] = TILECORE_NO_MEMORY
-        return NULL
-    status[0] = init_plan(made, ndim, shape, ndim, repeats, itemsize)
-    if status[0] == TILECORE_OK and not plan_prepare(made):
-        status[0] = TILECORE_NO_MEMORY
+    cdef Plan plan
+    cdef Plan *made
+    status[0] = init_plan(&plan, ndim, shape, ndim, repeats, itemsize)
     if status[0] != TILECORE_OK:
-        free(made)
         return NULL
-    return <tilecore_plan *>made
+    made = <Plan *>malloc(sizeof(Plan))
+    if made != NULL:
+        made[0] = plan
+        if plan_prepare(made):
+            return <tilecore_plan *>made
+    free(made)
+    status[0] = TILECORE_NO_MEMORY
+    return NULL
 
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,

@@ -23,7 +23,7 @@ from tilecore._core.numpy_api cimport (
 )
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
 from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
+from tilecore._core.request.arguments cimport as_plain_array, has_shape, plain_array, read_out
 from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
@@ -418,6 +418,7 @@ def tile_mapped(a, reps, *, axis=None):
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
     cdef Plan plan
+    cdef const Py_ssize_t *shape
     cdef cnp.ndarray array = None, result = None
     try:
         if PyArray_CheckExact(a):
@@ -429,6 +430,10 @@ def tile_mapped(a, reps, *, axis=None):
         read_request(&plan, array, reps, axis, None)
         if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
+            # Other code may have run before it gave up, and a new note is made of where the array lies.
+            shape = &plan.sizes.shape[plan.sizes.ndim - plan.sizes.input_ndim]
+            if result is None and not has_shape(array, plan.sizes.input_ndim, shape, plan.sizes.itemsize):
+                raise Refusal(ValueError, "was given another shape in the midst of the call", "input")
         return write_result(&plan, array, NULL, NULL, None, 0) if result is None else result
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array

@@ -52,7 +52,7 @@ TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n)
 }
 #endif
 
-/* ---------------------------------------------------------------- a lock for a few instructions */
+/* ---------------------------------------------------------------- a lock */
 
 #if defined(_WIN32)
 typedef SRWLOCK tilecore_lock;

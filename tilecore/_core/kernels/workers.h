@@ -10,7 +10,7 @@
  * A job is a number of shares and a counter. The caller publishes it, wakes workers, and takes shares itself at once.
  * Whoever finds none left closes the job, and the caller waits for the workers inside it, each in its last, small
  * share. A worker that wakes late finds the job closed and parks again: nobody waits for one that has not begun. There
- * is one job at a time; a second caller writes alone, without waiting.
+ * is one job at a time; a second caller writes alone, and waits for nothing but the making of workers.
  *
  *     caller      publish | share | share | share | share | close, wait |
  *     worker 1            . wake  | share | share | share |             . park
@@ -206,8 +206,8 @@ static struct {
     tilecore_job *job;   /* NULL where none is open */
     int wanted;          /* so many workers more may enter it */
     ptrdiff_t inside;    /* so many are at work: a counter */
-    int taken;           /* a caller has the workers, */
-    tilecore_thread owner;
+    int taken;           /* a caller has the workers */
+    tilecore_thread owner; /* which */
     ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_signals signals; /* that the forking thread had blocked */
     tilecore_affinity affinity; /* of the workers */
@@ -367,7 +367,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
 
 #if !defined(_WIN32)
 /* Waits for a thread's very end: pthread_join returns a moment before the system ceases to count the thread, or longer,
- * where a virtual processor is taken away just then. For two seconds at most, as its number may be another's by now. */
+ * where a virtual processor is taken away just then. For two seconds a thread at most, as its number may be another's by now. */
 static void tilecore_await_end(const tilecore_worker *worker)
 {
 #if defined(__linux__)

@@ -39,7 +39,7 @@ cdef cnp.ndarray as_plain_array(a):
     """`a`, which is no plain ndarray, as one, or a memmap; None where its own type decides what tiling it gives."""
     if PyArray_Check(a):
         return a if issubclass(type(a), memmap) else None
-    if type(a) in KNOWN:
+    if type(type(a)) is type and type(a) in KNOWN:  # a metaclass may have no hash
         try:
             return cnp.PyArray_FROM_O(a)
         except UNREADABLE as reason:

@@ -22,7 +22,9 @@ class Brief(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         # reprlib goes by the type's name alone, and other libraries have an `ndarray` or `array` too.
-        return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
+        # A metaclass may have no hash, or one that lies.
+        is_known = type(type(x)) is type and type(x) in _KNOWN
+        return super().repr1(x, level) if is_known else self.repr_instance(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:
         text = repr(x)

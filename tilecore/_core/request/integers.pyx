@@ -179,8 +179,10 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
         return n
     cdef list integers = draw_integers(given, what)
     for k, value in enumerate(integers):
-        if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
-            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, None if what == "axis" else k)
+        if what == "axis":  # no array has one further out
+            value = max(-PY_SSIZE_T_MAX, min(value, PY_SSIZE_T_MAX))
+        elif not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
+            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, k)
         values[k] = value
     return <int>len(integers)
 

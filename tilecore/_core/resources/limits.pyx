@@ -162,8 +162,10 @@ def read_text(path):
         return ""
     file = fopen(path.encode("utf-8", "surrogateescape"), "rbe")
     if file != NULL:
-        while n > 0:
-            n = fread(part, 1, sizeof(part), file)
-            text += part[:n]
-        fclose(file)
+        try:
+            while n > 0:
+                n = fread(part, 1, sizeof(part), file)
+                text += part[:n]
+        finally:
+            fclose(file)
     return text.decode("utf-8", "surrogateescape")

@@ -18,8 +18,7 @@ handler is never changed: to set that back may fail for want of memory, and then
 come from here.
 
 Threads share the list of idle blocks, under a lock that is held for a walk along a few blocks and never during a
-system call. What was chosen and what was asked are a word each, read and written at once: a reader sees the old or
-the new value, and both are right.
+system call. The limit is a word, read and written at once: a reader sees the old or the new one, and both are right.
 
 A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
 starts with no idle block, and returns those it inherits.
