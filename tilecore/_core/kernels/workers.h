@@ -367,7 +367,8 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
 
 #if !defined(_WIN32)
 /* Waits for a thread's very end: pthread_join returns a moment before the system ceases to count the thread, or longer,
- * where a virtual processor is taken away just then. For two seconds a thread at most, as its number may be another's by now. */
+ * where a virtual processor is taken away just then. For two seconds a thread at most, as its number may be another's
+ * by now. */
 static void tilecore_await_end(const tilecore_worker *worker)
 {
 #if defined(__linux__)
