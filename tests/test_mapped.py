@@ -351,7 +351,8 @@ def test_from_many_threads():
 @pytest.mark.parametrize("shape", ["(256, 1024)", "(262144,)", "(512, 512)"])
 def test_another_shape_before_it_is_copied_after_all(shape, program):
     """Other code runs as the number of threads is asked for; then the system refuses the file."""
-    program(f"""
+    program(
+        f"""
 import resource, tilecore._core.write.plans as plans
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 a = numpy.arange(512 * 1024, dtype="f8").reshape(512, 1024)[:, ::2]
@@ -366,4 +367,7 @@ except ValueError as error:
     assert a.shape != (512, 512) and str(error).startswith("tile_mapped: a was given another shape in the midst"), error
 else:
     assert a.shape == (512, 512) and (y == want).all()
-""")
+""",
+        "-W",
+        "ignore::DeprecationWarning",
+    )

@@ -282,11 +282,11 @@ def test_another_dtype_at_the_same_address(what, kind, way):
     """An object that dies makes numbers of what was references; their address and size stay as they were."""
     dtype, plain = KINDS[kind]
     if way in WAYS:
-        x, out, call, name = case(way, dtype, 60, 40, True)
+        x, out, call, name = case(way, dtype, 60, 100, True)  # more than are let go of at once without the GIL
     else:
         stack = way == "second of a stack"
-        x, out = filled((2, 30) if stack else 30, dtype, "new"), filled((2, 2400), dtype, "old")
-        call = partial(tilecore.TilePlan(30, 80, dtype).batch, x if stack else [x, x], out)
+        x, out = filled((2, 30) if stack else 30, dtype, "new"), filled((2, 6000), dtype, "old")
+        call = partial(tilecore.TilePlan(30, 200, dtype).batch, x if stack else [x, x], out)
         name = "arrays" if stack else r"arrays\[0\]"
     changed = x if what == "input" else out
 

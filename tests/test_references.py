@@ -179,7 +179,10 @@ T = Strings(na_object=None)
 )
 def test_strings_inside_structures(dtype):
     """NumPy refuses most of them too ("not currently supported for structured dtype fields")."""
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        pytest.skip("NumPy refuses this one from 2.5 on")
     x, out = np.zeros(3, dtype), np.zeros(12, dtype)
     (x["a"]["b"] if x["a"].dtype.names else x["a"])[...] = "longer than what lies in the item"
     before = out.tobytes()
