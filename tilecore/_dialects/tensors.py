@@ -139,8 +139,7 @@ def as_integer(item: object, argument: str, position: int) -> int:
     if isinstance(item, (list, tuple)) or (isinstance(item, ndarray) and item.ndim > 0):
         raise Refusal(ValueError, f"must be one-dimensional, but item {position} is a {kind}", argument)
     try:
-        if not isinstance(item, bool):
-            return as_index(item)  # type: ignore[arg-type]
+        return as_index(item)  # type: ignore[arg-type]
     except TypeError as reason:
         if is_own(reason):
             raise

@@ -6,8 +6,6 @@ else, and the words of every error, take a longer way, which may run code of the
 `__iter__`); arguments.pyx tells what follows from that.
 """
 
-import operator
-
 import numpy
 
 from tilecore._core.request.counts import as_index, brief, is_own
@@ -99,12 +97,7 @@ cdef int count_integers(value, unsigned long numbers) noexcept:
 
 
 cdef as_integer(value):
-    """operator.index, but for bools."""
-    if PyLong_CheckExact(value):
-        return value
-    if type(value) is bool or type(value) is numpy.bool_:
-        raise TypeError
-    return operator.index(value)
+    return value if PyLong_CheckExact(value) else as_index(value)
 
 
 cdef int raise_own(reason) except -1:
@@ -214,7 +207,7 @@ cdef int read_threads(threads) except -1:
     if threads is None:
         return 0
     try:
-        count = threads if PyLong_CheckExact(threads) else as_index(threads)
+        count = as_integer(threads)
     except TypeError as reason:
         raise_own(reason)
         raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "

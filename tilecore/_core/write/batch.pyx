@@ -30,12 +30,12 @@ from tilecore._core.request.arguments cimport (
 )
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note, place_strides
+from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, choose_blocks,
     execute_watched, look_for_signals, raise_pending, watch_begin, write_one_block, write_parallel,
 )
 from tilecore._core.write.plans cimport choose_mode
-from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport new_result, write_result
 from tilecore._core.write.walk cimport check_held
