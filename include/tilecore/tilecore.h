@@ -36,7 +36,7 @@
  *   empty result may be NULL. tilecore.set_max_bytes() does not apply.
  * - `threads`: the most threads that write. 0 or less: the default of the process, as
  *   tilecore.set_num_threads() or TILECORE_NUM_THREADS set it (tilecore.num_threads() is for Python's calls
- *   alone). Pass 1 in threads of your own. The calling thread alone writes outputs below 1.5 MiB.
+ *   alone). Pass 1 in threads of your own. The calling thread alone writes outputs below 4 MiB.
  * - What needs no GIL runs in any number of threads at once. It never takes the GIL and does not look for
  *   signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
  * - A child of os.fork() can call everything. Its default is 1 thread, unless a number was set or

@@ -133,7 +133,7 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
         The axes that `reps` repeat, one repeat for each; all others stay. Negative axes count from the
         end. By default the last repeat is for the last axis, and so on.
     threads : int, optional
-        The most threads that write a result of 1.5 MiB or more; default: see `get_num_threads`.
+        The most threads that write a result of 4 MiB or more; default: see `get_num_threads`.
 
     Returns
     -------

@@ -18,25 +18,34 @@
 /* From this much output on the GIL is released: releasing and taking it back costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads write it: workers.h says how many. Two cores of a Sapphire Rapids, one
- * thread's time over two's, medians, calls back to back and with 2 ms between them: 1 MiB 1.1 to 1.3 and 0.9 to
- * 1.1, and 0.83 to 0.94 where two other programs use both cores; 2 MiB 2.0 and 1.4, busy 0.9 to 1.1. */
-#define TILECORE_THREAD_BYTES ((ptrdiff_t)3 << 19)
+/* From this much output on several threads write it: workers.h says how many. A bound from which no host that was seen
+ * loses: to wake a virtual processor takes as long as one core takes to write 2 MB into its cache. One thread's time
+ * over two's: Zen 4 2.2 MB 0.84, 3 MB 1.0, 4 to 9 MB 1.05 to 1.25; Zen 3 1.6 MB 0.8, 2 to 4 MB 1.0; Sapphire Rapids
+ * 2 MB 1.4 to 2.0. Into new memory, where the first touch of a huge page takes as long as to write it, from twice as
+ * much on: Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. */
+#define TILECORE_THREAD_BYTES ((ptrdiff_t)4 << 20)
 
 /* A call in the main thread looks for signals every so often, and reads the clock for that after so much work: less
  * than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
 #define TILECORE_LOOK_MILLISECONDS 50
 #define TILECORE_WATCH_BYTES ((ptrdiff_t)4 << 20)
 
-/* Results from this size on lie in memory of our own, and it is used again (recycle.pyx): 2 to 3 times as quick, for
- * glibc returns that much freed memory to the system. Smaller it keeps, and ours gained nothing (0.85 to 1.1 times from
- * 1 to 24 MiB). */
+/* Results from this size on lie in memory of our own, and it is used again (blocks.pyx): from there on glibc maps memory,
+ * and gives the top of its heap back whenever a program drops arrays of several sizes. */
 #ifndef TILECORE_LEAST_RECYCLED_BYTES
-#define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)32 << 20)
+#define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* A result takes an idle block that is larger than itself by at most one part in so many. */
-#define TILECORE_RECYCLE_SLACK 4
+/* Idle blocks below this size are kept without a system call, up to so many bytes in all. The calls that make a block
+ * clean take 3 to 10 us; to write 4 MiB takes 100 to 400. */
+#define TILECORE_KEPT_BELOW ((ptrdiff_t)32 << 20)
+#define TILECORE_KEPT_BYTES ((ptrdiff_t)64 << 20)
+
+/* Idle memory that nobody has asked for in this time goes back. New memory takes 0.1 to 0.6 s a gigabyte: a program that
+ * needs a gigabyte a little less often loses 1 % by it. */
+#ifndef TILECORE_IDLE_MILLISECONDS
+#define TILECORE_IDLE_MILLISECONDS 60000
+#endif
 
 /* What a result costs that shares pages among repeats, in bytes that an ordinary result would write in that time (8 a
  * nanosecond): 4 us for a mapping, and 1.1 to 2.4 GB/s into a file in memory. The gain is in time, at least. */

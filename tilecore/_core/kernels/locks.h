@@ -1,4 +1,4 @@
-/* What threads share: counters, a lock, processors, what happens at fork(). C11 / C++17, and on Linux _GNU_SOURCE:
+/* What threads share: counters, a lock, a clock, processors, what happens at fork(). C11 / C++17, and on Linux _GNU_SOURCE:
  * Python.h defines it, and it must come before the first header of the C library's.
  */
 #ifndef TILECORE_LOCKS_H
@@ -13,6 +13,7 @@
 #include <windows.h>
 #else
 #include <pthread.h>
+#include <time.h>
 #endif
 #if defined(__linux__)
 #include <sched.h>
@@ -64,6 +65,24 @@ typedef pthread_mutex_t tilecore_lock;
 #define TILECORE_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
 TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { pthread_mutex_lock(lock); }
 TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mutex_unlock(lock); }
+#endif
+
+/* ---------------------------------------------------------------- a clock */
+
+/* From some moment on, to a few milliseconds. */
+#if defined(_WIN32)
+TILECORE_UNUSED static long long tilecore_milliseconds(void) { return (long long)GetTickCount64(); }
+#else
+TILECORE_UNUSED static long long tilecore_milliseconds(void)
+{
+    struct timespec now;
+#if defined(CLOCK_MONOTONIC_COARSE) /* a third of the other's time */
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 #endif
 
 /* ---------------------------------------------------------------- processors */

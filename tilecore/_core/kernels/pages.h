@@ -33,6 +33,9 @@
 #if !defined(MADV_HUGEPAGE)
 #define MADV_HUGEPAGE 14
 #endif
+#if !defined(MADV_POPULATE_WRITE)
+#define MADV_POPULATE_WRITE 23
+#endif
 #if !defined(MADV_KEEPONFORK)
 #define MADV_KEEPONFORK 19
 #endif
@@ -51,29 +54,66 @@ TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 
 /* ---------------------------------------------------------------- blocks */
 
-/* A new block of `bytes`, a multiple of TILECORE_HUGE_BYTES, on such a boundary, with one ordinary page before it;
- * huge pages where the system permits. NULL where there is none. */
-TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes)
+/* A block has room for its owner's notes right before it, and lies
+ *
+ *     below TILECORE_HUGE_BYTES    in a mapping that begins with the notes; on a boundary of 64 bytes
+ *     from there on                on a boundary of huge pages, with one ordinary page before it for the notes
+ *
+ * The last huge page is a whole one if at least three quarters of it are the block's: what it saves in time, it costs
+ * in memory. */
+#define TILECORE_BLOCK_HEAD 64
+
+TILECORE_UNUSED static char *tilecore_block_start(char *block, ptrdiff_t bytes)
 {
-    ptrdiff_t page = tilecore_page_bytes(), room;
-    char *start, *block, *end;
-    if (page > TILECORE_HUGE_BYTES || bytes > PTRDIFF_MAX - TILECORE_HUGE_BYTES - page) return NULL;
-    room = bytes + TILECORE_HUGE_BYTES + page;
+    return block - (bytes < TILECORE_HUGE_BYTES ? TILECORE_BLOCK_HEAD : tilecore_page_bytes());
+}
+
+/* Bytes of the block that may lie in huge pages. */
+TILECORE_UNUSED static ptrdiff_t tilecore_block_huge(ptrdiff_t bytes)
+{
+    if (bytes < TILECORE_HUGE_BYTES) return 0;
+    return (bytes + TILECORE_HUGE_BYTES / 4) & ~(TILECORE_HUGE_BYTES - 1);
+}
+
+TILECORE_UNUSED static char *tilecore_block_end(char *block, ptrdiff_t bytes)
+{
+    const ptrdiff_t huge = tilecore_block_huge(bytes), page = tilecore_page_bytes();
+    return (char *)(((uintptr_t)block + (uintptr_t)(huge > bytes ? huge : bytes) + (uintptr_t)page - 1) &
+                    ~(uintptr_t)(page - 1));
+}
+
+/* A new block, whose first `wanted` bytes are written next; NULL where there is none. Huge pages where the system
+ * permits; ordinary ones are asked for at once, which takes 0.6 to 0.75 times as long as to miss one after the other
+ * (Zen 4, Linux 6.18; of Linux from 5.14 on). Either is a wish: refused, the block is good all the same. */
+TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes, ptrdiff_t wanted)
+{
+    const ptrdiff_t page = tilecore_page_bytes(), huge = tilecore_block_huge(bytes);
+    const ptrdiff_t before = huge ? page + TILECORE_HUGE_BYTES : TILECORE_BLOCK_HEAD;
+    char *start, *block, *begin, *end;
+    ptrdiff_t room;
+    if (page > TILECORE_HUGE_BYTES || bytes > PTRDIFF_MAX / 2) return NULL;
+    room = before + (huge > bytes ? huge : bytes) + page;
+    room &= ~(page - 1);
     start = (char *)mmap(NULL, (size_t)room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == (char *)MAP_FAILED) return NULL;
-    block = (char *)(((uintptr_t)start + (uintptr_t)page + TILECORE_HUGE_BYTES - 1) &
-                     ~(uintptr_t)(TILECORE_HUGE_BYTES - 1));
-    end = start + room;
-    if (block - page > start) munmap(start, (size_t)(block - page - start));
-    if (end > block + bytes) munmap(block + bytes, (size_t)(end - block - bytes));
-    madvise(block, (size_t)bytes, MADV_HUGEPAGE); /* a wish: refused, the block is good all the same */
+    block = start + TILECORE_BLOCK_HEAD;
+    if (huge)
+        block = (char *)(((uintptr_t)start + (uintptr_t)page + TILECORE_HUGE_BYTES - 1) &
+                         ~(uintptr_t)(TILECORE_HUGE_BYTES - 1));
+    begin = tilecore_block_start(block, bytes);
+    end = tilecore_block_end(block, bytes);
+    if (begin > start) munmap(start, (size_t)(begin - start));
+    if (start + room > end) munmap(end, (size_t)(start + room - end));
+    if (huge) madvise(block, (size_t)huge, MADV_HUGEPAGE);
+    begin = huge ? block + huge : start;
+    if (block + wanted > begin) madvise(begin, (size_t)(block + wanted - begin), MADV_POPULATE_WRITE);
     return block;
 }
 
 TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes)
 {
-    ptrdiff_t page = tilecore_page_bytes();
-    tilecore_pages_free(block - page, page + bytes);
+    char *start = tilecore_block_start(block, bytes);
+    tilecore_pages_free(start, tilecore_block_end(block, bytes) - start);
 }
 
 /* Lets the system take the block's pages whenever it needs memory; what they hold is lost then. 0, or -1 where it
@@ -99,18 +139,21 @@ TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes)
 {
     static const int undone[] = {MADV_DOFORK, MADV_KEEPONFORK, MADV_DODUMP,
                                  MADV_NORMAL, MADV_UNMERGEABLE, MADV_GUARD_REMOVE};
-    const size_t n = (size_t)bytes;
+    const ptrdiff_t huge = tilecore_block_huge(bytes);
+    /* The page with the notes stays as it is. */
+    char *const start = tilecore_block_start(block, bytes) + tilecore_page_bytes();
+    const size_t n = (size_t)(tilecore_block_end(block, bytes) - start);
 #if defined(SYS_pkey_mprotect)
-    if (syscall(SYS_pkey_mprotect, block, n, PROT_READ | PROT_WRITE, 0))
+    if (syscall(SYS_pkey_mprotect, start, n, PROT_READ | PROT_WRITE, 0))
 #endif
-        if (mprotect(block, n, PROT_READ | PROT_WRITE)) return -1;
+        if (mprotect(start, n, PROT_READ | PROT_WRITE)) return -1;
     for (size_t i = 0; i < sizeof undone / sizeof *undone; i++)
-        if (madvise(block, n, undone[i]) && errno != EINVAL) return -1;
-    madvise(block, n, MADV_HUGEPAGE);
+        if (madvise(start, n, undone[i]) && errno != EINVAL) return -1;
+    if (huge) madvise(block, (size_t)huge, MADV_HUGEPAGE);
 #if defined(SYS_mbind)
-    syscall(SYS_mbind, block, n, 0 /* MPOL_DEFAULT */, NULL, 0, 0); /* refused, it was so to the owner too */
+    syscall(SYS_mbind, start, n, 0 /* MPOL_DEFAULT */, NULL, 0, 0); /* refused, it was so to the owner too */
 #endif
-    return madvise(block, n, MADV_FREE);
+    return madvise(start, n, MADV_FREE);
 }
 
 /* Whether the process may have only so many addresses (ulimit -v) or so much data: such a limit counts what lies idle,
@@ -196,7 +239,10 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 
 TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; }
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes) { (void)at, (void)bytes; }
-TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
+TILECORE_UNUSED static char *tilecore_block_new(ptrdiff_t bytes, ptrdiff_t wanted)
+{
+    return (void)bytes, (void)wanted, (char *)NULL;
+}
 TILECORE_UNUSED static void tilecore_block_free(char *block, ptrdiff_t bytes) { (void)block, (void)bytes; }
 TILECORE_UNUSED static int tilecore_block_idle(char *block, ptrdiff_t bytes) { return (void)block, (void)bytes, -1; }
 TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
@@ -216,6 +262,21 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
     return (void)file, (void)at, (void)bytes, (void)offset, -1;
 }
 
+#endif
+
+/* ---------------------------------------------------------------- memory that nobody may touch, where tools look */
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
+#define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))
+#elif defined(TILECORE_VALGRIND)
+#include <valgrind/memcheck.h>
+#define tilecore_poison(at, bytes) ((void)VALGRIND_MAKE_MEM_NOACCESS(at, bytes))
+#define tilecore_unpoison(at, bytes) ((void)VALGRIND_MAKE_MEM_UNDEFINED(at, bytes))
+#else
+#define tilecore_poison(at, bytes) ((void)(at), (void)(bytes))
+#define tilecore_unpoison(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
 #endif /* TILECORE_PAGES_H */

@@ -44,9 +44,6 @@
 #include <signal.h>
 #endif
 #include <string.h>
-#if defined(__linux__)
-#include <time.h>
-#endif
 
 /* ---------------------------------------------------------------- tunables, each with its reason */
 

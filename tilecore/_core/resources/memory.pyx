@@ -93,7 +93,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     """
     cdef PyObject *result
     warm[0] = False
-    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes, dtype):
+    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes):
         array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array

@@ -1,4 +1,4 @@
-"""Memory of large results, used again. See recycle.pyx."""
+"""Memory of results, used again. See recycle.pyx."""
 
 cimport numpy as cnp
 
@@ -7,5 +7,5 @@ cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_LEAST_RECYCLED_BYTES
 
 
-cdef bint can_recycle(Py_ssize_t nbytes, cnp.dtype dtype) except -1
+cdef bint can_recycle(Py_ssize_t nbytes) except -1
 cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm)

@@ -73,22 +73,8 @@ cdef extern from *:
     int CYTHON_HEX_VERSION
 
 
-cdef extern from *:
-    """
-    #if defined(_WIN32)
-    #include <windows.h>
-    static long long tilecore_milliseconds(void) { return (long long)GetTickCount64(); }
-    #else
-    #include <time.h>
-    static long long tilecore_milliseconds(void)
-    {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    }
-    #endif
-    """
-    long long tilecore_milliseconds() noexcept nogil
+cdef extern from "kernels/locks.h" nogil:
+    long long tilecore_milliseconds()
 
 
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's

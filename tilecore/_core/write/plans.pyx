@@ -73,7 +73,7 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. It may run the caller's code."""
     cdef Mode mode = Mode(threads, warm, False)
-    if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
+    if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if warm else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
         mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
     if nbytes >= TILECORE_WATCH_BYTES:
@@ -151,8 +151,6 @@ cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept n
 cdef int execute_plan(const Plan *plan, const Place *source, const Place *target, Mode mode) noexcept nogil:
     """Write all of it; 0, or -1 if a signal handler has raised."""
     cdef Nest nest
-    if plan.sizes.nbytes == 0:
-        return 0
     if source.contiguous and target.contiguous:
         if write_small(&plan.sizes, target.data, source.data):
             return 0

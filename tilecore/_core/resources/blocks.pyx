@@ -1,0 +1,304 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Blocks of memory: new ones from the system, and idle ones that are handed out again.
+
+    take_block() -> block in use -> give_back_block() -> idle, on a shelf -> take_block() -> in use again
+                                          `-> over a limit, or idle for long: back to the system
+
+A block has one of the sizes of a fixed row, eight to each power of two, and each size has its shelves: the newest
+idle block of a size is found at once, and the oldest one goes first. There are two shelves for each size:
+
+    kept    below TILECORE_KEPT_BELOW bytes. To give such a block back takes no system call, and what its last owner
+            asked the system for (mprotect, madvise) stays, as with malloc's blocks of such sizes. The system cannot
+            take these pages back, so all together are limited, apart from the limit of idle memory.
+    lent    the others, and kept ones beyond that limit. What the last owner asked for is undone, and the system may
+            take the pages whenever it needs some (MADV_FREE); a block that cannot be made clean goes.
+
+Blocks that nobody has asked for in TILECORE_IDLE_MILLISECONDS go back to the system when the next one is given back:
+after a burst the memory does not stay.
+
+Threads share the shelves, under a lock that is held for a few words and never during a system call. Nothing here
+needs Python: an array may die in any thread, or at exit. A forked child shares its parent's pages until one of the
+two writes, and then the system copies them. So the child starts with no idle block, and returns those it inherits.
+"""
+
+
+from libc.limits cimport LLONG_MAX
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_KEPT_BELOW, TILECORE_KEPT_BYTES
+    Py_ssize_t TILECORE_LEAST_RECYCLED_BYTES
+    long long TILECORE_IDLE_MILLISECONDS
+
+
+cdef extern from "kernels/pages.h" nogil:
+    char *tilecore_block_new(Py_ssize_t bytes, Py_ssize_t wanted)
+    void tilecore_block_free(char *block, Py_ssize_t bytes)
+    int tilecore_block_idle(char *block, Py_ssize_t bytes)
+    void tilecore_poison(char *at, Py_ssize_t bytes)
+    void tilecore_unpoison(char *at, Py_ssize_t bytes)
+    bint tilecore_addresses_limited()
+    enum: TILECORE_BLOCK_HEAD
+
+
+cdef extern from "kernels/locks.h" nogil:
+    ctypedef struct tilecore_lock:
+        pass
+    tilecore_lock TILECORE_LOCK_INIT
+    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
+    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
+    void tilecore_acquire(tilecore_lock *lock)
+    void tilecore_release(tilecore_lock *lock)
+    long long tilecore_milliseconds()
+    int tilecore_at_fork(void (*before)() noexcept nogil, void (*parent)() noexcept nogil,
+                         void (*child)() noexcept nogil)
+
+
+cdef extern from *:
+    """
+    static tilecore_lock tilecore_idle_lock = TILECORE_LOCK_INIT;
+    """
+    tilecore_lock tilecore_idle_lock
+
+
+cdef enum:
+    SIZES = 8 * 62      # eight to each power of two, to a quarter of all addresses
+
+
+cdef struct Block:          # describes a block, in the TILECORE_BLOCK_HEAD bytes before it
+    Block *older            # on the same shelf
+    Block *newer
+    Py_ssize_t bytes        # of the block itself
+    Py_ssize_t generation   # of the process that it belongs to
+    long long since         # when it became idle
+
+
+cdef struct Shelf:
+    Block *newest
+    Block *oldest
+
+
+cdef struct Shelves:
+    Shelf size[SIZES]
+    Py_ssize_t bytes
+
+
+# Under the lock.
+cdef Shelves kept, lent
+cdef long long looked                   # when the age of idle blocks was last looked at
+
+cdef Py_ssize_t limit                   # of all idle bytes: one word, a reader sees the old one or the new one
+cdef Py_ssize_t generation              # counts the forks that led to this process
+
+
+cdef Block *block_of(const char *data) noexcept nogil:
+    return <Block *>(data - TILECORE_BLOCK_HEAD)
+
+
+cdef char *data_of(Block *block) noexcept nogil:
+    return <char *>block + TILECORE_BLOCK_HEAD
+
+
+cdef Py_ssize_t block_bytes(const char *data) noexcept nogil:
+    return block_of(data).bytes
+
+
+cdef int choose_size(Py_ssize_t *bytes) noexcept nogil:
+    """Round up to a size of the row; its number."""
+    cdef int power = 3
+    while bytes[0] > <Py_ssize_t>16 << power - 3:
+        power += 1
+    cdef Py_ssize_t step = <Py_ssize_t>1 << power - 3
+    bytes[0] = (bytes[0] + step - 1) & ~(step - 1)
+    return 8 * power + <int>((bytes[0] - 1) >> power - 3)
+
+
+# ---------------------------------------------------------------- shelves, under the lock
+
+cdef void put(Shelves *shelves, Block *block) noexcept nogil:
+    cdef Py_ssize_t bytes = block.bytes
+    cdef int number = choose_size(&bytes)
+    cdef Shelf *shelf = &shelves.size[number]
+    block.older, block.newer = shelf.newest, NULL
+    if shelf.newest != NULL:
+        shelf.newest.newer = block
+    else:
+        shelf.oldest = block
+    shelf.newest = block
+    shelves.bytes += block.bytes
+
+
+cdef Block *pop(Shelves *shelves, Shelf *shelf, Block *block) noexcept nogil:
+    """Take the block, the shelf's newest or oldest, off its shelf."""
+    if block.newer != NULL:
+        block.newer.older = block.older
+    else:
+        shelf.newest = block.older
+    if block.older != NULL:
+        block.older.newer = block.newer
+    else:
+        shelf.oldest = block.newer
+    shelves.bytes -= block.bytes
+    return block
+
+
+cdef Block *pop_newest(Shelves *shelves, int size) noexcept nogil:
+    cdef Shelf *shelf = &shelves.size[size]
+    return pop(shelves, shelf, shelf.newest) if shelf.newest != NULL else NULL
+
+
+cdef Block *pop_oldest(Shelves *shelves, long long before) noexcept nogil:
+    """The block of any size that has been idle the longest, if since `before` at least."""
+    cdef Shelf *found = NULL
+    cdef int size
+    for size in range(SIZES):
+        if shelves.size[size].oldest != NULL and shelves.size[size].oldest.since <= before:
+            found, before = &shelves.size[size], shelves.size[size].oldest.since
+    return pop(shelves, found, found.oldest) if found != NULL else NULL
+
+
+# ---------------------------------------------------------------- blocks
+
+cdef void free_block(Block *block) noexcept nogil:
+    cdef char *data = data_of(block)
+    tilecore_unpoison(data, block.bytes)
+    tilecore_block_free(data, block.bytes)
+
+
+cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
+    """A block of at least `bytes`, idle or new; NULL where there is no memory. `warm`: its pages are there."""
+    cdef Block *block = NULL
+    cdef Py_ssize_t whole = max(bytes, TILECORE_LEAST_RECYCLED_BYTES)
+    cdef char *data
+    cdef int size, k
+    if bytes > PY_SSIZE_T_MAX // 4:
+        return NULL
+    size = choose_size(&whole)
+    tilecore_acquire(&tilecore_idle_lock)
+    for k in range(size, size + 2):
+        block = pop_newest(&kept, k)
+        if block == NULL:
+            block = pop_newest(&lent, k)
+        if block != NULL:
+            break
+    tilecore_release(&tilecore_idle_lock)
+    # Where addresses are limited, idle blocks count. To ask takes longer than the rest, so not for each small block.
+    if (block == NULL or block.bytes >= TILECORE_KEPT_BELOW) and tilecore_addresses_limited():
+        if block != NULL:
+            free_block(block)
+        trim(0)
+        return NULL
+    warm[0] = block != NULL
+    if block != NULL:
+        tilecore_unpoison(data_of(block), block.bytes)
+        return data_of(block)
+    data = tilecore_block_new(whole, bytes)
+    if data == NULL:
+        trim(0)
+        data = tilecore_block_new(whole, bytes)
+    if data != NULL:
+        block_of(data)[0] = Block(NULL, NULL, whole, generation, 0)
+    return data
+
+
+cdef void give_back_block(char *data) noexcept nogil:
+    cdef Block *block = block_of(data)
+    cdef Py_ssize_t most = tilecore_atomic_load(&limit)
+    cdef bint keep = block.bytes < TILECORE_KEPT_BELOW
+    if (block.bytes > most or block.generation != generation
+            or not keep and (tilecore_addresses_limited() or tilecore_block_idle(data, block.bytes) < 0)):
+        free_block(block)
+        return
+    tilecore_poison(data, block.bytes)
+    block.since = tilecore_milliseconds()
+    tilecore_acquire(&tilecore_idle_lock)
+    put(&kept if keep else &lent, block)
+    tilecore_release(&tilecore_idle_lock)
+    tidy(most, block.since)
+
+
+cdef void tidy(Py_ssize_t most, long long now) noexcept nogil:
+    """Lend what is kept beyond its limit; return what is beyond `most`, or has been idle for long, the oldest first."""
+    global looked
+    cdef Block *block
+    cdef bint lend
+    while True:
+        tilecore_acquire(&tilecore_idle_lock)
+        block = NULL
+        lend = kept.bytes > min(TILECORE_KEPT_BYTES, most // 4)
+        if lend:
+            block = pop_oldest(&kept, now)
+        elif kept.bytes + lent.bytes > most:
+            block = pop_oldest(&lent if lent.bytes else &kept, now)
+        elif now - looked > TILECORE_IDLE_MILLISECONDS // 8:
+            block = pop_oldest(&kept, now - TILECORE_IDLE_MILLISECONDS)
+            if block == NULL:
+                block = pop_oldest(&lent, now - TILECORE_IDLE_MILLISECONDS)
+            if block == NULL:
+                looked = now
+        tilecore_release(&tilecore_idle_lock)
+        if block == NULL:
+            return
+        if lend and not tilecore_addresses_limited() and tilecore_block_idle(data_of(block), block.bytes) == 0:
+            tilecore_acquire(&tilecore_idle_lock)
+            put(&lent, block)
+            tilecore_release(&tilecore_idle_lock)
+        else:
+            free_block(block)
+
+
+cdef void trim(Py_ssize_t most) noexcept nogil:
+    """Return the oldest idle blocks to the system, until those that are left take at most `most`."""
+    cdef Block *block = NULL
+    while True:
+        tilecore_acquire(&tilecore_idle_lock)
+        if kept.bytes + lent.bytes > most:
+            block = pop_oldest(&lent if lent.bytes else &kept, LLONG_MAX)
+        else:
+            block = NULL
+        tilecore_release(&tilecore_idle_lock)
+        if block == NULL:
+            return
+        free_block(block)
+
+
+cdef Py_ssize_t count_idle() noexcept nogil:
+    cdef Py_ssize_t bytes
+    tilecore_acquire(&tilecore_idle_lock)
+    bytes = kept.bytes + lent.bytes
+    tilecore_release(&tilecore_idle_lock)
+    return bytes
+
+
+cdef Py_ssize_t idle_limit() noexcept nogil:
+    return tilecore_atomic_load(&limit)
+
+
+cdef void set_idle_limit(Py_ssize_t most) noexcept nogil:
+    tilecore_atomic_store(&limit, most)
+    trim(most)
+
+
+# ---------------------------------------------------------------- fork
+
+cdef void before_fork() noexcept nogil:
+    tilecore_acquire(&tilecore_idle_lock)
+
+
+cdef void after_fork_in_parent() noexcept nogil:
+    tilecore_release(&tilecore_idle_lock)
+
+
+cdef void after_fork_in_child() noexcept nogil:
+    global generation
+    generation += 1
+    tilecore_release(&tilecore_idle_lock)
+    trim(0)
+
+
+if tilecore_at_fork(before_fork, after_fork_in_parent, after_fork_in_child):
+    raise ImportError("tilecore: no memory to register what happens at fork()")
