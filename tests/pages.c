@@ -29,20 +29,25 @@ static int all_are(const char *at, ptrdiff_t bytes, char value)
 /* 1 where there are blocks. */
 static int blocks(void)
 {
-    const ptrdiff_t bytes = 2 * TILECORE_HUGE_BYTES;
-    char *block = tilecore_block_new(bytes);
-    check(tilecore_block_new(PTRDIFF_MAX - TILECORE_HUGE_BYTES + 1) == NULL, "a block larger than memory");
-    if (!block) {
-        check(tilecore_block_idle(NULL, bytes) < 0, "no blocks, but an idle one");
-        return 0;
+    const ptrdiff_t sizes[] = {1 << 17, 5 << 16, TILECORE_HUGE_BYTES, 11 << 18, 2 * TILECORE_HUGE_BYTES};
+    size_t k;
+    check(tilecore_block_new(PTRDIFF_MAX - TILECORE_HUGE_BYTES + 1, 1) == NULL, "a block larger than memory");
+    for (k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const ptrdiff_t bytes = sizes[k], boundary = bytes < TILECORE_HUGE_BYTES ? 64 : TILECORE_HUGE_BYTES;
+        char *block = tilecore_block_new(bytes, bytes - 5);
+        if (!block) {
+            check(tilecore_block_idle(NULL, bytes) < 0, "no blocks, but an idle one");
+            return 0;
+        }
+        check((uintptr_t)block % (uintptr_t)boundary == 0, "where a block begins");
+        memset(block - TILECORE_BLOCK_HEAD, 1, TILECORE_BLOCK_HEAD);
+        memset(block, 2, (size_t)bytes);
+        check(tilecore_block_idle(block, bytes) == 0, "an idle block");
+        memset(block, 3, (size_t)bytes);
+        check(all_are(block - TILECORE_BLOCK_HEAD, TILECORE_BLOCK_HEAD, 1) && all_are(block, bytes, 3),
+              "a block that is written to again");
+        tilecore_block_free(block, bytes);
     }
-    check((uintptr_t)block % TILECORE_HUGE_BYTES == 0, "where a block begins");
-    block[-1] = 1; /* the page before it */
-    memset(block, 2, (size_t)bytes);
-    check(tilecore_block_idle(block, bytes) == 0, "an idle block");
-    memset(block, 3, (size_t)bytes);
-    check(block[-1] == 1 && all_are(block, bytes, 3), "a block that is written to again");
-    tilecore_block_free(block, bytes);
     return 1;
 }
 

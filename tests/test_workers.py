@@ -54,7 +54,8 @@ for _ in range(5):
     tilecore.tile(x, (64, 1), out, threads=3)
     assert threads() == before + 2
 tilecore.tile(x, (64, 1), out, threads=2)
-tilecore.tile(x, (6, 1), out[:6], threads=8)    # 1.5 MiB are worth two
+tilecore.tile(x, (15, 1), out[:15], threads=8)  # not worth two
+tilecore.tile(x, (16, 1), out[:16], threads=8)  # 4 MiB are worth two
 assert threads() == before + 2
 tilecore.tile(x, (64, 1), out, threads=5)
 assert threads() == before + 4
@@ -65,7 +66,7 @@ assert (out == x).all()
 @needs_proc
 def test_every_way_to_tile_uses_them(counting):
     code = """
-wide = numpy.arange(2**22, dtype="u1")
+wide = numpy.arange(2**24, dtype="u1")
 plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
 ways = [
     lambda: tilecore.tile(x, (64, 1)),

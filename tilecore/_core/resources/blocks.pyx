@@ -73,6 +73,7 @@ cdef struct Block:          # describes a block, in the TILECORE_BLOCK_HEAD byte
     Block *older            # on the same shelf
     Block *newer
     Py_ssize_t bytes        # of the block itself
+    Py_ssize_t touched      # so many have been asked for: the rest has no pages yet, and does not count
     Py_ssize_t generation   # of the process that it belongs to
     long long since         # when it became idle
 
@@ -129,7 +130,7 @@ cdef void put(Shelves *shelves, Block *block) noexcept nogil:
     else:
         shelf.oldest = block
     shelf.newest = block
-    shelves.bytes += block.bytes
+    shelves.bytes += block.touched
 
 
 cdef Block *pop(Shelves *shelves, Shelf *shelf, Block *block) noexcept nogil:
@@ -142,7 +143,7 @@ cdef Block *pop(Shelves *shelves, Shelf *shelf, Block *block) noexcept nogil:
         block.older.newer = block.newer
     else:
         shelf.oldest = block.newer
-    shelves.bytes -= block.bytes
+    shelves.bytes -= block.touched
     return block
 
 
@@ -194,6 +195,7 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
         return NULL
     warm[0] = block != NULL
     if block != NULL:
+        block.touched = max(block.touched, bytes)
         tilecore_unpoison(data_of(block), block.bytes)
         return data_of(block)
     data = tilecore_block_new(whole, bytes)
@@ -201,7 +203,7 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
         trim(0)
         data = tilecore_block_new(whole, bytes)
     if data != NULL:
-        block_of(data)[0] = Block(NULL, NULL, whole, generation, 0)
+        block_of(data)[0] = Block(NULL, NULL, whole, bytes, generation, 0)
     return data
 
 
@@ -209,7 +211,7 @@ cdef void give_back_block(char *data) noexcept nogil:
     cdef Block *block = block_of(data)
     cdef Py_ssize_t most = tilecore_atomic_load(&limit)
     cdef bint keep = block.bytes < TILECORE_KEPT_BELOW
-    if (block.bytes > most or block.generation != generation
+    if (block.touched > most or block.generation != generation
             or not keep and (tilecore_addresses_limited() or tilecore_block_idle(data, block.bytes) < 0)):
         free_block(block)
         return
