@@ -29,23 +29,28 @@ static int all_are(const char *at, ptrdiff_t bytes, char value)
 /* 1 where there are blocks. */
 static int blocks(void)
 {
-    const ptrdiff_t sizes[] = {1 << 17, 5 << 16, TILECORE_HUGE_BYTES, 11 << 18, 2 * TILECORE_HUGE_BYTES};
+    const ptrdiff_t sizes[] = {TILECORE_OWN_BLOCK_BYTES, 7 << 18, TILECORE_HUGE_BYTES, 9 << 18, 11 << 18, 15 << 18};
     size_t k;
     check(tilecore_block_new(PTRDIFF_MAX - TILECORE_HUGE_BYTES + 1, 1) == NULL, "a block larger than memory");
     for (k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        const ptrdiff_t bytes = sizes[k], boundary = bytes < TILECORE_HUGE_BYTES ? 64 : TILECORE_HUGE_BYTES;
+        const ptrdiff_t bytes = sizes[k], part = bytes / 3;
         char *block = tilecore_block_new(bytes, bytes - 5);
         if (!block) {
             check(tilecore_block_idle(NULL, bytes) < 0, "no blocks, but an idle one");
             return 0;
         }
-        check((uintptr_t)block % (uintptr_t)boundary == 0, "where a block begins");
+        check((uintptr_t)block % TILECORE_HUGE_BYTES == 0, "where a block begins");
         memset(block - TILECORE_BLOCK_HEAD, 1, TILECORE_BLOCK_HEAD);
         memset(block, 2, (size_t)bytes);
         check(tilecore_block_idle(block, bytes) == 0, "an idle block");
         memset(block, 3, (size_t)bytes);
         check(all_are(block - TILECORE_BLOCK_HEAD, TILECORE_BLOCK_HEAD, 1) && all_are(block, bytes, 3),
               "a block that is written to again");
+        check(tilecore_block_idle(block + part, part) == 0, "a part that is idle");
+        check(all_are(block, part, 3) && all_are(block + 2 * part, bytes - 2 * part, 3), "the parts beside it");
+        tilecore_block_drop(block + part, part);
+        check(all_are(block, part, 3) && all_are(block + 2 * part, bytes - 2 * part, 3), "the parts beside it");
+        check(block[part + part / 2] == 0, "a part that is given back");
         tilecore_block_free(block, bytes);
     }
     return 1;

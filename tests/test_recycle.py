@@ -268,9 +268,9 @@ def test_the_system_may_take_idle_memory():
     y = result(64, 3)
     assert lazily_free() < before + MIB
     assert (y == 3).all()
-    burst = [result(1) for _ in range(KEPT // MIB + 20)]
+    burst = [result(1, 5) for _ in range(KEPT // MIB + 20)]
     del burst
-    assert before + 19 * MIB <= lazily_free() <= before + 21 * MIB
+    assert before + 5 * MIB <= lazily_free() <= before + 21 * MIB  # less where the system has taken some
 
 
 @pytest.mark.process

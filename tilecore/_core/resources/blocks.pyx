@@ -36,8 +36,11 @@ cdef extern from "kernels/config.h" nogil:
 
 
 cdef extern from "kernels/pages.h" nogil:
+    Py_ssize_t TILECORE_OWN_BLOCK_BYTES
     char *tilecore_block_new(Py_ssize_t bytes, Py_ssize_t wanted)
+    void tilecore_block_populate(char *block, Py_ssize_t wanted)
     void tilecore_block_free(char *block, Py_ssize_t bytes)
+    void tilecore_block_drop(char *block, Py_ssize_t bytes)
     int tilecore_block_idle(char *block, Py_ssize_t bytes)
     void tilecore_poison(char *at, Py_ssize_t bytes)
     void tilecore_unpoison(char *at, Py_ssize_t bytes)
@@ -66,12 +69,19 @@ cdef extern from *:
 
 
 cdef enum:
+    SLAB_BYTES = 4 << 21
     SIZES = 8 * 62      # eight to each power of two, to a quarter of all addresses
+
+
+cdef struct Slab:           # describes a block in which smaller ones lie
+    Py_ssize_t used         # bytes that have been handed out, from the start on
+    Py_ssize_t blocks       # that have not been freed, in use or idle
 
 
 cdef struct Block:          # describes a block, in the TILECORE_BLOCK_HEAD bytes before it
     Block *older            # on the same shelf
     Block *newer
+    char *slab              # in which it lies, or NULL
     Py_ssize_t bytes        # of the block itself
     Py_ssize_t touched      # so many have been asked for: the rest has no pages yet, and does not count
     Py_ssize_t generation   # of the process that it belongs to
@@ -90,6 +100,7 @@ cdef struct Shelves:
 
 # Under the lock.
 cdef Shelves kept, lent
+cdef char *slab                         # that new blocks are cut from, or NULL
 cdef long long looked                   # when the age of idle blocks was last looked at
 
 cdef Py_ssize_t limit                   # of all idle bytes: one word, a reader sees the old one or the new one
@@ -164,10 +175,73 @@ cdef Block *pop_oldest(Shelves *shelves, long long before) noexcept nogil:
 
 # ---------------------------------------------------------------- blocks
 
+cdef Slab *slab_of(char *data) noexcept nogil:
+    return <Slab *>(data - TILECORE_BLOCK_HEAD)
+
+
+cdef char *new_block(Py_ssize_t bytes, Py_ssize_t wanted) noexcept nogil:
+    cdef char *data = NULL
+    cdef char *within = NULL
+    if bytes >= TILECORE_OWN_BLOCK_BYTES:
+        data = tilecore_block_new(bytes, wanted)
+    else:
+        data = cut_block(bytes, &within)
+        if data != NULL:
+            tilecore_block_populate(data, wanted)
+    if data != NULL:
+        block_of(data)[0] = Block(NULL, NULL, within, bytes, wanted, generation, 0)
+    return data
+
+
+cdef char *cut_block(Py_ssize_t bytes, char **within) noexcept nogil:
+    """A block from the slab, or from a new one."""
+    global slab
+    cdef char *data
+    cdef char *other
+    cdef Slab *notes
+    while True:
+        tilecore_acquire(&tilecore_idle_lock)
+        if slab != NULL and slab_of(slab).used + TILECORE_BLOCK_HEAD + bytes <= SLAB_BYTES:
+            notes = slab_of(slab)
+            data = slab + notes.used + TILECORE_BLOCK_HEAD
+            notes.used += TILECORE_BLOCK_HEAD + bytes
+            notes.blocks += 1
+            within[0] = slab
+            tilecore_release(&tilecore_idle_lock)
+            return data
+        tilecore_release(&tilecore_idle_lock)
+        data = tilecore_block_new(SLAB_BYTES, 0)
+        if data == NULL:
+            return NULL
+        slab_of(data)[0] = Slab(0, 0)
+        tilecore_acquire(&tilecore_idle_lock)
+        other = slab
+        slab = data
+        if other != NULL and slab_of(other).blocks:
+            other = NULL
+        tilecore_release(&tilecore_idle_lock)
+        if other != NULL:
+            tilecore_block_free(other, SLAB_BYTES)
+
+
 cdef void free_block(Block *block) noexcept nogil:
-    cdef char *data = data_of(block)
-    tilecore_unpoison(data, block.bytes)
-    tilecore_block_free(data, block.bytes)
+    """Back to the system; a slab with its last block."""
+    cdef char *within = block.slab
+    cdef bint last
+    tilecore_unpoison(data_of(block), block.bytes)
+    if within == NULL:
+        tilecore_block_free(data_of(block), block.bytes)
+        return
+    tilecore_block_drop(data_of(block), block.bytes)
+    tilecore_acquire(&tilecore_idle_lock)
+    slab_of(within).blocks -= 1
+    last = slab_of(within).blocks == 0
+    if last and within == slab:
+        slab_of(within).used = 0
+        last = False
+    tilecore_release(&tilecore_idle_lock)
+    if last:
+        tilecore_block_free(within, SLAB_BYTES)
 
 
 cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
@@ -198,12 +272,10 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
         block.touched = max(block.touched, bytes)
         tilecore_unpoison(data_of(block), block.bytes)
         return data_of(block)
-    data = tilecore_block_new(whole, bytes)
+    data = new_block(whole, bytes)
     if data == NULL:
         trim(0)
-        data = tilecore_block_new(whole, bytes)
-    if data != NULL:
-        block_of(data)[0] = Block(NULL, NULL, whole, bytes, generation, 0)
+        data = new_block(whole, bytes)
     return data
 
 
@@ -296,8 +368,9 @@ cdef void after_fork_in_parent() noexcept nogil:
 
 
 cdef void after_fork_in_child() noexcept nogil:
-    global generation
+    global generation, slab
     generation += 1
+    slab = NULL
     tilecore_release(&tilecore_idle_lock)
     trim(0)
 
