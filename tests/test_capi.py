@@ -140,6 +140,12 @@ def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
             execute_region(plan, None, steps, None, steps, zeros, zeros, 0)
 
 
+def test_a_plan_made_with_exceptions():
+    plan = plan_new(2, counts([2, 3]), counts([1, 2]), 4)
+    assert plan_nbytes(plan) == 2 * 3 * 2 * 4
+    plan_free(plan)
+
+
 def reverse(x):
     return x[(..., *[slice(None, None, -1)] * x.ndim)]
 
