@@ -166,14 +166,14 @@ USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(
 
 
 def test_the_pages_modules(environment):
-    """Each source with the setup.py that follows it."""
+    """Two packages."""
     files = pages_files()
     assert [name for name, _ in files] == [
-        *("rows.pyx", "setup.py", "twice.cpp", "setup.py"),
+        *("pyproject.toml", "rows.pyx", "setup.py", "twice.cpp", "setup.py"),
         *("CMakeLists.txt", "meson.build", "grow.cpp", "in_ctypes.py", "in_numba.py"),
     ]
-    for two in (files[:2], files[2:4]):
-        environment.install(write_files(environment.folder / f"page_{two[0][0]}", two), **HASTY)
+    for package in (files[:3], files[3:5]):
+        environment.install(write_files(environment.folder / f"page_{package[0][0]}", package), **HASTY)
     environment.run(USE_TWICE)
     environment.run("""
 import rows

@@ -82,7 +82,9 @@ def tile(
     MemoryError
         At `compute`: a chunk, not the result, above `tilecore.get_max_bytes()`.
 
-    Each task writes with one thread: Dask runs one on every processor.
+    Notes
+    -----
+    Each task writes with one thread, because Dask runs a task on every processor.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """

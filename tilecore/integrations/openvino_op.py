@@ -64,12 +64,15 @@ class Tile(Op):
         Repeats of another element type; data of less than 8 bits an element.
     ValueError
         Repeats that are not 1-D, or too large for int64.
-    OpenVINO's own calls turn these into its RuntimeError, with the same text.
 
-    OpenVINO allocates the result: `tilecore.set_max_bytes` limits strings alone, which are copied.
+    Notes
+    -----
+    OpenVINO's own calls turn these errors into its RuntimeError, with the same text.
 
-    A model's file holds this operation under a name of its own: call `core.add_extension(Tile)` before
-    you read it.
+    OpenVINO allocates the result. `tilecore.set_max_bytes` limits only strings, which are copied.
+
+    A model's file stores this operation under the name "TilecoreTile". Call `core.add_extension(Tile)` before you
+    read such a file.
 
     Source: OpenVINO Tile-1.
     """
