@@ -94,16 +94,16 @@ def _mode_to_keep(path: str, force: bool) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        raise ValueError(f"{path}: expected a new name or a regular file; - is standard output")
+        raise ValueError(f"{path}: not a regular file; use - for standard output")
     if not force:
-        raise ValueError(f"{path}: exists already; --force replaces it")
+        raise ValueError(f"{path}: exists already; use --force to replace it")
     return mode & 0o777  # setuid and setgid were meant for the old content
 
 
 def _refuse_too_large(folder: str, nbytes: int) -> None:
     disk = shutil.disk_usage(folder)
     if nbytes > disk.free and disk.total > 0:  # some network file systems know neither
-        what = f"takes {with_unit(nbytes, 'B')}, and {with_unit(disk.free, 'B')} are free on its disk"
+        what = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
         raise OSError(errno.ENOSPC, what)
 
 

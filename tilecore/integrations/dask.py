@@ -76,11 +76,11 @@ def tile(
     Raises
     ------
     TypeError
-        An `x` of masked arrays, or others that are not plain NumPy arrays; as `tilecore.tile`.
+        An `x` of masked arrays, or of other arrays than plain NumPy arrays; as `tilecore.tile`.
     ValueError
-        Unknown chunk sizes; chunks that do not add up to the result; as `tilecore.tile`.
+        Unknown chunk sizes; chunks that do not add up to the result's shape; as `tilecore.tile`.
     MemoryError
-        At `compute`: a chunk, not the result, above `tilecore.get_max_bytes()`.
+        At `compute`, if a single chunk is larger than `tilecore.get_max_bytes()`.
 
     Notes
     -----
@@ -122,7 +122,7 @@ def check_input(x: Any) -> Any:
     """`x` as a Dask array of known chunks, or as a NumPy array."""
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
-            what = f"has unknown chunk sizes, shape {x.shape}: x.compute_chunk_sizes() finds them"
+            what = f"has unknown chunk sizes, shape {x.shape}: call x.compute_chunk_sizes() first"
             raise Refusal(ValueError, what, "input")
         kind = type(x._meta)
     else:
@@ -130,7 +130,9 @@ def check_input(x: Any) -> Any:
             x = as_array(x)
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
-        raise Refusal(TypeError, f"must be a NumPy array or a Dask array of such, got {kind.__name__}", "input")
+        raise Refusal(
+            TypeError, f"must be a NumPy array, or a Dask array of NumPy arrays, got {kind.__name__}", "input"
+        )
     return x
 
 

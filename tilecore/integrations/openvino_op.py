@@ -93,7 +93,7 @@ class Tile(Op):
             raise ValueError(f"{name}: {self.get_input_size()} inputs, expected data and repeats")
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
         if kind.is_static() and kind.bitwidth % 8:
-            raise TypeError(f"{name}: data of element type {kind.to_string()}, expected one of whole bytes")
+            raise TypeError(f"{name}: data of element type {kind.to_string()}, expected a type of whole bytes")
         if repeats_kind.is_static() and (not repeats_kind.is_integral_number() or repeats_kind.bitwidth % 8):
             raise TypeError(f"{name}: repeats of element type {repeats_kind.to_string()}, expected an integer type")
         self.set_output_type(0, kind, _infer_shape(self.get_input_partial_shape(0), self.input_value(1)))

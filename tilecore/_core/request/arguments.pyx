@@ -71,7 +71,7 @@ cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
     cdef cnp.dtype dtype = array.descr
     cdef cnp.ndarray out = read_target(given, dtype)
     if dtype is not array.descr:
-        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+        raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
     return out
 
 
@@ -86,7 +86,7 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     if found is not dtype and not same_dtype(found, dtype):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
     if found is not out.descr:
-        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+        raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
     return out
 
 
@@ -103,7 +103,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
         raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
     place_note(place, out)
     if not place.contiguous and overlaps_itself(place, shape, itemsize, &ran):
-        raise Refusal(ValueError, "must not have two elements that share a byte, got strides "
+        raise Refusal(ValueError, "must not have overlapping elements, got strides "
                       f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
     if source != NULL and share_bytes(source, source_shape, place, shape, itemsize, &ran):
         raise Refusal(ValueError, "must not share memory with the input", "out")
@@ -116,7 +116,7 @@ cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssiz
     if cnp.PyArray_ITEMSIZE(array) == itemsize:
         return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
     return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)} and items of {itemsize} bytes, got {found} and "
-                   f"{cnp.PyArray_ITEMSIZE(array)}, for its dtype was changed", argument)
+                   f"{cnp.PyArray_ITEMSIZE(array)}, because its dtype was changed", argument)
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
