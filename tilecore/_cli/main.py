@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command, and return the exit code."""
     code = 0
     with interrupted_by_signals():
         try:
@@ -182,7 +182,7 @@ def tile(arguments: argparse.Namespace) -> None:
 
 
 def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
-    """The plan for the input. Refusals get the command line's words here alone."""
+    """The plan for the input. Only here are refusals worded for the command line."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:
@@ -218,7 +218,7 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """On a terminal: tqdm's, or a plain line where that is not installed."""
+    """On a terminal: tqdm's bar, or a plain line if tqdm is not installed."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda nbytes: None
         return

@@ -1,7 +1,7 @@
 """.npy files: mapped arrays, and headers of new files.
 
-NumPy's own functions open a file by its name, and a name may lead to another file meanwhile. These take
-files that are open.
+NumPy's own functions open a file by its name, which may refer to another file by then. These functions take open
+files.
 """
 
 import mmap
@@ -38,7 +38,7 @@ class Mapped(NamedTuple):
 
 
 def map_npy(path: str) -> Mapped:
-    """The array in a file, or in what comes from standard input."""
+    """The array in a file, or on standard input."""
     if path == STANDARD_STREAM:
         with _standard_input() as file:
             return _map(file, "standard input")
@@ -54,7 +54,7 @@ def map_npy(path: str) -> Mapped:
 
 
 def _standard_input() -> BinaryIO:
-    """The file that the shell redirected, or a temporary copy of what a pipe gave."""
+    """The redirected file, or a temporary copy of what came from a pipe."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")
     if sys.stdin.isatty():

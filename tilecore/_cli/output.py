@@ -1,8 +1,8 @@
-"""Where a result goes: into a file that appears whole or not at all, or to standard output.
+"""Where a result goes: atomically into a file, or to standard output.
 
-The file is written in its folder under a hidden name. When its bytes are on the disk it gets its own: by
-a hard link, which fails if the name is taken, or with `force` by a rename, which replaces what is there.
-Of a replaced file only the mode is kept.
+The bytes are written to a hidden file in the same folder. When they are on the disk, the file gets its own name: by a
+hard link, which fails if the name is taken, or with `force` by a rename, which replaces the old file. Only the mode of
+a replaced file is kept.
 """
 
 import errno

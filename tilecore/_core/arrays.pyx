@@ -36,7 +36,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here c
 
 
 cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Make the plan for `array`; `out` as read_out reads it, or None. No caller's code runs between the two."""
+    """Make the plan for `array`, and return `out` as read_out reads it, or None. No caller's code runs in between."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
@@ -60,7 +60,7 @@ def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
 
 
 def are_integers(value, numbers, count):
-    """Whether `value` is seen at once to be `count` ints, in a tuple or an array; `numbers` as in `repeats_of`."""
+    """Whether `value` is a tuple or an array of `count` ints, by its type alone; `numbers` as in `repeats_of`."""
     return count_integers(value, numbers) == count
 
 
@@ -186,7 +186,7 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
 
 
 cdef wrong_names(a, A, repeats):
-    """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
+    """The error for a call of `tile` that lacks an argument, or uses NumPy's or ONNX's name for it."""
     for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
         if given is not ABSENT:
             return TypeError(f"tile() got an unexpected keyword argument '{name}'; use '{right}'")
@@ -252,7 +252,7 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
 
 
 cdef wrap_like(a, cnp.ndarray result):
-    """`result` as an array of the class of `a`; the class is shown `a` and nothing else, as everywhere in NumPy."""
+    """`result` as an array of the class of `a`. As everywhere in NumPy, the class sees only `a`."""
     return WRAP(a, result, None, False)
 
 

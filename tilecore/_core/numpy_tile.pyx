@@ -1,13 +1,13 @@
 # cython: language_level=3
-"""tilecore's `tile` in the place of `numpy.tile`, for code that is not one's own.
+"""tilecore's `tile` in the place of `numpy.tile`, for other people's code.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
-them. The function put there has NumPy's own signature: the first argument is called `A`. At each call it checks
-that a replacement is still in force, and is the old `numpy.tile` for callers that keep it longer.
+them. The function put there has NumPy's own signature: the first argument is called `A`. Each call checks that a
+replacement is still in force. If not, because the caller has kept the function, it calls the old `numpy.tile`.
 
-A signal's handler may raise between any two instructions of Python code. So all of this is compiled: what is
-begun is done. An object that dies restores too, for an exception that comes between `replace_numpy_tile()` and
-the block, or between the block and `__exit__`.
+Signal handlers may raise between any two instructions of Python code. So all of this is compiled, and cannot stop
+halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the block, or
+between the block and `__exit__`.
 """
 
 import functools
@@ -54,7 +54,7 @@ cdef list put():
 
 
 cdef bint take_away(list found) except -1:
-    """False where that has been done."""
+    """Restore what was there before; False if that has been done already."""
     cdef list later
     cdef Py_ssize_t place
     with lock:

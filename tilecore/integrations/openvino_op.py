@@ -10,8 +10,8 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It corrects the built-in operation. The CPU plugin's gives wrong values for some tilings of three and more
-axes, and refuses empty repeats that are an input; that of `openvino.Model.evaluate`, without a plugin,
+It is correct where the built-in operation is not. The CPU plugin's operation gives wrong values for some tilings of
+three or more axes, and refuses empty repeats that are an input. That of `openvino.Model.evaluate`, without a plugin,
 crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
