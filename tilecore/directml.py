@@ -79,9 +79,9 @@ def tile(
     """Tile the input as DirectML does.
 
     >>> import numpy as np
-    >>> from tilecore import directml
+    >>> import tilecore
     >>> image = np.array([[[[1, 2, 3], [4, 5, 6]]]], np.float32)
-    >>> directml.tile(image, [1, 1, 3, 3])[0, 0, :3]            # (1, 1, 2, 3) -> (1, 1, 6, 9)
+    >>> tilecore.directml.tile(image, [1, 1, 3, 3])[0, 0, :3]   # (1, 1, 2, 3) -> (1, 1, 6, 9)
     array([[1., 2., 3., 1., 2., 3., 1., 2., 3.],
            [4., 5., 6., 4., 5., 6., 4., 5., 6.],
            [1., 2., 3., 1., 2., 3., 1., 2., 3.]], dtype=float32)

@@ -54,11 +54,11 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     """Tile the input as ONNX Tile-13 does.
 
     >>> import numpy as np
-    >>> from tilecore import onnx
-    >>> onnx.tile_13(np.array([[1, 2], [3, 4]]), [1, 2])        # (2, 2) -> (2, 4)
+    >>> import tilecore
+    >>> tilecore.onnx.tile_13(np.array([[1, 2], [3, 4]]), [1, 2])  # (2, 2) -> (2, 4)
     array([[1, 2, 1, 2],
            [3, 4, 3, 4]])
-    >>> onnx.tile_13(np.ones((2, 3)), [2])                      # doctest: +ELLIPSIS
+    >>> tilecore.onnx.tile_13(np.ones((2, 3)), [2])             # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ValueError: ONNX Tile-13: repeats has length 1, expected the input's rank 2; input shape ...
 

@@ -47,9 +47,9 @@ def tile(
     """Tile a NumPy or Dask array, as a Dask array.
 
     >>> import numpy
-    >>> from tilecore.integrations import dask
+    >>> from tilecore.integrations.dask import tile as dask_tile
     >>> pattern = numpy.arange(6).reshape(2, 3)              # shape (2, 3)
-    >>> wall = dask.tile(pattern, (10**6, 10**5))            # 4.8 TB, in chunks of 128 MiB
+    >>> wall = dask_tile(pattern, (10**6, 10**5))            # 4.8 TB, in chunks of 128 MiB
     >>> wall.shape
     (2000000, 300000)
     >>> wall[10**6 : 10**6 + 2, -4:].compute()
