@@ -15,7 +15,6 @@ html_title = f"tilecore {release}"
 default_role = "py:obj"  # of `names` in docstrings
 myst_heading_anchors = 3
 
-add_module_names = False
 autodoc_typehints = "none"  # the docstrings say the types
 autodoc_mock_imports = ["dask", "onnx", "openvino"]  # the integrations' libraries need not be installed
 autosummary_generate = False  # its tables link to reference.rst
