@@ -87,6 +87,7 @@ def test_every_public_name_has_an_example(module, name):
 
 
 @pytest.mark.tree
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's own
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page):
     """All blocks together, one after the other, as a reader would type them."""
