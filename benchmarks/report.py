@@ -31,7 +31,7 @@ PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
 BOUNDS = {"empty": "tilecore", "memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's table
-SHORT += ("attention heads", "attention mask", "a large matrix")
+SHORT += ("attention heads", "a large matrix")
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 # Where the report was made, in this order; what else the file holds is not printed.
 MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", Elsewhere.NAME)
