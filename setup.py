@@ -1,6 +1,7 @@
-"""Build logic only; the metadata stands in pyproject.toml."""
+"""Build logic, and the project's links; the other metadata stands in pyproject.toml."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,10 @@ import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
+
+# The repository's address on GitHub stands here and nowhere else. While it is empty, distributions have no links,
+# and wheels.yml publishes nothing.
+REPOSITORY = ""
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
@@ -44,7 +49,26 @@ def extension(source):
     )
 
 
+def links():
+    """The project's URLs, and the README with absolute links, for pages outside the repository."""
+    readme = {"long_description": Path("README.md").read_text(encoding="utf-8")}
+    readme["long_description_content_type"] = "text/markdown"
+    if not REPOSITORY:
+        return readme
+    tag = "v" + re.search('"(.+)"', Path("tilecore/_version.py").read_text())[1]
+
+    def absolute(link):
+        return f"{link[1]}{REPOSITORY}/{'raw' if link[1][0] == '!' else 'blob'}/{tag}/"
+
+    readme["long_description"] = re.sub(r"(!?\[[^]]*\]\()(?![a-z]+:|#)", absolute, readme["long_description"])
+    owner, name = REPOSITORY.split("/")[-2:]
+    urls = {"Source": REPOSITORY, "Documentation": f"https://{owner}.github.io/{name}/"}
+    urls |= {"Changelog": f"{REPOSITORY}/blob/HEAD/CHANGELOG.md", "Issues": f"{REPOSITORY}/issues"}
+    return readme | {"project_urls": urls}
+
+
 setup(
+    **links(),
     ext_modules=cythonize(
         [extension(source) for source in SOURCES],
         build_dir="build/cython",

@@ -30,8 +30,9 @@ PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
 # A bound, and the case of tilecore that it bounds.
 BOUNDS = {"empty": "tilecore", "memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
+PROGRAMS = {"work": "other work between", "kept": "five results kept", "random": "random sizes", "first": "first call"}
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's table
-SHORT += ("attention heads", "attention mask", "a large matrix")
+SHORT += ("attention heads", "a large matrix")
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 # Where the report was made, in this order; what else the file holds is not printed.
 MACHINE = ("processor", "CPUs usable", "memory", "caches", "load average", Elsewhere.NAME)
@@ -97,6 +98,15 @@ def grid_table(run: Run) -> str:
             rows.append([*cells, str(sum(high < 1 for _, high, _ in ratios))])
     header = ["", "shapes", "median", "least", "at", "tilecore is slower, beyond quartiles"]
     return table(header, rows)
+
+
+def programs_table(run: Run) -> str:
+    keys = [key for key in run.samples if key.kind in PROGRAMS and key.case == "tilecore"]
+    rows = [
+        [PROGRAMS[key.kind], key.workload, seconds(run.times(key).mid), *(emphasis(run.ratio(key, p)) for p in present(run))]
+        for key in keys
+    ]
+    return table(["program", "result", "tilecore", *present(run)], rows)
 
 
 def threads_table(run: Run) -> str:
@@ -222,6 +232,14 @@ that needs them all, so the next one is written to memory that the system has to
 out" and memset write to an array that was written to before.
 """
 
+PROGRAMS_TEXT = """
+## In programs that do other things between the calls
+
+Each in a process of its own: NumPy multiplies, concatenates and makes small arrays between the calls, and all is
+dropped. "Random sizes": half to one and a half times as large. "First call": of the process.
+
+"""
+
 
 def report(run: Run, folder: Path | None) -> str:
     """The Markdown; with a folder, the charts are drawn there."""
@@ -243,6 +261,8 @@ def report(run: Run, folder: Path | None) -> str:
         text += f"\n## A grid of shapes\n\nTimes relative to tilecore's.\n\n{grid_table(run)}"
     if folder and "size" in kinds:
         text += "\n## By size\n\n" + picture("sizes.svg", "GB/s by size", draw_sizes) + SIZES
+    if kinds & PROGRAMS.keys():
+        text += PROGRAMS_TEXT + programs_table(run)
     if "threads" in kinds:
         text += "\n## By threads\n\nInto memory that was written to before.\n\n"
         if len({key.threads for key in run.samples if key.kind == "threads"}) > 2:

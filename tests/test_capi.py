@@ -16,12 +16,12 @@ from tilecore import capi
 
 pytestmark = pytest.mark.quick
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "c-api.md"
 POINTER, INT, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_ssize_t
 
 
 def address(name):
-    """As in the README, which is not there where the package alone is tested."""
+    """As in docs/c-api.md, which is not there where the package alone is tested."""
     api = ctypes.pythonapi
     of_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     of_pointer = ctypes.PYFUNCTYPE(POINTER, ctypes.py_object, ctypes.c_char_p)
@@ -138,6 +138,12 @@ def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
             execute(plan, None, None, None, None, 0)
             execute(plan, None, steps, None, steps, 0)
             execute_region(plan, None, steps, None, steps, zeros, zeros, 0)
+
+
+def test_a_plan_made_with_exceptions():
+    plan = plan_new(2, counts([2, 3]), counts([1, 2]), 4)
+    assert plan_nbytes(plan) == 2 * 3 * 2 * 4
+    plan_free(plan)
 
 
 def reverse(x):
@@ -310,24 +316,24 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
     assert (tiled == np.tile(x.reshape(3, 4, 5), (1, 2, 3))).all()
 
 
-def readmes(name):
-    text = README.read_text(encoding="utf-8")
+def from_page(name):
+    text = PAGE.read_text(encoding="utf-8")
     return re.search(rf"^```python\n(# {name}\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
 
 
 @pytest.mark.tree
-def test_the_readmes_ctypes():
+def test_the_pages_ctypes():
     names = {}
-    exec(readmes("in_ctypes.py"), names)
+    exec(from_page("in_ctypes.py"), names)
     assert names["address"]("tilecore_plan_nbytes") == address("tilecore_plan_nbytes")
 
 
 @pytest.mark.tree
 @pytest.mark.process
-def test_the_readmes_numba(tmp_path, program):
+def test_the_pages_numba(tmp_path, program):
     """In a process of its own, for Numba warns and stays."""
     pytest.importorskip("numba", exc_type=ImportError)
-    (tmp_path / "in_numba.py").write_text(readmes("in_numba.py"), encoding="utf-8")
+    (tmp_path / "in_numba.py").write_text(from_page("in_numba.py"), encoding="utf-8")
     program(
         """
 from in_numba import gray_to_rgb

@@ -77,7 +77,7 @@ def test_what_is_no_feature_level(level, error):
         ((2, 3), [1], ValueError, "repeats has length 1"),
         ((2, 3), [1, 1, 1], ValueError, "repeats has length 3"),
         ((), [], ValueError, "input has rank 0, expected 1 to 8"),
-        ((2, 0), [1, 1], ValueError, "input must have no empty axis, but has size 0 for axis 1"),
+        ((2, 0), [1, 1], ValueError, "input must not have an empty axis, but has size 0 for axis 1"),
         # DML_BUFFER_TENSOR_DESC: the size of a tensor "may not exceed (2^32 - 1) elements".
         ((2, 3), [2**31, 1], ValueError, "the output would have more than 4294967295 .* axis 0"),
         ((2, 3), [2**16, 2**16], ValueError, "the output would have more than 4294967295 .* axis 1"),
@@ -127,7 +127,7 @@ def test_infer_shape_refuses_what_no_size_can_mend(sizes, repeats):
 def test_errors_name_the_parameter_and_the_dialect():
     with pytest.raises(ValueError, match=r"^DirectML Tile, feature level 4_1: (?!tile:)"):  # the core's
         directml.tile(np.ones(2, np.float32), [2], np.empty(3, np.float32))
-    with pytest.raises(ValueError, match="4_1: sizes must have no empty axis"):
+    with pytest.raises(ValueError, match="4_1: sizes must not have an empty axis"):
         directml.infer_shape((2, 0), [1, 1])
     with pytest.raises(ValueError, match=r"4_1: repeats has rank 0, expected 1, as in \[2\]; input"):
         directml.tile(np.ones(3, np.float32), 2)

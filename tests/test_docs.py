@@ -14,7 +14,9 @@ import tilecore
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LIBRARIES = ("dask", "numba", "onnx", "openvino", "torch")  # which a page may import, and need not be installed
 
 
 def modules():
@@ -50,11 +52,12 @@ def functions_and_classes(module):
 
 
 def run_examples(name, text, names, flags=0):
-    """Run the examples in a docstring, and return how many there are."""
+    """Run the examples in a text, and return how many there are; `names` are theirs before and after."""
     test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     report = []
-    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
+    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append, clear_globs=False)
     assert not report, "".join(report)
+    names.update(test.globs)
     return len(test.examples)
 
 
@@ -84,9 +87,30 @@ def test_every_public_name_has_an_example(module, name):
 
 
 @pytest.mark.tree
-def test_readme():
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's own
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page):
     """All blocks together, one after the other, as a reader would type them."""
-    for library in ("onnx", "openvino", "dask.array"):
-        pytest.importorskip(library)
-    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    assert run_examples("README.md", "\n".join(blocks), {}, doctest.NORMALIZE_WHITESPACE) >= 10
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    # Those that begin with the name of a file are whole files, for test_capi.py and test_downstream.py.
+    blocks = [block for block in blocks if not re.match(r"# \w+\.py\n", block)]
+    imported = r"^(?:>>> )?(?:import|from) (?:tilecore\.integrations\.)?(\w+)"
+    for name in re.findall(imported, "\n".join(blocks), re.MULTILINE):
+        for library in filter(name.startswith, LIBRARIES):
+            pytest.importorskip(library, exc_type=ImportError)
+    names = {}
+    for block in blocks:
+        if block.startswith(">>>"):
+            assert run_examples(page.name, block, names, doctest.NORMALIZE_WHITESPACE)
+        else:
+            exec(block, names)
+
+
+@pytest.mark.tree
+def test_the_readme_is_one_page():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 200 and len(text.split()) <= 1100
+    for command in ("pip install . && tilecore demo", "pip install '.[test]' && pytest"):
+        assert f"\n    {command}\n" in text
+    links = re.findall(r"\]\(([^)#]+)", text)
+    assert len(links) > 10 and not [link for link in links if not (ROOT / link).exists()]

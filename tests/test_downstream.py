@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 DOWNSTREAM = Path(__file__).parent / "downstream"
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "c-api.md"
 HASTY = {"CFLAGS": "-O0"}  # where it matters that it is built, and not how well
 PRELUDE = """
 import numpy as np
@@ -147,9 +147,9 @@ refuse(TypeError, "integer", cpp_consumer.tile_any, x, 1.5)
 """)
 
 
-def readmes_files():
-    """Its blocks that begin with a file's name, in order: (name, text)."""
-    text = README.read_text(encoding="utf-8")
+def pages_files():
+    """The page's blocks that begin with a file's name, in order: (name, text)."""
+    text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     first = re.compile(r"(?:# cython: .*\n)?(?:#|//) (\w+\.\w+)\n")
     return [(match[1], block) for block in blocks if (match := first.match(block))]
@@ -165,15 +165,15 @@ def write_files(folder, files):
 USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""'
 
 
-def test_the_readmes_modules(environment):
-    """Each source with the setup.py that follows it."""
-    files = readmes_files()
+def test_the_pages_modules(environment):
+    """Two packages."""
+    files = pages_files()
     assert [name for name, _ in files] == [
-        *("rows.pyx", "setup.py", "twice.cpp", "setup.py"),
-        *("CMakeLists.txt", "meson.build", "grow.cpp", "in_numba.py", "in_ctypes.py"),
+        *("pyproject.toml", "rows.pyx", "setup.py", "twice.cpp", "setup.py"),
+        *("CMakeLists.txt", "meson.build", "grow.cpp", "in_ctypes.py", "in_numba.py"),
     ]
-    for two in (files[:2], files[2:4]):
-        environment.install(write_files(environment.folder / f"readme_{two[0][0]}", two), **HASTY)
+    for package in (files[:3], files[3:5]):
+        environment.install(write_files(environment.folder / f"page_{package[0][0]}", package), **HASTY)
     environment.run(USE_TWICE)
     environment.run("""
 import rows
@@ -183,10 +183,10 @@ assert rows.repeat_rows(x, 0) == b""
 """)
 
 
-def test_the_readmes_builds(environment):
+def test_the_pages_builds(environment):
     """CMake and Meson, and pybind11 by the changes to CMake's file that are told there."""
     environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
-    files = dict(readmes_files())
+    files = dict(pages_files())
     twice, cmake = ("twice.cpp", files["twice.cpp"]), ("CMakeLists.txt", files["CMakeLists.txt"])
     grow = files["CMakeLists.txt"].replace("Python_add_library(twice MODULE WITH_SOABI twice.cpp)", "")
     grow = grow.replace("target_include", "find_package(pybind11 REQUIRED)\ntarget_include", 1)
@@ -200,7 +200,7 @@ def test_the_readmes_builds(environment):
         ("meson", [twice, ("meson.build", files["meson.build"])], USE_TWICE),
         ("pybind11", [("grow.cpp", files["grow.cpp"]), ("CMakeLists.txt", grow)], use_grow),
     ]:
-        folder = write_files(environment.folder / f"readme_{name}", sources)
+        folder = write_files(environment.folder / f"page_{name}", sources)
         path = os.pathsep.join([str(scripts), os.environ["PATH"]])  # ninja, and the interpreter
         run = functools.partial(environment.command, cwd=folder, env=os.environ | {"PATH": path})
         if name == "meson":

@@ -152,7 +152,7 @@ class TestRefused:
             (b"\x93NUMPY\1", "EOF"),
             (b"\x93NUMPY\x09\0  ", "format version"),
             (b"\x93NUMPY\1\0\x05\0[1,2(", "EOF in"),
-            (header(shape=f"({10**20},)"), "cut short: .* bytes, expected 80+85"),
+            (header(shape=f"({10**20},)"), "truncated: .* bytes, expected 80+85"),
             (header(descr="'|V0'", shape=f"({10**20},)"), "[Mm]aximum"),
             (header(shape="(True,)"), "integers"),
             (header(shape="(-1,)"), "0 or more"),
@@ -160,9 +160,9 @@ class TestRefused:
             (header(descr="()"), "index"),
             (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
             (header(shape="-" * 9000 + "1"), "(recursion|malformed|too many nested|too complex)"),
-            (header(descr="'|O'"), "Python objects in dtype"),  # pickles
-            (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects in dtype"),
-            (header()[:-985], "cut short: .* bytes, expected "),
+            (header(descr="'|O'"), "contains Python objects"),  # pickles
+            (header(descr="[('a', '|O'), ('b', '<f4')]"), "contains Python objects"),
+            (header()[:-985], "truncated: .* bytes, expected "),
         ],
     )
     def test_what_is_no_npy_file(self, content, text, tmp_path):
@@ -203,7 +203,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("repeats", [2**40, 2**57, (2**63 - 1) // 48])
     def test_more_than_any_disk(self, repeats, source):
-        with pytest.raises(OSError, match="takes .*B, and .*B are free on its disk: '.*out.npy'"):
+        with pytest.raises(OSError, match="needs .*B, but its disk has .*B free: '.*out.npy'"):
             tile_file(source, source.with_name("out.npy"), (repeats, 1))
         assert os.listdir(source.parent) == ["in.npy"]
 

@@ -142,7 +142,7 @@ def test_tile(options, repeats, source, capsys, oracle):
     np.testing.assert_array_equal(np.load(target), want, strict=True)
 
 
-OPSET = "argument --opset: expected N of ONNX, 6 or more, got '"
+OPSET = "argument --opset: expected the opset of ONNX, 6 or higher, got '"
 
 
 INTEGERS = "expected integers such as 2,3, got '"
@@ -360,7 +360,7 @@ class TestStandardStreams:
             assert self.tiled(folder, "-", "-", stdin=file) == (folder / "out.npy").read_bytes()
 
     def test_what_is_no_npy_file(self, tmp_path):
-        text = b"tilecore: standard input: not a .npy file but a .npz archive, whose arrays numpy.load reads\n"
+        text = b"tilecore: standard input: not a .npy file but a .npz archive; numpy.load reads the arrays in it\n"
         assert run("tile", "-", "-", *self.REPEATS, cwd=tmp_path, text=False, data=b"PK\3\4") == (2, b"", text)
 
     @pytest.mark.parametrize("source_of", ["in.npy -", "- - <in.npy"])
@@ -380,7 +380,7 @@ class TestStandardStreams:
             process = start(*arguments, cwd=source.parent, stdout=file)
             inode = os.fstat(file.fileno()).st_ino
             err = process.communicate(timeout=120)[1]
-        expected = "expected a new name or a regular file; - is standard output"
+        expected = "not a regular file; use - for standard output"
         assert (process.returncode, err) == (2, f"tilecore: /dev/stdout: {expected}\n")
         assert log.stat().st_ino == inode and log.read_bytes() == b""
 

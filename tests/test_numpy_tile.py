@@ -50,12 +50,12 @@ def test_until_further_notice():
     for _ in range(2):
         replaced.restore()
         assert not is_ours()
-    with pytest.raises(RuntimeError, match="has been restored"), replaced:
+    with pytest.raises(RuntimeError, match="already restored"), replaced:
         pass
 
 
 def test_an_object_that_dies_restores():
-    with pytest.warns(RuntimeWarning, match="its result was dropped"):
+    with pytest.warns(RuntimeWarning, match="the returned object was garbage-collected"):
         tilecore.replace_numpy_tile()
     assert np.tile is NUMPYS
     replaced = [tilecore.replace_numpy_tile()]
@@ -82,7 +82,7 @@ def without():
         replaced.restore()
 
 
-@pytest.mark.filterwarnings("ignore:replace_numpy_tile. its result was dropped:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:replace_numpy_tile. the returned object was garbage-collected:RuntimeWarning")
 @pytest.mark.parametrize("function", [within, without])
 def test_an_exception_at_any_moment_restores(function):
     """Between any two instructions of Python's, in whatever function: no signal's handler can do more."""

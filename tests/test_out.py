@@ -101,7 +101,7 @@ def test_elements_that_share_a_byte(shape, strides, meets):
     assert meets == (len(set(seen)) < len(seen))  # the table is right
     x = np.arange(np.prod(shape), dtype="u2").reshape(shape)
     if meets:
-        with pytest.raises(ValueError, match="^tile: out must not have two elements that share"):
+        with pytest.raises(ValueError, match="^tile: out must not have overlapping elements"):
             tilecore.tile(x, 1, out)
         assert not memory.any()
     else:
@@ -139,7 +139,7 @@ def read_only():
         (np.zeros(24, "f4"), ValueError, r"shape \(4, 6\), got \(24,\)"),
         (np.zeros((4, 6)), TypeError, "dtype float32, got float64"),
         (np.zeros((4, 6), np.dtype("f4").newbyteorder()), TypeError, "dtype float32, got [<>]f4"),
-        (as_strided(np.zeros(9, "f4"), (4, 6), (4, 4)), ValueError, "share a byte"),
+        (as_strided(np.zeros(9, "f4"), (4, 6), (4, 4)), ValueError, "overlapping elements"),
         (read_only(), ValueError, "writeable"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_new_file_is_as_any_other(tmp_path):
 
 
 def test_a_file_that_exists_needs_force(target):
-    with pytest.raises(ValueError, match=r"out\.npy: exists already; --force replaces it$"):
+    with pytest.raises(ValueError, match=r"out\.npy: exists already; use --force to replace it$"):
         write(target)
     assert is_as_before(target)
     write(target, force=True)
@@ -67,7 +67,7 @@ def test_a_file_that_is_made_meanwhile_stays(links, target, monkeypatch):
     if not links:  # as on FAT
         monkeypatch.setattr(os, "link", refuse(errno.EPERM))
     target.unlink()
-    with pytest.raises(ValueError, match="exists already; --force replaces it"):
+    with pytest.raises(ValueError, match="exists already; use --force to replace it"):
         with open_output(target):
             target.write_bytes(b"old")
     assert is_as_before(target)
@@ -108,7 +108,7 @@ def test_what_is_no_regular_file_is_never_replaced(force, target):
     os.mkfifo(folder / "pipe")
     names = ["link", "nowhere", "circle", "folder", "pipe"]
     for path in [*(folder / name for name in names), os.devnull, "/dev/stdout"]:
-        with pytest.raises(ValueError, match="expected a new name or a regular file; - is standa"):
+        with pytest.raises(ValueError, match="not a regular file; use - for standa"):
             write(path, force=force)
     with pytest.raises(ValueError, match="^'': expected the name of a file"):
         write("", force=force)
@@ -168,7 +168,7 @@ class TestRoom:
         path.unlink()
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 0, 71 * 10**9))
         monkeypatch.setattr(output, "_make_room", lambda *_: pytest.fail("room was taken"))
-        with pytest.raises(OSError, match=r"takes 240 GB, and 71 GB are free on its disk: '.*out\.npy'"):
+        with pytest.raises(OSError, match=r"needs 240 GB, but its disk has 71 GB free: '.*out\.npy'"):
             with open_output(path, 240 * 10**9):
                 pytest.fail("it began")
         assert os.listdir(tmp_path) == []

@@ -128,7 +128,7 @@ def test_sdist(built):
     expected |= {"CONTRIBUTING.md", "LICENSE", "tilecore/py.typed"}
     expected |= sources(tree, "tilecore", ".py", ".pyx", ".pxd", ".pyi", ".h")
     expected |= sources(tree, "include")
-    expected |= sources(tree, "tests")
+    expected |= sources(tree, "tests") | sources(tree, "docs")
     assert expected - files == set()
     generated = {name for name in files if re.match(r"(tilecore|build)/.*\.(c|cpp|so|pyd)$", name)}
     assert generated == sources(tree, "tilecore/_core/kernels", ".c")  # which are no such
@@ -148,6 +148,27 @@ def test_wheel(built):
     expected = sources(tree, "tilecore", ".py", ".pxd", ".pyi") - private | {"tilecore/py.typed"}
     expected |= {"tilecore/include/tilecore/tilecore.h"}
     assert files - modules - information == expected
+
+
+def test_links_of_distributions(built, run, tools, tmp_path):
+    """Made from the repository's address, once setup.py holds it."""
+    tree = tmp_path / "tree"
+    shutil.copytree(built.unpacked, tree, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    setup, text = tree / "setup.py", (tree / "setup.py").read_text()
+    for old, new in [
+        ('REPOSITORY = ""', 'REPOSITORY = "https://example.org/we/tilecore"'),
+        ('.rglob("*.pyx")', ".glob('none')"),
+    ]:
+        assert old in text
+        text = text.replace(old, new)
+    setup.write_text(text)
+    run(tools, "setup.py", "-q", "egg_info", cwd=tree)
+    metadata = (tree / "tilecore.egg-info" / "PKG-INFO").read_text(encoding="utf-8")
+    assert "\nProject-URL: Documentation, https://we.github.io/tilecore/\n" in metadata
+    at = "https://example.org/we/tilecore/{}/v" + tilecore.__version__
+    assert f"]({at.format('raw')}/benchmarks/results/peers.svg)" in metadata
+    assert f"]({at.format('blob')}/docs/guide.md)" in metadata
+    assert not re.search(r"\]\((?!https:)", metadata)
 
 
 def test_wheel_in_a_fresh_environment(built, run, tmp_path):

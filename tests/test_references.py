@@ -12,7 +12,8 @@ import tilecore
 pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
 
 Strings = np.dtypes.StringDType
-RECORD = np.dtype([("n", "i2"), ("o", "O"), ("deep", [("c", "u1"), ("p", "O", (2,))], (2,))])
+DEEP = ([("c", "u1"), ("p", "O", (2,))], (2,))
+RECORD = np.dtype({"names": ["n", "o", "deep"], "formats": ["i2", "O", DEEP], "offsets": [42, 34, 0]})  # from the end
 MANY = 3 << 20  # of references: several pieces
 
 

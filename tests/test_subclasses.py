@@ -169,7 +169,7 @@ def test_a_metaclass_that_changes_the_array():
         (2**50, None, MemoryError, "limit"),
         ((2**62, 2), None, ValueError, "overflow"),
         (-1, None, ValueError, r"negative, got -1 for axis 1; input shape \(2, 3\)"),
-        (2, np.zeros((2, 6)), TypeError, "plain arrays"),
+        (2, np.zeros((2, 6)), TypeError, "out is not supported"),
     ],
 )
 def test_limits_and_errors_come_first(x, reps, out, kind, words):
@@ -200,7 +200,7 @@ def test_array_function_is_asked_after_our_checks():
     assert asked == [(np.tile, (2, 3))]
     with pytest.raises(ValueError, match="negative"):
         tilecore.tile(Duck(), (1, -1))
-    with pytest.raises(TypeError, match="plain arrays"):
+    with pytest.raises(TypeError, match="out is not supported"):
         tilecore.tile(Duck(), 2, out=np.zeros(2))
     assert len(asked) == 1
 

@@ -193,7 +193,7 @@ def test_text_and_sets_are_no_reps(reps):
 NO_INTEGER = "must be an integer or a sequence of integers, got float"
 
 
-CALLED = "tile() got an unexpected keyword argument '{}', which is called '{}' here"
+CALLED = "tile() got an unexpected keyword argument '{}'; use '{}'"
 SEVERAL = "repeats of several axes are one argument: (2, 3); input shape (2, 3),"
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.quick
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "data-loaders.md"
 X = np.arange(6, dtype="f4").reshape(2, 3)
 
 
@@ -92,7 +92,7 @@ def test_what_is_not_in_plain_memory(make, text):
             call()
 
 
-# ---------------------------------------------------------------- the README's data loader
+# ---------------------------------------------------------------- the data loader of docs/data-loaders.md
 
 
 class Images(torch.utils.data.Dataset):
@@ -107,11 +107,12 @@ class Images(torch.utils.data.Dataset):
 
 
 @pytest.fixture
-def readme():
-    """The names that the README's example defines, with a dataset that is ours."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    (code,) = (block for block in blocks if "DataLoader" in block)
-    names = {"dataset": Images(np.asarray)}
+def example():
+    """The names that the page's example defines, with a dataset that is ours."""
+    code = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+    code, found = re.subn("(?<=^dataset = ).*", "Images(np.asarray)", code, flags=re.MULTILINE)
+    assert found == 1
+    names = {"Images": Images}
     exec(code, names)
     return names
 
@@ -124,14 +125,14 @@ def values(batch):
 
 
 @pytest.mark.tree
-def test_data_loader(readme):
+def test_data_loader(example):
     seen, places = [], set()
-    for batch in readme["loader"]:
+    for batch in example["loader"]:
         seen += values(batch)
         places.add(batch.data_ptr())
     assert seen == list(range(150))
-    assert places == {readme["buffer"].data_ptr()}
-    tensors = torch.utils.data.DataLoader(Images(torch.from_numpy), batch_size=64, collate_fn=readme["tiled"])
+    assert places == {example["buffer"].data_ptr()}
+    tensors = torch.utils.data.DataLoader(Images(torch.from_numpy), batch_size=64, collate_fn=example["tiled"])
     assert [value for batch in tensors for value in values(batch)] == seen
 
 
@@ -139,8 +140,8 @@ def test_data_loader(readme):
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a spawned worker imports PyTorch for seconds")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_data_loader_with_workers(readme):
+def test_data_loader_with_workers(example):
     """All batches are kept, as prefetching keeps some: no worker may write into them."""
-    how = {"batch_size": 64, "collate_fn": readme["tiled"], "num_workers": 1, "multiprocessing_context": "fork"}
-    batches = list(torch.utils.data.DataLoader(readme["dataset"], **how))
+    how = {"batch_size": 64, "collate_fn": example["tiled"], "num_workers": 1, "multiprocessing_context": "fork"}
+    batches = list(torch.utils.data.DataLoader(example["dataset"], **how))
     assert [value for batch in batches for value in values(batch)] == list(range(150))

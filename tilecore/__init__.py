@@ -1,23 +1,23 @@
-"""tilecore: the Tile operation on a CPU, exact and fast.
+"""tilecore: a fast `numpy.tile` for CPUs, and the exact Tile of ONNX, OpenVINO and DirectML.
 
 >>> import numpy, tilecore
 >>> tilecore.tile(numpy.arange(3), (2, 2))
 array([[0, 1, 2, 0, 1, 2],
        [0, 1, 2, 0, 1, 2]])
 
-Which to take for large results (`help` on each describes its cost):
+Which function to take for large results (`help` on each describes its cost):
 
 ==================  ==================================================================
-`tile`              a new array; memory of dropped results is used again
+`tile`              a new array, in the memory of earlier results where possible
 `tile` with `out`   an array that you have
-`TilePlan`          many arrays of one shape: planned once
-`tile_region`       a part, without ever making the rest
-`tile_mapped`       to read it or change little of it: milliseconds, one block of memory
-`tile_view`         to read it, if every repeated axis has one element: nothing at all
+`TilePlan`          many arrays of one shape, planned once
+`tile_region`       a part of the result, without making the rest
+`tile_mapped`       a copy-on-write result: milliseconds, and one block of memory
+`tile_view`         a read-only view, if every repeated axis has length 1
 ==================  ==================================================================
 
-`tile` is `numpy.tile`; the modules `tilecore.onnx`, `tilecore.openvino` and `tilecore.directml`
-hold the same operation by the rules of ONNX, OpenVINO and DirectML.
+`tile` follows `numpy.tile`. The modules `tilecore.onnx`, `tilecore.openvino` and `tilecore.directml` follow the rules of
+ONNX, OpenVINO and DirectML.
 """
 
 # Before any module of ours: one that has begun in one interpreter refuses all others, and NumPy may refuse this one.
@@ -29,9 +29,9 @@ except ModuleNotFoundError as _error:
     if _error.name != "tilecore._core.arrays":
         raise
     raise ImportError(
-        f"tilecore: the modules in {__path__[0]} are not compiled for this Python. In a clone, that "
-        "is the source folder, which Python finds first: leave the clone, and import what "
-        "`pip install .` installed; or compile in place: `pip install --editable .`"
+        f"tilecore: the modules in {__path__[0]} are not compiled for this Python. If this is a clone, Python has found "
+        "its source folder first: leave the clone to import the installed package (`pip install .`), or compile in "
+        "place (`pip install --editable .`)"
     ) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.config import get_include, show_config

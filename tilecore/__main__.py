@@ -1,7 +1,7 @@
 """The command `tilecore`, and `python -m tilecore`.
 
-Python imports NumPy and tilecore first. What ends that, a malformed environment variable or an early
-Ctrl-C, shows Python's own traceback.
+Errors while Python imports NumPy and tilecore, such as a malformed environment variable or an early Ctrl-C, show
+Python's own traceback.
 """
 
 import sys

@@ -79,9 +79,9 @@ def tile(
     """Tile the input as DirectML does.
 
     >>> import numpy as np
-    >>> from tilecore import directml
+    >>> import tilecore
     >>> image = np.array([[[[1, 2, 3], [4, 5, 6]]]], np.float32)
-    >>> directml.tile(image, [1, 1, 3, 3])[0, 0, :3]            # (1, 1, 2, 3) -> (1, 1, 6, 9)
+    >>> tilecore.directml.tile(image, [1, 1, 3, 3])[0, 0, :3]   # (1, 1, 2, 3) -> (1, 1, 6, 9)
     array([[1., 2., 3., 1., 2., 3., 1., 2., 3.],
            [4., 5., 6., 4., 5., 6., 4., 5., 6.],
            [1., 2., 3., 1., 2., 3., 1., 2., 3.]], dtype=float32)
@@ -194,7 +194,7 @@ def _find_level(feature_level: str) -> _Level:
     match = re.fullmatch(r"([1-9][0-9]{0,3})_(0|[1-9][0-9]{0,3})", feature_level)
     if match is None:
         given = brief(feature_level)
-        raise ValueError(f"DirectML Tile: feature_level {given}, expected 'N_M' from '1_0' on") from None
+        raise ValueError(f"DirectML Tile: feature_level {given}, expected 'N_M', '1_0' or higher") from None
     number = (int(match[1]), int(match[2]))
     since = max(since for since in _SINCE if since <= number)
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
@@ -209,7 +209,9 @@ def _make_rule(feature_level: str = "4_1") -> Rule:
     return Rule(level.name, partial(_read_counts, level))
 
 
-DIALECT = Dialect("DirectML", _make_rule, {"feature_level": Option(str, "N_M", "of DirectML, as 4_1")})
+DIALECT = Dialect(
+    "DirectML", _make_rule, {"feature_level": Option(str, "N_M", "the feature level of DirectML, such as 4_1")}
+)
 
 
 def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
@@ -223,7 +225,7 @@ def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
         if not 0 < repeat <= _UINT_MAX:
             raise Refusal(ValueError, f"must be 1 to {_UINT_MAX}, got {brief(repeat)}", "repeats", axis)
         if size == 0:
-            raise Refusal(ValueError, "must have no empty axis, but has size 0", "input", axis)
+            raise Refusal(ValueError, "must not have an empty axis, but has size 0", "input", axis)
         elements *= size * repeat
         if elements > _UINT_MAX:
             raise Refusal(ValueError, f"the output would have more than {_UINT_MAX} elements, up to axis {axis}")

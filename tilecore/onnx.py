@@ -54,11 +54,11 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     """Tile the input as ONNX Tile-13 does.
 
     >>> import numpy as np
-    >>> from tilecore import onnx
-    >>> onnx.tile_13(np.array([[1, 2], [3, 4]]), [1, 2])        # (2, 2) -> (2, 4)
+    >>> import tilecore
+    >>> tilecore.onnx.tile_13(np.array([[1, 2], [3, 4]]), [1, 2])  # (2, 2) -> (2, 4)
     array([[1, 2, 1, 2],
            [3, 4, 3, 4]])
-    >>> onnx.tile_13(np.ones((2, 3)), [2])                      # doctest: +ELLIPSIS
+    >>> tilecore.onnx.tile_13(np.ones((2, 3)), [2])             # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ValueError: ONNX Tile-13: repeats has length 1, expected the input's rank 2; input shape ...
 
@@ -139,7 +139,7 @@ def tile_1(
         Of one of `supported_types(1)`.
     tiles, axis : tensors of one element
         The number of repeats, and the axis; a negative axis counts from the end. Of any integer type,
-        or whole numbers of any float type: models hold both, for the document names both.
+        or whole numbers of any float type: the specification mentions both, and models use both.
     out, threads
         As in `tile_13`.
 
@@ -176,7 +176,7 @@ tile = tile_13
 
 
 def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
-    """The Tile of an opset.
+    """Return the Tile function of an opset.
 
     >>> for_opset(11) is tile_6, for_opset(28) is tile
     (True, True)
@@ -184,7 +184,7 @@ def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     Raises
     ------
     TypeError, ValueError
-        An opset that is not an int, or below 1. Opsets newer than those known have the newest Tile.
+        An opset that is not an int, or below 1. Opsets that are not known yet have the newest Tile.
     """
     return _find_version(opset)[1]
 
@@ -318,7 +318,7 @@ def _find_version(opset: SupportsIndex) -> _Known:
 def _require_repeats(opset: SupportsIndex) -> _Version:
     version = _find_version(opset)[0]
     if version is _TILE_1:
-        what = "means Tile-1, which takes tiles and axis: expected opset 6 or more, or tile_1 and infer_shape_1"
+        what = "means Tile-1, which takes tiles and axis: use opset 6 or higher, or tile_1 and infer_shape_1"
         raise ValueError(f"ONNX Tile: opset {opset} {what}")
     return version
 
@@ -328,7 +328,7 @@ def _make_rule(opset: SupportsIndex = 13) -> Rule:
     return Rule(version.name, partial(_read_counts, version))
 
 
-DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "of ONNX, 6 or more")})
+DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "the opset of ONNX, 6 or higher")})
 
 
 def _tile(version: _Version, input: ArrayLike, repeats: ArrayLike, out: Array | None, threads: int | None) -> Array:

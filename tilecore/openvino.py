@@ -43,12 +43,12 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     """Tile the data as OpenVINO Tile-1 does.
 
     >>> import numpy as np
-    >>> from tilecore import openvino
-    >>> openvino.tile_1(np.array([[1, 2, 3]]), [2, 1, 2])       # (1, 3) -> (2, 1, 6)
+    >>> import tilecore
+    >>> tilecore.openvino.tile_1(np.array([[1, 2, 3]]), [2, 1, 2])  # (1, 3) -> (2, 1, 6)
     array([[[1, 2, 3, 1, 2, 3]],
     <BLANKLINE>
            [[1, 2, 3, 1, 2, 3]]])
-    >>> openvino.tile_1(np.ones((2, 3)), [-1]).shape
+    >>> tilecore.openvino.tile_1(np.ones((2, 3)), [-1]).shape
     (2, 0)
 
     Parameters

@@ -1,1 +1,1 @@
-"""The command line; CONTRIBUTING.md tells its files."""
+"""The command line; CONTRIBUTING.md describes its files."""

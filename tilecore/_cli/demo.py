@@ -9,18 +9,16 @@ import numpy
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore import directml, onnx, openvino
 from tilecore._cli.units import with_unit
 
 # Each call is printed and run. After it, the repeats of both axes that it means.
 EXAMPLES = {
     "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2)),
-    "ONNX Tile-13, the newest: one repeat for each axis": ("onnx.tile(x, [1, 2])", (1, 2)),
-    "ONNX Tile-1: one axis is repeated": ("onnx.tile_1(x, 3, axis=0)", (3, 1)),
-    "OpenVINO: a negative repeat counts as 0": ("openvino.tile(x, [-1, 2])", (0, 2)),
-    "DirectML: repeats of 1 or more": ("directml.tile(x, [1, 3])", (1, 3)),
+    "ONNX Tile-13, the newest: one repeat for each axis": ("tilecore.onnx.tile(x, [1, 2])", (1, 2)),
+    "ONNX Tile-1: one axis is repeated": ("tilecore.onnx.tile_1(x, 3, axis=0)", (3, 1)),
+    "OpenVINO: a negative repeat counts as 0": ("tilecore.openvino.tile(x, [-1, 2])", (0, 2)),
+    "DirectML: repeats of 1 or more": ("tilecore.directml.tile(x, [1, 3])", (1, 3)),
 }
-NAMES = {"tilecore": tilecore, "onnx": onnx, "openvino": openvino, "directml": directml}
 
 
 def demo() -> None:
@@ -35,7 +33,7 @@ def demo() -> None:
 def show_examples(x: NDArray[Any]) -> None:
     print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indented(x)}")
     for title, (call, reps) in EXAMPLES.items():
-        result = eval(call, NAMES | {"x": x})
+        result = eval(call, {"tilecore": tilecore, "x": x})
         verify(result, x, reps)
         print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indented(result)}")
 

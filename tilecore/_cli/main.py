@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command, and return the exit code."""
     code = 0
     with interrupted_by_signals():
         try:
@@ -115,7 +115,9 @@ def joined(argv: Sequence[str]) -> list[str]:
 
 
 def parser() -> Parser:
-    top = Parser(prog="tilecore", description="The Tile operation on a CPU, exact and fast.")
+    top = Parser(
+        prog="tilecore", description="A fast numpy.tile for CPUs, and the exact Tile of ONNX, OpenVINO and DirectML."
+    )
     top.add_argument("--version", action="version", version=f"tilecore {tilecore.__version__}")
     top.set_defaults(run=lambda _: top.print_help())
     commands = top.add_subparsers(metavar="command")
@@ -123,25 +125,25 @@ def parser() -> Parser:
     command = commands.add_parser("tile", help="tile the array of a .npy file into another")
     command.set_defaults(run=tile)
     add = command.add_argument
-    add("input", metavar="IN.npy", help="- is standard input")
-    add("output", metavar="OUT.npy", help="a new file, which appears whole or not at all; - is standard output")
+    add("input", metavar="IN.npy", help="the file to tile; - for standard input")
+    add("output", metavar="OUT.npy", help="the new file, written atomically; - for standard output")
     integer_list: Any = {"type": integers, "metavar": "N,N,..."}
-    add("--repeats", **integer_list, required=True, help="as in --repeats 2,3")
-    axes = "the axes of the repeats, one for each, by NumPy's rules (default: the last ones)"
+    add("--repeats", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
+    axes = "the axes to repeat, one for each of the repeats (default: the last ones)"
     add("--axis", **integer_list, help=axes)
-    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="whose rules hold (default: %(default)s)")
+    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="whose rules to follow (default: %(default)s)")
     for dialect in DIALECTS.values():
         for name, option in dialect.options.items():
             add(flag(name), type=partial(version, dialect, name), metavar=option.metavar, help=option.help)
-    most = f"how much the process may hold: {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
+    most = f"the most memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
     add("--memory", metavar="SIZE", type=memory, default="256M", help=most)
-    add("--force", action="store_true", help="replace OUT.npy if it exists; it keeps its mode")
+    add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
-    command = commands.add_parser("info", help="show versions, compiler, processor, limits")
+    command = commands.add_parser("info", help="show versions, compiler, processor and limits")
     command.set_defaults(run=lambda a: print(tilecore.get_include()) if a.include else tilecore.show_config())
-    command.add_argument("--include", action="store_true", help="print the folder of the C headers and nothing else")
+    command.add_argument("--include", action="store_true", help="print only the folder of the C headers")
 
-    command = commands.add_parser("demo", help="show examples and two times")
+    command = commands.add_parser("demo", help="show examples and two timings")
     command.set_defaults(run=lambda _: demo())
     return top
 
@@ -160,7 +162,7 @@ def version(dialect: Dialect, name: str, text: str) -> Any:
         value = option.read(text)
         dialect.rule(**{name: value})
     except (TypeError, ValueError):
-        raise argparse.ArgumentTypeError(f"expected {option.metavar} {option.help}, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected {option.help}, got {text!r}") from None
     return value
 
 
@@ -180,7 +182,7 @@ def tile(arguments: argparse.Namespace) -> None:
 
 
 def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
-    """The plan for the input. Refusals get the command line's words here alone."""
+    """The plan for the input. Only here are refusals worded for the command line."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:
@@ -216,7 +218,7 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """On a terminal: tqdm's, or a plain line where that is not installed."""
+    """On a terminal: tqdm's bar, or a plain line if tqdm is not installed."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda nbytes: None
         return

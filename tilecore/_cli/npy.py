@@ -1,7 +1,7 @@
 """.npy files: mapped arrays, and headers of new files.
 
-NumPy's own functions open a file by its name, and a name may lead to another file meanwhile. These take
-files that are open.
+NumPy's own functions open a file by its name, which may refer to another file by then. These functions take open
+files.
 """
 
 import mmap
@@ -38,7 +38,7 @@ class Mapped(NamedTuple):
 
 
 def map_npy(path: str) -> Mapped:
-    """The array in a file, or in what comes from standard input."""
+    """The array in a file, or on standard input."""
     if path == STANDARD_STREAM:
         with _standard_input() as file:
             return _map(file, "standard input")
@@ -46,7 +46,7 @@ def map_npy(path: str) -> Mapped:
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError(f"{path}: expected a regular file; - is standard input")
+            raise ValueError(f"{path}: not a regular file; use - for standard input")
         with named(path):
             return _map(os.fdopen(fd, "rb", closefd=False), path)
     finally:
@@ -54,7 +54,7 @@ def map_npy(path: str) -> Mapped:
 
 
 def _standard_input() -> BinaryIO:
-    """The file that the shell redirected, or a temporary copy of what a pipe gave."""
+    """The redirected file, or a temporary copy of what came from a pipe."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")
     if sys.stdin.isatty():
@@ -75,11 +75,11 @@ def _map(file: BinaryIO, name: str) -> Mapped:
     try:
         version, (shape, fortran_order, dtype) = _read_header(file)
         if dtype.hasobject:
-            raise ValueError(f"Python objects in dtype {dtype}, which a file holds as pickles")
+            raise ValueError(f"dtype {dtype} contains Python objects, which a file stores as pickles")
         begin = file.tell()
         end = begin + prod(shape) * dtype.itemsize
         if end > status.st_size:
-            raise ValueError(f"cut short: {status.st_size} bytes, expected {end}")
+            raise ValueError(f"truncated: {status.st_size} bytes, expected {end}")
         mapping = mmap.mmap(file.fileno(), end, access=mmap.ACCESS_READ)
         array: NDArray[Any] = np.ndarray(shape, dtype, mapping, begin, order="F" if fortran_order else "C")
     except OSError:
@@ -94,7 +94,7 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
     file.seek(0)
     if start != npy.MAGIC_PREFIX:
         is_archive = start[:4] in (b"PK\3\4", b"PK\5\6")  # with files in it, and without
-        hint = " but a .npz archive, whose arrays numpy.load reads" if is_archive else ""
+        hint = " but a .npz archive; numpy.load reads the arrays in it" if is_archive else ""
         raise ValueError(f"not a .npy file{hint}")
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0), (3, 0)):

@@ -1,8 +1,8 @@
-"""Where a result goes: into a file that appears whole or not at all, or to standard output.
+"""Where a result goes: atomically into a file, or to standard output.
 
-The file is written in its folder under a hidden name. When its bytes are on the disk it gets its own: by
-a hard link, which fails if the name is taken, or with `force` by a rename, which replaces what is there.
-Of a replaced file only the mode is kept.
+The bytes are written to a hidden file in the same folder. When they are on the disk, the file gets its own name: by a
+hard link, which fails if the name is taken, or with `force` by a rename, which replaces the old file. Only the mode of
+a replaced file is kept.
 """
 
 import errno
@@ -94,16 +94,16 @@ def _mode_to_keep(path: str, force: bool) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        raise ValueError(f"{path}: expected a new name or a regular file; - is standard output")
+        raise ValueError(f"{path}: not a regular file; use - for standard output")
     if not force:
-        raise ValueError(f"{path}: exists already; --force replaces it")
+        raise ValueError(f"{path}: exists already; use --force to replace it")
     return mode & 0o777  # setuid and setgid were meant for the old content
 
 
 def _refuse_too_large(folder: str, nbytes: int) -> None:
     disk = shutil.disk_usage(folder)
     if nbytes > disk.free and disk.total > 0:  # some network file systems know neither
-        what = f"takes {with_unit(nbytes, 'B')}, and {with_unit(disk.free, 'B')} are free on its disk"
+        what = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
         raise OSError(errno.ENOSPC, what)
 
 

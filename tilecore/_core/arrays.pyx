@@ -36,7 +36,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here c
 
 
 cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Make the plan for `array`; `out` as read_out reads it, or None. No caller's code runs between the two."""
+    """Make the plan for `array`, and return `out` as read_out reads it, or None. No caller's code runs in between."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
@@ -60,7 +60,7 @@ def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
 
 
 def are_integers(value, numbers, count):
-    """Whether `value` is seen at once to be `count` ints, in a tuple or an array; `numbers` as in `repeats_of`."""
+    """Whether `value` is a tuple or an array of `count` ints, by its type alone; `numbers` as in `repeats_of`."""
     return count_integers(value, numbers) == count
 
 
@@ -119,50 +119,51 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     Parameters
     ----------
     a : array_like
-        Any shape, dtype and strides. A `numpy.ma.MaskedArray` is tiled with its mask. Other subclasses,
-        and arrays of other libraries with ``__array_function__``, give what `numpy.tile` makes of them.
-        `numpy.memmap` counts as a plain array.
+        Any shape, dtype and strides. A `numpy.ma.MaskedArray` is tiled with its mask. For other subclasses,
+        and for arrays of other libraries with ``__array_function__``, the result is that of `numpy.tile`.
+        A `numpy.memmap` counts as a plain array.
     reps : int or sequence of int
-        Repeats per axis, 0 or more; at most 64 of them. Any iterable but text and sets.
+        Repeats per axis, 0 or more; at most 64 of them. Any iterable except text and sets.
     out : numpy.ndarray, optional
-        Where to write: exactly the result's shape and dtype, writeable, and no memory shared with `a`
-        or between two elements. Any strides. An error that comes while bytes are written leaves it changed:
-        what a signal handler raises and, for items with references, what their own code does or a lack of
-        memory. Every other error comes before.
+        An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory
+        with `a`, and have no overlapping elements. It may have any strides. Errors are raised before anything
+        is written, except those of a signal handler and, for items with references, those of their own code
+        and a lack of memory.
     axis : int or tuple of int, optional
-        The axes that `reps` repeat, one repeat for each; all others stay. Negative axes count from the
-        end. By default the last repeat is for the last axis, and so on.
+        The axes to repeat, with one repeat for each; all others stay as they are. Negative axes count from
+        the end. By default the last repeat is for the last axis, and so on.
     threads : int, optional
-        The most threads that write a result of 4 MiB or more; default: see `get_num_threads`.
+        The most threads that write a result of 4 MiB or more. `get_num_threads` explains the default.
 
     Returns
     -------
     numpy.ndarray
         `out` if given, else a new, writeable, C-contiguous array that shares no memory with `a`. Axis
-        ``k`` has ``shape[k] * reps[k]`` elements; dtype as `a`, but strings of no characters get room
-        for one, as in NumPy.
+        ``k`` has ``shape[k] * reps[k]`` elements. The dtype is that of `a`, except that strings of length 0
+        become strings of length 1, as in NumPy.
 
     Raises
     ------
     TypeError
-        `reps`, `axis` or `threads` that are not integers (1.0 and True are none), an input that is no array, an
-        `out` that is no array or of another dtype.
+        `reps`, `axis` or `threads` that are not integers (1.0 and True are not), an input that is not an array,
+        an `out` that is not an array or has another dtype.
     ValueError
-        A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out`
-        of another shape, read-only, or that overlaps `a` or itself; an `axis` named twice, or that the
+        A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out` that
+        has another shape, is read-only, or overlaps `a` or itself; an `axis` that is named twice, or that the
         input does not have (`numpy.exceptions.AxisError`).
     MemoryError
         A result larger than `get_max_bytes()`. Nothing has been allocated then.
 
     Notes
     -----
-    The memory of a large result is used again after its death: see `recycled_bytes`. To read a large
-    tiling, or to change little of it, `tile_mapped` is far quicker; `tile_region` makes a part alone.
+    When a large result is garbage-collected, later results use its memory again: see `recycled_bytes`. To
+    read a large result, or to change little of it, `tile_mapped` is much faster. `tile_region` makes only a
+    part.
 
-    Differences from `numpy.tile`, always towards safety: a negative repeat is an error on empty input
-    too; ``1.0`` is not taken for 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements
-    gives 300); reps of rank 2 are an error; the result is C-contiguous and fresh whatever the reps;
-    ``(100, 100)`` by ``(200, 0)`` allocates nothing.
+    Differences from `numpy.tile`: a negative repeat is an error on empty input too; ``1.0`` does not count
+    as 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are
+    a ValueError; the result is always new and C-contiguous; ``(100, 100)`` by ``(200, 0)`` allocates
+    nothing.
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
@@ -185,10 +186,10 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
 
 
 cdef wrong_names(a, A, repeats):
-    """What to raise for who leaves an argument of `tile` out, or uses NumPy's or ONNX's name for it."""
+    """The error for a call of `tile` that lacks an argument, or uses NumPy's or ONNX's name for it."""
     for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
         if given is not ABSENT:
-            return TypeError(f"tile() got an unexpected keyword argument '{name}', which is called '{right}' here")
+            return TypeError(f"tile() got an unexpected keyword argument '{name}'; use '{right}'")
     return TypeError(f"tile() missing a required argument: '{'a' if a is ABSENT else 'reps'}'")
 
 
@@ -200,7 +201,7 @@ cdef tile_other(a, reps, out, axis, threads):
     cdef cnp.ndarray array
     cdef int n, count
     if out is not None:
-        raise Refusal(TypeError, f"is for plain arrays, the input is a {type(a).__name__}", "out")
+        raise Refusal(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
     count = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, axis, repeats, ndim)
@@ -251,12 +252,12 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
 
 
 cdef wrap_like(a, cnp.ndarray result):
-    """`result` as an array of the class of `a`; the class is shown `a` and nothing else, as everywhere in NumPy."""
+    """`result` as an array of the class of `a`. As everywhere in NumPy, the class sees only `a`."""
     return WRAP(a, result, None, False)
 
 
 def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
-    """A part of a tiling, without ever making the rest.
+    """Make a part of a tiling, without making the rest.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(6).reshape(2, 3)                       # shape (2, 3)
@@ -269,24 +270,24 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
            [4, 5, 3, 4, 5, 3],
            [1, 2, 0, 1, 2, 0]])
 
-    ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``; time and memory depend on the region alone.
-    Without reps, the part ``[start, stop)`` of the endless plane ``plane[i] = a[i mod a.shape]``: periodic
-    windows, textures, and padding that wraps around (``start = (-before, ...)``,
-    ``stop = (a.shape[0] + after, ...)``).
+    The result is ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``. Time and memory depend on the
+    region alone. With ``reps=None``, it is the part ``[start, stop)`` of the endless plane
+    ``plane[i] = a[i mod a.shape]``. Use this for periodic windows, textures, and padding that wraps around
+    (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but plain arrays only.
     reps : int or sequence of int, or None
-        As in `tile`; None: without end, in both directions along every axis of `a`.
+        As in `tile`. None repeats `a` without end, in both directions along every axis.
     start, stop : tuple of int
-        One entry for each axis of the result; ``0 <= start <= stop <= shape``. Without `reps` both may be
-        negative.
+        One entry for each axis of the result, with ``0 <= start <= stop <= shape``. With ``reps=None`` both
+        may be negative.
     out : numpy.ndarray, optional
-        Where to write; of shape ``stop - start``, otherwise as in `tile`.
+        As in `tile`, of shape ``stop - start``.
     axis, threads
-        As in `tile`; no `axis` without `reps`.
+        As in `tile`. With ``reps=None``, `axis` must be None too.
 
     Returns
     -------
@@ -296,8 +297,8 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`, with the size of the region; a ValueError also for bounds outside the result, and for a
-        part of the plane along an empty axis of `a`.
+        As `tile`; the size limit applies to the region. ValueError also for bounds outside the result, and
+        for a part of the plane along an empty axis of `a`.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
@@ -310,7 +311,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
-            raise Refusal(ValueError, "must be None with reps None, for the plane goes on along every axis", "axis")
+            raise Refusal(ValueError, "must be None if reps is None: the plane continues along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
         plan.endless = reps is None
         target = write_result(&plan, array, NULL, &bounds, target, count)
@@ -321,7 +322,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
 
 
 def tile_view(a, reps, *, axis=None):
-    """A tiling without a copy, where strides can express it.
+    """Make a read-only view of a tiling, if strides can express it.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1], [2]])                  # shape (2, 1)
@@ -334,14 +335,14 @@ def tile_view(a, reps, *, axis=None):
     ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot express; \
 an axis repeated more than once must have one element; input shape (2, 1), dtype int64, reps (2, 1)
 
-    All repeats of an element are the same bytes of memory: later changes to `a` show in all of them.
+    All repeats of an element are the same bytes of memory, so later changes to `a` show in all of them.
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but plain arrays only.
     reps, axis
-        As in `tile`. In a result with elements, an axis repeated more than once must have one element.
+        As in `tile`. An axis that is repeated more than once must have length 1, unless the result is empty.
 
     Returns
     -------
@@ -351,8 +352,8 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
     Raises
     ------
     TypeError, ValueError
-        As `tile`; a ValueError also where strides cannot express it. There is no size limit: nothing is
-        allocated.
+        As `tile`. ValueError also if strides cannot express the result. There is no size limit, because
+        nothing is allocated.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
@@ -378,7 +379,7 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
 
 
 def tile_mapped(a, reps, *, axis=None):
-    """A tiling whose repeats share memory; a page gets its own at the first write to it.
+    """Make a copy-on-write tiling: repeats share memory until they are written to.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(2**17, dtype="float64")     # shape (131072,): 1 MiB
@@ -387,17 +388,17 @@ def tile_mapped(a, reps, *, axis=None):
     >>> y[0, 5], y[1, 5], y[2, 5], x[5]
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
 
-    The block that repeats is written once, to memory that is then mapped again and again. Within
-    milliseconds this gives an ordinary, writeable array, which may be larger than the physical memory.
-    What it costs later:
+    The block that repeats is written once, and its pages are mapped again for every repeat. This takes
+    milliseconds. The result is an ordinary, writeable array, and may be larger than physical memory. The
+    costs come later:
 
-    - The first read of each page takes 0.25 to 1 microsecond, the first write about 2, and 4 KiB. Writing
-      all of the result takes longer than with `tile`, and all its memory after all.
-    - Resident sizes count a page once for each repeat that was read.
+    - The first read of a page takes 0.25 to 1 microseconds. The first write to it takes about 2 microseconds
+      and 4 KiB. Writing to the whole result takes longer than `tile` does, and all the memory.
+    - Tools that show resident memory count a page once for each repeat that was read.
 
-    The result is `tile`'s where the system cannot map so (only Linux can, with memory that is not
-    locked), where repeats are no whole pages, where the process' mappings are used up
-    (``vm.max_map_count``), or where copying is as quick.
+    The result is an ordinary array, as from `tile`, if the system cannot share pages (only Linux can, and only
+    if memory is not locked), if repeats do not align with whole pages, if the process has used up its mappings
+    (``vm.max_map_count``), or if copying is as fast.
 
     Parameters
     ----------
@@ -407,13 +408,13 @@ def tile_mapped(a, reps, *, axis=None):
     Returns
     -------
     numpy.ndarray
-        As `tile`: new, writeable, C-contiguous. It does not own its memory (``flags.owndata`` is False),
-        so ``result.resize`` refuses.
+        As `tile`: new, writeable, C-contiguous. If it shares pages, it does not own its memory:
+        ``flags.owndata`` is False, and ``result.resize`` raises an error.
 
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`. The size limit counts the block that is written, or the whole result where it is `tile`'s.
+        As `tile`. The size limit applies to the block that is written, or to the whole of an ordinary result.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
@@ -433,7 +434,7 @@ def tile_mapped(a, reps, *, axis=None):
             # Other code may have run before it gave up, and a new note is made of where the array lies.
             shape = &plan.sizes.shape[plan.sizes.ndim - plan.sizes.input_ndim]
             if result is None and not has_shape(array, plan.sizes.input_ndim, shape, plan.sizes.itemsize):
-                raise Refusal(ValueError, "was given another shape in the midst of the call", "input")
+                raise Refusal(ValueError, "changed its shape during the call", "input")
         return write_result(&plan, array, NULL, NULL, None, 0) if result is None else result
     except Refusal as refusal:
         source = a if PyArray_Check(a) else array
@@ -441,7 +442,7 @@ def tile_mapped(a, reps, *, axis=None):
 
 
 def output_shape(shape, reps, *, axis=None):
-    """The shape of a tiling; nothing is allocated.
+    """Compute the shape of a tiling, without allocating anything.
 
     >>> import tilecore
     >>> tilecore.output_shape((2, 3), (4, 1, 2))

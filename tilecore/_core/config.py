@@ -27,7 +27,7 @@ def get_include() -> str:
     Returns
     -------
     str
-        To be used as in ``#include <tilecore/tilecore.h>``.
+        The headers are included as in ``#include <tilecore/tilecore.h>``.
     """
     package = Path(__file__).parent.parent
     installed = package / "include"

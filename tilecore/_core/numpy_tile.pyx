@@ -1,13 +1,13 @@
 # cython: language_level=3
-"""tilecore's `tile` in the place of `numpy.tile`, for code that is not one's own.
+"""tilecore's `tile` in the place of `numpy.tile`, for other people's code.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
-them. The function put there has NumPy's own signature: the first argument is called `A`. At each call it checks
-that a replacement is still in force, and is the old `numpy.tile` for callers that keep it longer.
+them. The function put there has NumPy's own signature: the first argument is called `A`. Each call checks that a
+replacement is still in force. If not, because the caller has kept the function, it calls the old `numpy.tile`.
 
-A signal's handler may raise between any two instructions of Python code. So all of this is compiled: what is
-begun is done. An object that dies restores too, for an exception that comes between `replace_numpy_tile()` and
-the block, or between the block and `__exit__`.
+Signal handlers may raise between any two instructions of Python code. So all of this is compiled, and cannot stop
+halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the block, or
+between the block and `__exit__`.
 """
 
 import functools
@@ -54,7 +54,7 @@ cdef list put():
 
 
 cdef bint take_away(list found) except -1:
-    """False where that has been done."""
+    """Restore what was there before; False if that has been done already."""
     cdef list later
     cdef Py_ssize_t place
     with lock:
@@ -87,36 +87,35 @@ cdef class replace_numpy_tile:
     ...     numpy.tile(numpy.arange(3), (2, 2)).shape      # from (3,), written by tilecore
     (2, 6)
 
-    or from here on, for as long as you keep the result:
+    or from here on, for as long as you keep the returned object:
 
     >>> replaced = tilecore.replace_numpy_tile()
     >>> replaced.restore()
 
-    It holds for the whole process: every module and thread that calls ``numpy.tile`` or ``np.tile``.
-    Several may be in force at once, nested or overlapping; when the last is restored, `numpy.tile` is
-    what it was before the first. An exception within the ``with`` block restores, and so does the
-    object's death.
+    It applies to the whole process: to every module and thread that calls ``numpy.tile`` or ``np.tile``.
+    Several replacements may be in force at once, nested or overlapping. When the last is restored,
+    `numpy.tile` is what it was before the first. It is also restored by an exception in the ``with`` block,
+    and when the object is garbage-collected.
 
-    Arrays of other libraries, and subclasses with ``__array_function__``, are still asked, with
-    `numpy.tile` itself.
+    Arrays of other libraries, and subclasses with ``__array_function__``, still get `numpy.tile` itself.
 
     Raises
     ------
     RuntimeError
-        When one that has been restored is entered again.
+        If a restored replacement is entered again.
 
     Notes
     -----
     What it does not reach:
 
-    - names bound before: ``from numpy import tile``, a default argument, a table of functions;
+    - names bound earlier: ``from numpy import tile``, a default argument, a table of functions;
     - compiled code that does not look the name up in `numpy`;
     - `numpy.ma`, `numpy.matlib`, ``torch.tile``, ``jax.numpy.tile``: they do not call `numpy.tile`.
 
-    Import first, then replace: a library that notes NumPy's functions at import (astropy does) would note
-    the replacement.
+    Import first, then replace: a library that stores NumPy's functions when it is imported, as astropy does,
+    would store the replacement.
 
-    The results are those of `tile`, with its differences from `numpy.tile`; errors are in its words.
+    Results and error messages are those of `tilecore.tile`, with its differences from `numpy.tile`.
 
     Source: tilecore; NumPy 2, `numpy.tile`.
     """
@@ -130,11 +129,11 @@ cdef class replace_numpy_tile:
 
     def __del__(self):
         if take_away(self.found) and not self.entered and not is_finalizing():
-            warnings.warn("replace_numpy_tile: its result was dropped, and numpy.tile is back; keep it for as long "
-                          "as the replacement is to hold", RuntimeWarning, stacklevel=1)
+            warnings.warn("replace_numpy_tile: the returned object was garbage-collected, so numpy.tile is restored; "
+                          "keep the object for as long as the replacement should last", RuntimeWarning, stacklevel=1)
 
     def restore(self):
-        """Set `numpy.tile` back to what it was; calling it again does nothing.
+        """Restore `numpy.tile`; calling it again does nothing.
 
         >>> import numpy, tilecore
         >>> before = numpy.tile
@@ -145,7 +144,7 @@ cdef class replace_numpy_tile:
         >>> numpy.tile is before
         True
 
-        A function that somebody else has put there meanwhile stays.
+        A function that other code has put there in the meantime stays.
 
         Source: tilecore.
         """
@@ -153,7 +152,7 @@ cdef class replace_numpy_tile:
 
     def __enter__(self):
         if not self.found:
-            raise RuntimeError("replace_numpy_tile: it has been restored; make a new one")
+            raise RuntimeError("replace_numpy_tile: already restored; create a new one")
         self.entered = True
         return self
 

@@ -54,8 +54,8 @@ cdef class TilePlan:
     >>> plan.batch([numpy.ones((2, 3), "float32"), numpy.zeros((2, 3), "float32")]).shape
     (2, 4, 6)
 
-    Immutable, comparable, hashable, picklable, and safe from many threads at once. The result may be
-    larger than memory; `region` makes parts of it.
+    A plan is immutable, comparable, hashable and picklable, and many threads may use it at once. The result
+    may be larger than memory: `region` makes parts of it.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ cdef class TilePlan:
         return self.plan.sizes.nbytes
 
     def tile(self, a, out=None, *, threads=None):
-        """tile(a, self.reps, out, threads=threads), for an `a` of the plan's shape and dtype."""
+        """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         cdef cnp.ndarray array = None, target
         cdef int count
         try:
@@ -130,7 +130,7 @@ cdef class TilePlan:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
 
     def region(self, a, start, stop, out=None, *, threads=None):
-        """tile_region(a, self.reps, start, stop, out, threads=threads), for such an `a`."""
+        """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Bounds bounds
         cdef cnp.ndarray array = None, target
         cdef int count
@@ -144,7 +144,7 @@ cdef class TilePlan:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
 
     def batch(self, arrays, out=None, *, threads=None):
-        """The tilings of many arrays, in one array.
+        """Tile many arrays in one call, into one array.
 
         >>> import numpy, tilecore
         >>> plan = tilecore.TilePlan((28, 28, 1), (1, 1, 3), "uint8")       # gray to RGB
@@ -154,18 +154,18 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan.tile(arrays[i])``, in one call, most of it without the GIL: the ``collate_fn`` of
-        a data loader. All arrays are checked before anything is written.
+        ``result[i] = plan.tile(arrays[i])``. Most of the work is done without the GIL. Use it as the
+        ``collate_fn`` of a data loader. All arrays are checked before anything is written.
 
         Parameters
         ----------
         arrays : list or tuple of array_like, or array_like
-            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``. Not
-            other iterables, which may have no end; ``list(...)`` reads them.
+            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``. Other
+            iterables may be endless and are an error: pass ``list(...)`` of them.
         out : numpy.ndarray, optional
-            Where to write; of shape ``(n, *output_shape)``, otherwise as in `tile`.
+            As in `tile`, of shape ``(n, *output_shape)``.
         threads : int, optional
-            As in `tile`, by the size of the whole result.
+            As in `tile`, for the size of the whole result.
 
         Returns
         -------
@@ -175,7 +175,7 @@ cdef class TilePlan:
         Raises
         ------
         TypeError, ValueError, MemoryError
-            As `tile`, for the whole result. The error names the index of an array that does not fit.
+            As `tile`, for the whole result. If an array does not fit, the error names its index.
 
         Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
         """

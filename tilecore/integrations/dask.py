@@ -5,7 +5,7 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 
 - An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region
   of that block's tiling.
-- Of a larger input no task reads more than a chunk's worth. On an axis that is longer than the result's
+- With a larger input, no task reads more than a chunk's worth. On an axis that is longer than the result's
   chunks, the input's blocks are joined or cut to that size, and each repeat of each piece is one chunk.
   Other axes stay whole and are tiled as above. Dask then cuts and joins the chunks to the sizes asked for.
 """
@@ -47,9 +47,9 @@ def tile(
     """Tile a NumPy or Dask array, as a Dask array.
 
     >>> import numpy
-    >>> from tilecore.integrations import dask
+    >>> from tilecore.integrations.dask import tile as dask_tile
     >>> pattern = numpy.arange(6).reshape(2, 3)              # shape (2, 3)
-    >>> wall = dask.tile(pattern, (10**6, 10**5))            # 4.8 TB, in chunks of 128 MiB
+    >>> wall = dask_tile(pattern, (10**6, 10**5))            # 4.8 TB, in chunks of 128 MiB
     >>> wall.shape
     (2000000, 300000)
     >>> wall[10**6 : 10**6 + 2, -4:].compute()
@@ -76,13 +76,15 @@ def tile(
     Raises
     ------
     TypeError
-        An `x` of masked arrays, or others that are not plain NumPy arrays; as `tilecore.tile`.
+        An `x` of masked arrays, or of other arrays than plain NumPy arrays; as `tilecore.tile`.
     ValueError
-        Unknown chunk sizes; chunks that do not add up to the result; as `tilecore.tile`.
+        Unknown chunk sizes; chunks that do not add up to the result's shape; as `tilecore.tile`.
     MemoryError
-        At `compute`: a chunk, not the result, above `tilecore.get_max_bytes()`.
+        At `compute`, if a single chunk is larger than `tilecore.get_max_bytes()`.
 
-    Each task writes with one thread: Dask runs one on every processor.
+    Notes
+    -----
+    Each task writes with one thread, because Dask runs a task on every processor.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """
@@ -120,7 +122,7 @@ def check_input(x: Any) -> Any:
     """`x` as a Dask array of known chunks, or as a NumPy array."""
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
-            what = f"has unknown chunk sizes, shape {x.shape}: x.compute_chunk_sizes() finds them"
+            what = f"has unknown chunk sizes, shape {x.shape}: call x.compute_chunk_sizes() first"
             raise Refusal(ValueError, what, "input")
         kind = type(x._meta)
     else:
@@ -128,7 +130,9 @@ def check_input(x: Any) -> Any:
             x = as_array(x)
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
-        raise Refusal(TypeError, f"must be a NumPy array or a Dask array of such, got {kind.__name__}", "input")
+        raise Refusal(
+            TypeError, f"must be a NumPy array, or a Dask array of NumPy arrays, got {kind.__name__}", "input"
+        )
     return x
 
 

@@ -11,8 +11,8 @@
 >>> evaluator.run(None, {"x": np.ones((2, 3), "float32"), "tiles": two, "axis": one})[0].shape
 (2, 6)
 
-The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and takes what the standard refuses: repeats
-of a length that is not the input's rank, or of a type that is not int64.
+The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and accepts what the standard forbids: repeats whose
+length is not the input's rank, or whose type is not int64.
 
 The evaluator uses `new_ops` in the model's graph and the subgraphs of If, Loop and Scan, but not in the
 model's functions, which have opsets of their own. `TileEvaluator` serves those too.

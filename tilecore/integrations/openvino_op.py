@@ -10,8 +10,8 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It corrects the built-in operation. The CPU plugin's gives wrong values for some tilings of three and more
-axes, and refuses empty repeats that are an input; that of `openvino.Model.evaluate`, without a plugin,
+It is correct where the built-in operation is not. The CPU plugin's operation gives wrong values for some tilings of
+three or more axes, and refuses empty repeats that are an input. That of `openvino.Model.evaluate`, without a plugin,
 crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
@@ -64,12 +64,15 @@ class Tile(Op):
         Repeats of another element type; data of less than 8 bits an element.
     ValueError
         Repeats that are not 1-D, or too large for int64.
-    OpenVINO's own calls turn these into its RuntimeError, with the same text.
 
-    OpenVINO allocates the result: `tilecore.set_max_bytes` limits strings alone, which are copied.
+    Notes
+    -----
+    OpenVINO's own calls turn these errors into its RuntimeError, with the same text.
 
-    A model's file holds this operation under a name of its own: call `core.add_extension(Tile)` before
-    you read it.
+    OpenVINO allocates the result. `tilecore.set_max_bytes` limits only strings, which are copied.
+
+    A model's file stores this operation under the name "TilecoreTile". Call `core.add_extension(Tile)` before you
+    read such a file.
 
     Source: OpenVINO Tile-1.
     """
@@ -90,7 +93,7 @@ class Tile(Op):
             raise ValueError(f"{name}: {self.get_input_size()} inputs, expected data and repeats")
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
         if kind.is_static() and kind.bitwidth % 8:
-            raise TypeError(f"{name}: data of element type {kind.to_string()}, expected one of whole bytes")
+            raise TypeError(f"{name}: data of element type {kind.to_string()}, expected a type of whole bytes")
         if repeats_kind.is_static() and (not repeats_kind.is_integral_number() or repeats_kind.bitwidth % 8):
             raise TypeError(f"{name}: repeats of element type {repeats_kind.to_string()}, expected an integer type")
         self.set_output_type(0, kind, _infer_shape(self.get_input_partial_shape(0), self.input_value(1)))

@@ -68,4 +68,4 @@ cdef int sizes_check(const Sizes *sizes, int status) except -1:
         raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
                       f"{output} overflows at axis {sizes.axis}")
     raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
-                  f"of {sizes.itemsize} bytes an element")
+                  f"with {sizes.itemsize} bytes per element")

@@ -1,1 +1,1 @@
-"""What callers hand in: read, and refused where it cannot be."""
+"""Reads what callers pass in, or refuses it."""

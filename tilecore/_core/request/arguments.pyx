@@ -3,13 +3,13 @@
 
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
-Reading may run code of the caller's: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. It
-may change the input meanwhile, and `out`. So all of that is read first, dtypes compared included. Then, in one go
-that runs nothing of the caller's, the plan is made, and the places of input and `out` (`place_note`) and their
-memory (`held_note`) are noted. Writing goes by these notes, whatever shape the arrays are given. A check that might
-run such code belongs into the first part: a comparison of objects, isinstance (it asks `__class__`), a NumPy
-function that looks for `__array_function__`. Whatever is written in Python runs profilers, signal handlers and the
-collector too: after it, just before writing, `check_held` asks whether the memory is still there.
+Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
+may change the input and `out`. So everything that may run it comes first, comparisons of dtypes included. Then,
+without running any of the caller's code, the plan is made, and the places of input and `out` (`place_note`) and their
+memory (`held_note`) are noted. Writing uses these notes, whatever becomes of the arrays' shapes. A check that might
+run the caller's code belongs in the first part: a comparison of objects, isinstance (it reads `__class__`), a NumPy
+function that looks for `__array_function__`. Python code also runs profilers, signal handlers and the garbage
+collector. After it, just before writing, `check_held` checks that the memory is still there.
 """
 
 import numpy
@@ -36,7 +36,7 @@ cdef object memmap = numpy.memmap
 
 
 cdef cnp.ndarray as_plain_array(a):
-    """`a`, which is no plain ndarray, as one, or a memmap; None where its own type decides what tiling it gives."""
+    """`a`, which is not a plain ndarray, as one or as a memmap; None if its own type decides how it is tiled."""
     if PyArray_Check(a):
         return a if issubclass(type(a), memmap) else None
     if type(type(a)) is type and type(a) in KNOWN:  # a metaclass may have no hash
@@ -54,7 +54,7 @@ cdef cnp.ndarray as_plain_array(a):
 
 
 cdef cnp.ndarray plain_array(a):
-    """`a` as a plain array, for what can only be done with one."""
+    """`a` as a plain array, for functions that take no other."""
     cdef cnp.ndarray array
     if PyArray_CheckExact(a):
         return a
@@ -67,11 +67,11 @@ cdef cnp.ndarray plain_array(a):
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
-    """As read_out, of dtypes that have to be compared."""
+    """As read_out, for dtypes that have to be compared."""
     cdef cnp.dtype dtype = array.descr
     cdef cnp.ndarray out = read_target(given, dtype)
     if dtype is not array.descr:
-        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+        raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
     return out
 
 
@@ -86,7 +86,7 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     if found is not dtype and not same_dtype(found, dtype):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
     if found is not out.descr:
-        raise Refusal(ValueError, "or the input was given another dtype while the two were compared", "out")
+        raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
     return out
 
 
@@ -103,7 +103,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
         raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
     place_note(place, out)
     if not place.contiguous and overlaps_itself(place, shape, itemsize, &ran):
-        raise Refusal(ValueError, "must not have two elements that share a byte, got strides "
+        raise Refusal(ValueError, "must not have overlapping elements, got strides "
                       f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
     if source != NULL and share_bytes(source, source_shape, place, shape, itemsize, &ran):
         raise Refusal(ValueError, "must not share memory with the input", "out")
@@ -111,12 +111,12 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 
 
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument):
-    """What to raise where not has_shape."""
+    """The error for an array that fails has_shape."""
     found = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
     if cnp.PyArray_ITEMSIZE(array) == itemsize:
         return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
     return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)} and items of {itemsize} bytes, got {found} and "
-                   f"{cnp.PyArray_ITEMSIZE(array)}, for its dtype was changed", argument)
+                   f"{cnp.PyArray_ITEMSIZE(array)}, because its dtype was changed", argument)
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:

@@ -10,9 +10,9 @@ import numpy as np
 
 
 class Brief(reprlib.Repr):
-    """Shows what was given, but no more than a line of it, whatever it holds.
+    """Shows at most a line of what was given.
 
-    What an object's own `repr` raises comes out, for it may be a signal handler's.
+    An exception of an object's own `repr` comes out, because it may be a signal handler's.
     """
 
     def __init__(self) -> None:
@@ -55,14 +55,14 @@ brief = Brief().repr
 
 
 def as_index(value: SupportsIndex) -> int:
-    """operator.index, but no bool is an integer, Python's or NumPy's."""
+    """`operator.index`, but a bool of Python or NumPy is not an integer."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError
     return index(value)
 
 
 def is_own(reason: BaseException) -> bool:
-    """Whether the caller's code has raised a `reason` of TypeError's, and not Python for want of a method."""
+    """Whether `reason`, a TypeError, comes from the caller's code, and not from Python for lack of a method."""
     trace = reason.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -71,7 +71,7 @@ def is_own(reason: BaseException) -> bool:
 
 
 def read_count(name: str, n: SupportsIndex) -> int:
-    """`n` as an int of any size; a TypeError of the function `name` where it is none."""
+    """`n` as an int of any size, or else a TypeError in the name of the function `name`."""
     try:
         return as_index(n)
     except TypeError as reason:

@@ -1,7 +1,7 @@
 """An input of any kind as a NumPy array, without a copy where it has memory to share.
 
-NumPy takes arrays, sequences, buffers and objects with `__array__`. It would take an object that has DLPack's
-`__dlpack__` alone for one Python object, so such objects go to `numpy.from_dlpack`.
+NumPy takes arrays, sequences, buffers and objects with `__array__`. It would treat an object that has only DLPack's
+`__dlpack__` as a single Python object, so such objects go to `numpy.from_dlpack`.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """As as_any_array, but always a plain array; a masked one is refused, for the mask would be lost."""
+    """As as_any_array, but always a plain array; a masked one is refused, because the mask would be lost."""
     array = as_any_array(value, argument)
     if is_masked(array):
         given = f"of type {type(value).__name__} gives a {type(array).__name__}"
@@ -28,7 +28,7 @@ def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
 
 
 def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """`value` as an array, of a subclass where it gives one. A Refusal says which kind of object it was.
+    """`value` as an array, of a subclass if it gives one. A Refusal names the kind of object.
 
     >>> as_any_array([[1, 2, 3]])
     array([[1, 2, 3]])

@@ -9,7 +9,7 @@ and has it `worded`: with its own name in front, its own names for the arguments
     tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
     Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
 
-What an object of the caller's raises by itself is no Refusal, and comes out as it is.
+Exceptions of the caller's own objects are not Refusals, and come out unchanged.
 
 Compiled, so that there is one class `Refusal` in a process, however often the package is imported.
 """
@@ -69,7 +69,7 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
 
 
 def reworded(error, name, input=None, names=NO_NAMES, /, **given):
-    """The error of another public function, in the words of the one that called it.
+    """The error of another public function, reworded for the one that called it.
 
     An error that `worded` made was raised while its refusal was handled: that is its context. Any
     other comes out as it is.

@@ -1,7 +1,7 @@
-"""Subclasses of ndarray, masked arrays, arrays of other libraries: they give what `numpy.tile` makes of them.
+"""Subclasses of ndarray, masked arrays and arrays of other libraries: their results are those of `numpy.tile`.
 
-tilecore tiles a masked array's data and mask. What arrays.pyx cannot tile as an ndarray goes to the `numpy.tile`
-that stood there when tilecore was imported: a program may put tilecore's in its place.
+tilecore tiles a masked array's data and mask. What arrays.pyx cannot tile as an ndarray goes to `numpy.tile` as it was
+when tilecore was imported, because a program may have replaced it since.
 """
 
 import sys
