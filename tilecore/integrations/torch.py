@@ -6,13 +6,14 @@
 tensor([[1, 2, 3, 1, 2, 3],
         [1, 2, 3, 1, 2, 3]])
 
-A call takes one of three ways:
+A call takes one of four ways:
 
-- A tensor in the memory of the CPU that nobody watches is read and written in place, as NumPy arrays that share
-  its memory. That is all there is to most calls.
-- Where gradients, modes, transforms or compilers watch, the call is one of the operator ``tilecore::tile``, which
-  is registered with all that they need to know.
-- Other tensors, and what the operator has no rule for, go to PyTorch's own function.
+- Most are a read and a write of memory: tensors on the CPU and NumPy arrays share it.
+- With a gradient, that is the forward half of a `torch.autograd.Function`.
+- Where a compiler, a mode or a transform is to know, it is a call of the operator ``tilecore::tile``. That is
+  registered with a kernel for shapes alone, a gradient and a rule for `torch.vmap`.
+- All else goes to PyTorch's own function: other devices and layouts, subclasses, forward-mode differentiation,
+  `torch.jit.trace`.
 """
 
 from __future__ import annotations
@@ -117,19 +118,34 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
 
 def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
     """The tiling, by the way that fits; `own` is PyTorch's function for it."""
-    # A tangent of forward-mode differentiation is invisible from here.
-    if type(input) not in KINDS or not input.is_cpu or forward_ad._current_level >= 0 or torch.jit.is_tracing():
-        return own(input, dims)
-    if is_dynamo_compiling() or is_watched(input):
-        return operator(input, dims if isinstance(dims, (tuple, list)) else (dims,))
-    return tile_memory(input, dims, own)
+    counts = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+    if type(input) not in KINDS or not input.is_cpu or lacks_rule(input):
+        return own(input, counts)
+    watched = is_dynamo_compiling() or is_watched()
+    if not watched and not (input.requires_grad and torch.is_grad_enabled()):
+        return tile_memory(input, counts, own)
+    return operator(input, counts) if watched else Tiling.apply(input, counts, own)
 
 
-def is_watched(input: Tensor) -> bool:
-    """Whether anyone is to learn of a call with this tensor: autograd, a mode, a transform."""
+def lacks_rule(input: Tensor) -> bool:
+    """Whether the operator has no rule for what goes on: forward-mode differentiation, `torch.func.grad`, `jit.trace`.
+
+    Dynamo reads this too. It cannot see which transform is active, only that one is.
+    """
     return (
-        (input.requires_grad and torch.is_grad_enabled())
-        or torch._C._is_torch_function_mode_enabled()
+        forward_ad._current_level >= 0
+        or torch.jit.is_tracing()
+        or (
+            torch._C._are_functorch_transforms_active()
+            and (is_dynamo_compiling() or torch._C._functorch.is_gradtrackingtensor(input))
+        )
+    )
+
+
+def is_watched() -> bool:
+    """Whether a mode or a transform is to learn of calls."""
+    return (
+        torch._C._is_torch_function_mode_enabled()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch._C._are_functorch_transforms_active()
     )
@@ -155,29 +171,24 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
     return result if integer is None else result.view(input.dtype)
 
 
-# ---------------------------------------------------------------- for gradients, modes, transforms and compilers
+# ---------------------------------------------------------------- with a gradient
 
 
-@torch.library.custom_op("tilecore::tile", mutates_args=(), tags=(torch.Tag.flexible_layout,))
-def operator(input: Tensor, dims: Sequence[int]) -> Tensor:
-    return tile_memory(input, dims) if input.is_cpu else torch.tile(input, dims)
+class Tiling(torch.autograd.Function):
+    """A tiling with a gradient, in a third of the time that a call of the operator takes for little data."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, dims: Sequence[int], own: Callable[..., Tensor]) -> Tensor:
+        set_up(ctx, (input, dims))
+        return tile_memory(input, dims, own)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return *sum_repeats(ctx, gradient), None
 
 
-@operator.register_fake
-def make_fake(input: Tensor, dims: Sequence[int]) -> Tensor:
-    shape, counts = in_step(input.shape, dims)
-    return input.new_empty([n * count for n, count in zip(shape, counts, strict=True)])
-
-
-def in_step(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Shape and repeats of one length, by 1s in front."""
-    more = len(dims) - len(shape)
-    return [1] * more + list(shape), [1] * -more + list(dims)
-
-
-def set_up(ctx: Any, inputs: tuple[Tensor, Sequence[int]], output: Tensor) -> None:
-    input, ctx.dims = inputs
-    ctx.shape = input.shape
+def set_up(ctx: Any, inputs: tuple[Tensor, Sequence[int]], output: Tensor | None = None) -> None:
+    ctx.shape, ctx.dims = inputs[0].shape, inputs[1]
 
 
 def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -186,11 +197,31 @@ def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     return gradient.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(ctx.shape), None
 
 
+def in_step(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Shape and repeats of one length, by 1s in front."""
+    more = len(dims) - len(shape)
+    return [1] * more + list(shape), [1] * -more + list(dims)
+
+
+# ---------------------------------------------------------------- for modes, transforms and compilers
+
+
+@torch.library.custom_op("tilecore::tile", mutates_args=(), tags=(torch.Tag.flexible_layout,))
+def operator(input: Tensor, dims: Sequence[int]) -> Tensor:
+    return tile_memory(input, dims) if input.is_cpu else torch.tile(input, dims)
+
+
 operator.register_autograd(sum_repeats, setup_context=set_up)
+
+
+@operator.register_fake
+def make_fake(input: Tensor, dims: Sequence[int]) -> Tensor:
+    shape, counts = in_step(input.shape, dims)
+    return input.new_empty([n * count for n, count in zip(shape, counts, strict=True)])
 
 
 @operator.register_vmap
 def tile_batch(info: Any, in_dims: tuple[int | None, None], input: Tensor, dims: Sequence[int]) -> tuple[Tensor, int]:
     batch = input.movedim(in_dims[0], 0)
     shape, counts = in_step(batch.shape[1:], dims)
-    return operator(batch.reshape(batch.shape[:1] + tuple(shape)), [1, *counts]), 0
+    return tile(batch.reshape(batch.shape[:1] + tuple(shape)), [1, *counts]), 0
