@@ -6,7 +6,9 @@ Tested with PyTorch 2.13.0 on Python 3.11; skipped where PyTorch is missing.
 
 import os
 import pickle
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,7 +74,16 @@ def expand_last(dims, x):
 def layouts():
     x = matrix()
     z = torch.tensor([1 + 2j, 3])
-    views = [x[1:], x[:, ::2], x.T, x[:1].expand(4, 3), x[0, 0], x[:0], x[:, :0], torch.as_strided(x, (2, 2), (1, 1), 1)]
+    views = [
+        x[1:],
+        x[:, ::2],
+        x.T,
+        x[:1].expand(4, 3),
+        x[0, 0],
+        x[:0],
+        x[:, :0],
+        torch.as_strided(x, (2, 2), (1, 1), 1),
+    ]
     views += [z.conj(), z.conj().imag, z.to(torch.complex32).conj(), torch._neg_view(x.bfloat16())]
     return [*views, torch._efficientzerotensor(3), torch.ones((1,) * 65)]
 
@@ -139,7 +150,9 @@ def test_errors_are_of_pytorch_kinds(name, needs):
             theirs(x, dims)
         with pytest.raises(wanted.type, match=text) as found:
             ours(x, dims)
-        assert str(found.value).startswith(f"{ours.__name__}: ") and f"; input shape (2, 3), {argument}" in str(found.value)
+        assert str(found.value).startswith(f"{ours.__name__}: ") and f"; input shape (2, 3), {argument}" in str(
+            found.value
+        )
 
 
 def test_errors_of_repeat_and_of_other_inputs():
@@ -171,7 +184,9 @@ def test_threads_are_those_that_both_allow(monkeypatch):
     asked = []
     tile_array = tilecore._core.arrays.tile_array
     module = sys.modules[tile.__module__]
-    monkeypatch.setattr(module, "tile_array", lambda a, reps, out, threads: asked.append(threads) or tile_array(a, reps))
+    monkeypatch.setattr(
+        module, "tile_array", lambda a, reps, out, threads: asked.append(threads) or tile_array(a, reps)
+    )
     for theirs, ours in ((1, 3), (3, 1), (3, 2)):
         monkeypatch.setattr(torch, "get_num_threads", lambda theirs=theirs: theirs)
         with tilecore.num_threads(ours):
@@ -294,7 +309,8 @@ def program(x, n):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
-    "backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.compiler, pytest.mark.filterwarnings("ignore")])]
+    "backend",
+    ["aot_eager", pytest.param("inductor", marks=[pytest.mark.compiler, pytest.mark.filterwarnings("ignore")])],
 )
 def test_compiled(backend, dynamic):
     torch.compiler.reset()
@@ -357,6 +373,17 @@ def test_traced_by_jit():
     traced = torch.jit.trace(lambda x: tile(x, (x.shape[0], 2)), (matrix(),))
     assert "tilecore::" not in str(traced.graph)
     assert traced(torch.ones(3, 3)).shape == (9, 6)
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_model_of_the_docs(run, tmp_path):
+    text = (Path(__file__).parent.parent / "docs/pytorch.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(# heads.py\n.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "heads.py").write_text(code)
+    *losses, same = run(sys.executable, "heads.py", cwd=tmp_path).splitlines()
+    losses = [float(line.split()[-1]) for line in losses]
+    assert same == "as eager: True" and losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 3
 
 
 # ---------------------------------------------------------------- lifetimes
