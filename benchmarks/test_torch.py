@@ -4,9 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-import tilecore
 from timing import Call
 from workloads import WORKLOADS, verify
+
+import tilecore
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 from tilecore.integrations.torch import tile  # noqa: E402

@@ -26,6 +26,7 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 
 from tilecore.integrations.torch import INTEGERS, operator, repeat, tile  # noqa: E402
 
+MODULE = sys.modules[tile.__module__]
 DIMS = [(2, 3), (2,), (), (2, 1, 3), (0, 2), (1, 1)]
 NUMPY_HAS = """bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64
 complex128""".split()
@@ -121,7 +122,8 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_repeats(form):
+def test_forms_of_repeats(form, monkeypatch):
+    monkeypatch.setattr(MODULE, "SMALL_BYTES", 0)
     (call, *dims), x = FORMS[form], matrix()
     wanted = x.tile((1, 2) if form == "int" else (2, 3))
     assert_same(call(x, *dims), wanted)
@@ -234,14 +236,17 @@ def test_random_tensors():
 
 @pytest.mark.parametrize("dims", DIMS)
 @pytest.mark.parametrize("way", [tile, operator], ids=["eager", "operator"])
-def test_gradients(way, dims):
+def test_gradients(way, dims, monkeypatch):
+    monkeypatch.setattr(MODULE, "SMALL_BYTES", 0)
     for x in (matrix(torch.float64), torch.tensor(2.0, dtype=torch.float64), matrix(torch.complex128).T):
         x = x.detach().requires_grad_()
         assert gradcheck(lambda x: way(x, dims), (x,), check_batched_grad=True)
         assert gradgradcheck(lambda x: way(x, dims), (x,))
 
 
-def test_gradients_of_other_kinds():
+@pytest.mark.parametrize("small", [0, 2**15])
+def test_gradients_of_other_kinds(small, monkeypatch):
+    monkeypatch.setattr(MODULE, "SMALL_BYTES", small)
     x = matrix().requires_grad_()
     for weight in (torch.ones(1).expand(4, 9), torch.rand(9, 4).T):
         ours, theirs = (torch.autograd.grad(call(x, (2, 3)), x, weight)[0] for call in (tile, torch.tile))
@@ -258,7 +263,8 @@ def test_gradients_of_other_kinds():
         assert_same(tile(x, 2), torch.tile(x, (2,)))
 
 
-def test_repeats_may_change_before_the_gradient_is_taken():
+def test_repeats_may_change_before_the_gradient_is_taken(monkeypatch):
+    monkeypatch.setattr(MODULE, "SMALL_BYTES", 0)
     x, dims = matrix().requires_grad_(), [2, 3]
     result = tile(x, dims)
     dims[:] = [7, 7]

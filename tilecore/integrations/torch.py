@@ -12,8 +12,8 @@ A call takes one of four ways:
 - With a gradient, that is the forward half of a `torch.autograd.Function`.
 - Where a compiler, a mode or a transform is to know, it is a call of the operator ``tilecore::tile``. That is
   registered with a kernel for shapes alone, a gradient and a rule for `torch.vmap`.
-- All else goes to PyTorch's own function: other devices and layouts, subclasses, forward-mode differentiation,
-  `torch.func.grad`, `torch.jit.trace`.
+- All else goes to PyTorch's own function: small results with a gradient, other devices and layouts, subclasses,
+  forward-mode differentiation, `torch.func.grad`, `torch.jit.trace`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any, no-warn-return-any
 # mypy: disable-error-code="import-not-found,attr-defined"
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ __dir__ = __all__.copy
 
 # Other classes may give `tile` a meaning of their own. The last two stand for a Tensor while a program is traced.
 KINDS = {Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor}
+SMALL_BYTES = 2**15  # of a result with a gradient
 # NumPy lacks these types: their elements are copied as integers of the same size.
 _FLOAT8 = [getattr(torch, name) for name in dir(torch) if name.startswith("float8_")]
 INTEGERS = dict.fromkeys(_FLOAT8, torch.uint8) | {torch.bfloat16: torch.int16, torch.complex32: torch.int32}
@@ -127,7 +129,7 @@ def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
         return operator(input, counts)
     if not input.requires_grad or not torch.is_grad_enabled():
         return tile_memory(input, counts, own)
-    return Tiling.apply(input, counts, own)
+    return own(input, counts) if is_small(input, counts) else Tiling.apply(input, counts, own)
 
 
 def lacks_rule(input: Tensor) -> bool:
@@ -152,6 +154,11 @@ def is_watched() -> bool:
         or torch._C._len_torch_dispatch_stack() > 0
         or torch._C._are_functorch_transforms_active()
     )
+
+
+def is_small(input: Tensor, counts: tuple[Any, ...]) -> bool:
+    """Whether a gradient that Python computes costs more time than tilecore saves."""
+    return all(type(count) is int for count in counts) and 0 <= prod(counts) * input.nbytes < SMALL_BYTES
 
 
 def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.tile) -> Tensor:
