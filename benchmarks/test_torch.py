@@ -1,0 +1,74 @@
+"""Tensors: tilecore's tile and PyTorch's, by the number of threads; a call, and one with its gradient."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from timing import Call
+from workloads import WORKLOADS, verify
+
+import tilecore
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+from tilecore.integrations.torch import tile  # noqa: E402
+
+MOST_STEP_BYTES = 2**27  # of a result; its gradient is as large
+CASES = {
+    f"{name} {threads} thread{'s' * (threads > 1)}": (call, threads)
+    for threads in (1, 2)
+    for name, call in {"tilecore": tile, "torch": torch.tile, "numpy": np.tile}.items()
+}
+
+
+class WithThreads:
+    """A call whose samples are taken with so many threads."""
+
+    def __init__(self, call, threads):
+        self.threads = threads
+        self.set_threads()
+        self.call = Call(call)
+
+    def set_threads(self):
+        torch.set_num_threads(self.threads)
+        tilecore.set_num_threads(self.threads)
+
+    def sample(self):
+        self.set_threads()
+        return self.call.sample()
+
+
+def pytest_generate_tests(metafunc):
+    is_step = metafunc.definition.originalname == "test_step"
+    chosen = [
+        (workload, case)
+        for workload in WORKLOADS
+        for case in CASES
+        if not is_step or (workload.dtype[0] == "f" and workload.nbytes <= MOST_STEP_BYTES and "numpy" not in case)
+    ]
+    ids = [f"{workload.name}-{case}" for workload, case in chosen]
+    metafunc.parametrize(("workload", "case"), chosen, ids=ids)
+
+
+def prepare(kind, workload, case):
+    call, threads = CASES[case]
+    x, reps = workload.input(), workload.reps
+    if "numpy" in case:
+        return WithThreads(partial(call, x, reps), threads)
+    tensor = torch.from_numpy(x)
+    verify(call(tensor, reps).numpy(), x, reps)
+    if kind == "call":
+        return WithThreads(partial(call, tensor, reps), threads)
+    parameter, gradient = torch.nn.Parameter(tensor), torch.ones(workload.output_shape, dtype=tensor.dtype)
+
+    def step():
+        return torch.autograd.grad(call(parameter, reps), parameter, gradient)
+
+    return WithThreads(step, threads)
+
+
+def test_call(record):
+    """The result is dropped before the next call, as in test_tile.py."""
+
+
+def test_step(record):
+    """With the gradient of the input, as in one step of training."""

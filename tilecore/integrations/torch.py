@@ -1,0 +1,243 @@
+"""Tilings of PyTorch's tensors: eager, with gradients, and in compiled and exported programs.
+
+>>> import torch
+>>> from tilecore.integrations.torch import repeat, tile
+>>> tile(torch.tensor([[1, 2, 3]]), (2, 2))                 # shape (1, 3)
+tensor([[1, 2, 3, 1, 2, 3],
+        [1, 2, 3, 1, 2, 3]])
+
+A call takes one of four ways:
+
+- Most are a read and a write of memory: tensors on the CPU and NumPy arrays share it.
+- With a gradient, that is the forward half of a `torch.autograd.Function`.
+- Where a compiler, a mode or a transform is to know, it is a call of the operator ``tilecore::tile``. That is
+  registered with a kernel for shapes alone, a gradient and a rule for `torch.vmap`.
+- All else goes to PyTorch's own function: small results with a gradient, other devices and layouts, subclasses,
+  forward-mode differentiation, `torch.func.grad`, `torch.jit.trace`.
+"""
+
+from __future__ import annotations
+
+# With PyTorch, whose types do not show `torch.jit.is_tracing`, and without it, for it is large:
+# mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any, no-warn-return-any
+# mypy: disable-error-code="import-not-found,attr-defined"
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+
+from tilecore._core.arrays import tile_array
+from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.resources.threads import get_num_threads
+
+__all__ = ["repeat", "tile"]
+__dir__ = __all__.copy
+
+# Other classes may give `tile` a meaning of their own. The last two stand for a Tensor while a program is traced.
+KINDS = {Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor}
+SMALL_BYTES = 2**15  # of a result with a gradient
+# NumPy lacks these types: their elements are copied as integers of the same size.
+_FLOAT8 = [getattr(torch, name) for name in dir(torch) if name.startswith("float8_")]
+INTEGERS = dict.fromkeys(_FLOAT8, torch.uint8) | {torch.bfloat16: torch.int16, torch.complex32: torch.int32}
+
+
+def tile(input: Tensor, dims: int | Sequence[int]) -> Tensor:
+    """Repeat a whole tensor along its axes, as `torch.tile` does.
+
+    >>> import torch
+    >>> from tilecore.integrations.torch import tile
+    >>> x = torch.tensor([[1, 2, 3],
+    ...                   [4, 5, 6]])            # shape (2, 3)
+    >>> tile(x, (2, 2)).shape
+    torch.Size([4, 6])
+    >>> tile(x, (2, 1, 2)).shape                 # the shorter of shape and dims gets 1s in front
+    torch.Size([2, 2, 6])
+    >>> weight = torch.ones(3, requires_grad=True)
+    >>> tile(weight, 4).sum().backward()
+    >>> weight.grad                              # the sum over the repeats
+    tensor([4., 4., 4.])
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        Of any shape, dtype and strides. What is not a plain tensor on the CPU goes to `torch.tile`.
+    dims : int or sequence of int
+        Repeats per axis, 0 or more; at most 64 of them. Symbolic ones too, while a program is traced.
+
+    Returns
+    -------
+    torch.Tensor
+        New and contiguous. Its storage is a NumPy array's, which PyTorch cannot resize (`Tensor.resize_`).
+
+    Raises
+    ------
+    TypeError
+        `dims` that are not integers, an input that is no tensor.
+    RuntimeError
+        Negative `dims`, sizes that overflow 64 bits or exceed `tilecore.get_max_bytes()`.
+
+    As many threads write at most as both `torch.get_num_threads()` and `tilecore.get_num_threads()` allow.
+
+    Source: PyTorch 2.13, `torch.tile`.
+    """
+    return tiled(input, dims, torch.tile)
+
+
+def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
+    """Repeat a whole tensor along its axes, as `torch.Tensor.repeat` does.
+
+    >>> import torch
+    >>> from tilecore.integrations.torch import repeat
+    >>> x = torch.tensor([1, 2, 3])              # shape (3,)
+    >>> repeat(x, 4, 2).shape
+    torch.Size([4, 6])
+    >>> repeat(x, (4, 2)).shape
+    torch.Size([4, 6])
+
+    Parameters
+    ----------
+    input : torch.Tensor
+        As in `tile`.
+    repeats : ints, or one sequence of int
+        As the `dims` of `tile`, but not fewer than the input has axes.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `tile`, and a RuntimeError for too few repeats.
+
+    Source: PyTorch 2.13, `torch.Tensor.repeat`.
+    """
+    counts: Any = repeats[0] if len(repeats) == 1 and isinstance(repeats[0], (tuple, list)) else repeats
+    if len(counts) < Tensor.dim(input):
+        return input.repeat(counts)  # which says what is wrong
+    return tiled(input, counts, Tensor.repeat)
+
+
+def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
+    """The tiling, by the way that fits; `own` is PyTorch's function for it."""
+    counts = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+    if type(input) not in KINDS or not input.is_cpu or lacks_rule(input):
+        return own(input, counts)
+    if is_dynamo_compiling() or is_watched():
+        return operator(input, counts)
+    if not input.requires_grad or not torch.is_grad_enabled():
+        return tile_memory(input, counts, own)
+    return own(input, counts) if is_small(input, counts) else Tiling.apply(input, counts, own)
+
+
+def lacks_rule(input: Tensor) -> bool:
+    """Whether the operator has no rule for what goes on: forward-mode differentiation, `torch.func.grad`, `jit.trace`.
+
+    Dynamo reads this too. It cannot see which transform is active, only that one is.
+    """
+    return (
+        forward_ad._current_level >= 0
+        or torch.jit.is_tracing()
+        or (
+            torch._C._are_functorch_transforms_active()
+            and (is_dynamo_compiling() or torch._C._functorch.is_gradtrackingtensor(input))
+        )
+    )
+
+
+def is_watched() -> bool:
+    """Whether a mode or a transform is to learn of calls."""
+    return (
+        torch._C._is_torch_function_mode_enabled()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._are_functorch_transforms_active()
+    )
+
+
+def is_small(input: Tensor, counts: tuple[Any, ...]) -> bool:
+    """Whether a gradient that Python computes costs more time than tilecore saves."""
+    return all(type(count) is int for count in counts) and 0 <= prod(counts) * input.nbytes < SMALL_BYTES
+
+
+def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.tile) -> Tensor:
+    """The tiling, read from and written to memory."""
+    integer = INTEGERS.get(input.dtype)
+    try:
+        bits = input if integer is None else input.resolve_conj().resolve_neg().view(integer)
+        array = bits.numpy(force=True)  # of a tensor that requires a gradient too; conjugated if need be
+    except (RuntimeError, TypeError, ValueError):  # sparse, quantized, nested, of more than 64 axes
+        return own(input, dims)
+    if not bits.data_ptr():  # empty, or zeros that are nowhere
+        return own(input, dims)
+    try:
+        result = torch.from_numpy(tile_array(array, dims, None, min(torch.get_num_threads(), get_num_threads())))
+    except Refusal as refusal:
+        if refusal.kind is not TypeError:
+            refusal.kind = RuntimeError  # as PyTorch's own
+        names = {"repeats": "dims" if own is torch.tile else "repeats"}
+        raise worded(refusal, own.__name__, array.shape, names, **{names["repeats"]: dims}) from refusal.__cause__
+    return result if integer is None else result.view(input.dtype)
+
+
+# ---------------------------------------------------------------- with a gradient
+
+
+class Tiling(torch.autograd.Function):
+    """A tiling with a gradient: for little data, in a third of the time that a call of the operator takes."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, dims: Sequence[int], own: Callable[..., Tensor]) -> Tensor:
+        set_up(ctx, (input, dims))
+        return tile_memory(input, dims, own)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return *sum_repeats(ctx, gradient), None
+
+
+def set_up(ctx: Any, inputs: tuple[Tensor, Sequence[int]], output: Tensor | None = None) -> None:
+    ctx.shape, ctx.dims = inputs[0].shape, inputs[1]
+
+
+def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    split: list[int] = []
+    axes = []  # of the repeats
+    for n, count in zip(*in_step(ctx.shape, ctx.dims), strict=True):
+        if not isinstance(count, int) or count != 1:  # a symbol's value is not asked for
+            axes.append(len(split))
+            split.append(count)
+        split.append(n)
+    gradient = gradient.reshape(split)
+    return (gradient.sum(axes) if axes else gradient).reshape(ctx.shape), None
+
+
+def in_step(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Shape and repeats of one length, by 1s in front."""
+    more = len(dims) - len(shape)
+    return [1] * more + list(shape), [1] * -more + list(dims)
+
+
+# ---------------------------------------------------------------- for modes, transforms and compilers
+
+
+@torch.library.custom_op("tilecore::tile", mutates_args=(), tags=(torch.Tag.flexible_layout,))
+def operator(input: Tensor, dims: Sequence[int]) -> Tensor:
+    return tile_memory(input, dims) if input.is_cpu else torch.tile(input, dims)
+
+
+operator.register_autograd(sum_repeats, setup_context=set_up)
+
+
+@operator.register_fake
+def make_fake(input: Tensor, dims: Sequence[int]) -> Tensor:
+    shape, counts = in_step(input.shape, dims)
+    return input.new_empty([n * count for n, count in zip(shape, counts, strict=True)])
+
+
+@operator.register_vmap
+def tile_batch(info: Any, in_dims: tuple[int, None], input: Tensor, dims: Sequence[int]) -> tuple[Tensor, int]:
+    batch = input.movedim(in_dims[0], 0)
+    shape, counts = in_step(batch.shape[1:], dims)
+    return tile(batch.reshape(batch.shape[:1] + tuple(shape)), [1, *counts]), 0
