@@ -4,6 +4,7 @@
  *     faults_arm(MMAP, 3, 1 << 20, 0);      // the third mmap() of at least 1 MiB
  *     ...
  *     met = faults_disarm();                      // how many calls were made to fail
+ *     faults_wait(60);                            // as if a minute had passed
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MALLOC,
@@ -36,6 +38,7 @@ static sigset_t workers_mask; /* that the last thread was created with */
 void faults_arm(int function, long n, size_t least, int all_later);
 long faults_disarm(void);
 int faults_worker_blocks(int number);
+void faults_wait(long seconds);
 
 void faults_arm(int function, long n, size_t least, int all_later)
 {
@@ -113,6 +116,17 @@ int madvise(void *at, size_t bytes, int advice)
 {
     if (advice != MADV_DONTNEED && fails(MADVISE, bytes)) REFUSE(-1);
     return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+/* As if so much time had passed. */
+static long passed;
+void faults_wait(long seconds) { passed += seconds; }
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const int status = (int)syscall(SYS_clock_gettime, clock, now);
+    now->tv_sec += passed;
+    return status;
 }
 
 int fallocate(int file, int mode, off_t offset, off_t bytes)

@@ -194,6 +194,24 @@ assert resident() < before + 60 * MIB
     )
 
 
+def test_idle_memory_ages(faulty):
+    """What nobody has asked for in a minute goes when the next result dies, small or large."""
+    faulty(
+        """
+x = np.ones(MIB, "u1")
+burst = [tilecore.tile(x, n) for n in (1, 1, 1, 3, 3, 40)]
+del burst
+assert tilecore.recycled_bytes() == 49 * MIB
+faults.faults_wait(50)
+tilecore.tile(x, 3)                     # asked for again
+assert tilecore.recycled_bytes() == 49 * MIB
+faults.faults_wait(50)
+tilecore.tile(x, 2)
+assert tilecore.recycled_bytes() == 5 * MIB     # 3 and 2
+"""
+    )
+
+
 def test_workers_take_the_signals_of_their_own_faults_alone(faulty):
     """With SIGBUS blocked, a worker that reads a file cut short ends the program without a word."""
     faulty(

@@ -274,6 +274,16 @@ def test_the_system_may_take_idle_memory():
 
 
 @pytest.mark.process
+@pytest.mark.skipif("libasan" not in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer alone sees it")
+@pytest.mark.parametrize("mib", [1, 40])
+def test_a_use_after_free_is_seen(mib, run):
+    code = f"import ctypes, numpy, tilecore; y = tilecore.tile(numpy.ones(2**20, 'u1'), {mib}); at = y.ctypes.data + 5; "
+    assert run(sys.executable, "-c", code + "del at") == ""
+    with pytest.raises(AssertionError, match="use-after-poison"):
+        run(sys.executable, "-c", code + "del y; ctypes.string_at(at, 1)")
+
+
+@pytest.mark.process
 def test_a_forked_child_starts_empty(program):
     program("""
 x, bytes = numpy.ones(2**20, "u1"), 40 * 2**20
