@@ -19,10 +19,11 @@ from __future__ import annotations
 # mypy: disable-error-code="import-untyped, misc, no-untyped-call, no-untyped-def, untyped-decorator"
 import llvmlite.binding
 import numpy as np
-from llvmlite import ir
+from numba import carray
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.typing.templates import builtin_registry
+from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.extending import get_cython_function_address, intrinsic, overload, register_jitable
 from numba.np import arraymath, arrayobj  # noqa: F401 - where an np.tile of Numba's own would be
 from numba.np.numpy_support import is_nonelike, type_can_asarray
@@ -36,8 +37,18 @@ from tilecore._core.request.subclasses import numpy_tile
 __all__ = ["init"]
 __dir__ = __all__.copy
 
-# By name, what LLVM knows it by: code in Numba's caches was made for this major version of the ABI.
-SYMBOLS = {name: f"{name}.1" for name in ("tilecore_output_shape", "tilecore_tile")}
+INT, SIZE, POINTER = types.intc, types.intp, types.voidptr
+SIGNATURES = {
+    "tilecore_output_shape": INT(INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER),
+    "tilecore_tile": INT(INT, POINTER, POINTER, INT, POINTER, SIZE, POINTER, POINTER, POINTER, INT),
+}
+# Code in Numba's caches has these names, and was made for this major version of the ABI.
+c_output_shape, c_tile = (types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items())
+
+UNKNOWN = (
+    "tilecore: the rank of a result must be known when it is compiled, and so the number of reps; "
+    "give a tuple, which numba.np.unsafe.ndarray.to_fixed_tuple(reps, n) makes of n items, or give out"
+)
 
 
 def init():
@@ -45,8 +56,8 @@ def init():
 
     Source: Numba, "Registering Extensions with Entry Points".
     """
-    for name, symbol in SYMBOLS.items():
-        llvmlite.binding.add_symbol(symbol, get_cython_function_address("tilecore.capi", name))
+    for name in SIGNATURES:
+        llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address("tilecore.capi", name))
     overload(tilecore.tile)(tile)
     overload(tilecore.output_shape)(output_shape)
     if not any(value is numpy_tile for value, _ in builtin_registry.globals):
@@ -65,24 +76,29 @@ def tile(a, reps, out=None, axis=None, threads=None):
         raise TypingError(f"tilecore: threads must be an integer or None, got {threads}")
     if not is_nonelike(out) and not (isinstance(out, types.Array) and out.dtype == a.dtype and out.mutable):
         raise TypingError(f"tilecore: out must be a writeable array of {a.dtype}, got {out}")
-    count = count_of(reps, "reps")
-    own = None if count is None else zeros(count)
-    like = zeros(a.ndim, count) if is_nonelike(out) else zeros(out.ndim)
+    if (count := count_of(reps, "reps")) is None and is_nonelike(out):
+        raise TypingError(UNKNOWN)
+    count, least = (out.ndim, out.ndim if a.ndim < out.ndim else 0) if count is None else (count, count)
+    ones, room = (1,) * count, (0,) * check_rank(max(a.ndim, count))
+    if not is_nonelike(out) and out.ndim != len(room):
+        raise TypingError(f"tilecore: out must have the rank of the result, {len(room)}, got {out}")
+    strided, spread = a.layout != "C", not is_nonelike(out) and out.layout != "C"
 
     def tile_array(a, reps, out=None, axis=None, threads=None):
         most = read_threads(threads)
-        counts = as_counts(reps, own)
-        status, shape = result_shape(a.shape, counts, a.itemsize, like)
-        check(status)
+        counts = as_counts(reps, least, ones)
+        shape = read_shape(a.shape, counts, a.itemsize, room)
         if out is None:
             result = np.empty(shape, a.dtype)
         else:
             result = out
-            if max(a.ndim, len(counts)) != out.ndim or shape != out.shape:
+            if shape != out.shape:
                 raise ValueError("tilecore: out must have the shape of the result")
             if out.size:
                 check_bytes(a, out)
-        write_tiling(a, counts, result, most)
+        steps, result_steps = on_stack(a.strides if strided else ()), on_stack(result.strides if spread else ())
+        request = a.ndim, on_stack(a.shape), steps, len(counts), on_stack(counts), a.itemsize
+        c_tile(*request, a.ctypes, result.ctypes, result_steps, most)
         return result
 
     return tile_array
@@ -94,13 +110,13 @@ def tile_of_numpy(A, reps):
 
 
 def output_shape(shape, reps):
-    counts = count_of(shape, "shape"), count_of(reps, "reps")
-    like, dims, own = zeros(*counts), zeros(counts[0]), zeros(counts[1])
+    ndim, count = count_of(shape, "shape"), count_of(reps, "reps")
+    if ndim is None or count is None:
+        raise TypingError(UNKNOWN)
+    dims, ones, room = (1,) * ndim, (1,) * count, (0,) * check_rank(max(ndim, count))
 
     def shape_of_tiling(shape, reps):
-        status, sizes = result_shape(as_counts(shape, dims), as_counts(reps, own), 1, like)
-        check(status)
-        return sizes
+        return read_shape(as_counts(shape, ndim, dims), as_counts(reps, count, ones), 1, room)
 
     return shape_of_tiling
 
@@ -126,38 +142,32 @@ def count_of(integers, name):
     raise TypingError(f"tilecore: {name} {what}, got {integers}")
 
 
-def zeros(*counts):
-    """As many as the largest count: in their type is the rank of a result."""
-    if None in counts:
-        advice = "give a tuple, which numba.np.unsafe.ndarray.to_fixed_tuple(reps, n) makes of n items, or give out"
-        what = "the rank of a result must be known when it is compiled, and so the number of reps"
-        raise TypingError(f"tilecore: {what}; {advice}")
-    if max(counts) > capi.TILECORE_MAX_RANK:
-        raise TypingError(f"tilecore: there may be {capi.TILECORE_MAX_RANK} axes, NumPy's most, got {max(counts)}")
-    return (0,) * max(counts)
+def check_rank(rank):
+    if rank > capi.TILECORE_MAX_RANK:
+        raise TypingError(f"tilecore: there may be {capi.TILECORE_MAX_RANK} axes, NumPy's most, got {rank}")
+    return rank
 
 
-def as_counts(integers, like):
-    """A tuple as long as `like`, or an array of intp if that is None; in compiled code alone."""
+def as_counts(integers, least, ones):
+    """A tuple as long as `ones`, of which some are in front if there are fewer integers; in compiled code alone."""
     raise NotImplementedError
 
 
 @overload(as_counts)
-def compile_as_counts(integers, like):
+def compile_as_counts(integers, least, ones):
     if isinstance(integers, types.BaseTuple):
-        return lambda integers, like: integers
+        return lambda integers, least, ones: integers
     if isinstance(integers, types.Integer):
-        return lambda integers, like: (integers,)
+        return lambda integers, least, ones: (integers,)
     if isinstance(integers, types.Array) and integers.ndim == 0:
-        return lambda integers, like: (integers[()],)
-    if is_nonelike(like):
-        return lambda integers, like: np.asarray(integers).astype(np.intp)
-    count = len(like)
+        return lambda integers, least, ones: (integers[()],)
 
-    def as_tuple(integers, like):
-        if len(integers) != count:
-            raise ValueError("tilecore: the list of reps was written with another number of items")
-        return to_fixed_tuple(np.asarray(integers), count)
+    def as_tuple(integers, least, ones):
+        if not least <= len(integers) <= len(ones):
+            raise ValueError("tilecore: the number of reps is not that for which this was compiled")
+        for k in range(len(integers)):
+            ones = tuple_setitem(ones, len(ones) - len(integers) + k, np.intp(integers[k]))
+        return ones
 
     return as_tuple
 
@@ -165,82 +175,36 @@ def compile_as_counts(integers, like):
 # ---------------------------------------------------------------- calls of C
 
 
-def place(builder, values):
-    """Put an array of LLVM's on the stack; a pointer to its first item."""
-    return cgutils.gep_inbounds(builder, cgutils.alloca_once_value(builder, values), 0, 0)
-
-
-def place_counts(context, builder, kind, value):
-    """How many integers a tuple or an array has, and a pointer to the first."""
-    if isinstance(kind, types.Array):
-        array = cgutils.create_struct_proxy(kind)(context, builder, value)
-        return builder.trunc(array.nitems, ir.IntType(32)), array.data
-    items = zip(cgutils.unpack_tuple(builder, value), kind.types, strict=True)
-    counts = [context.cast(builder, item, of_item, types.intp) for item, of_item in items]
-    size = context.get_value_type(types.intp)
-    return ir.IntType(32)(len(counts)), place(builder, cgutils.pack_array(builder, counts, size))
-
-
-def call_c(builder, name, *arguments):
-    kind = ir.FunctionType(ir.IntType(32), [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, SYMBOLS[name]), arguments)
-
-
 @intrinsic
-def result_shape(typingctx, shape, counts, itemsize, like):
-    """A status, and the shape of a result, whose rank must be that of `like`."""
+def on_stack(typingctx, integers):
+    """Put a tuple where C finds it until the function that says this returns; NULL for an empty one."""
 
     def generate(context, builder, signature, args):
-        size = context.get_value_type(types.intp)
-        dims = place_counts(context, builder, signature.args[0], args[0])
-        repeats = place_counts(context, builder, signature.args[1], args[1])
-        result = cgutils.alloca_once(builder, ir.ArrayType(size, capi.TILECORE_MAX_RANK))
-        first = cgutils.gep_inbounds(builder, result, 0, 0)
-        nowhere = cgutils.get_null_value(first.type)
-        status = call_c(builder, "tilecore_output_shape", *dims, *repeats, args[2], first, nowhere)
-        sizes = [builder.load(cgutils.gep_inbounds(builder, result, 0, k)) for k in range(len(like))]
-        return cgutils.pack_struct(builder, [status, cgutils.pack_array(builder, sizes, size)])
+        items = zip(cgutils.unpack_tuple(builder, args[0]), signature.args[0].types, strict=True)
+        items = [context.cast(builder, item, kind, SIZE) for item, kind in items]
+        if not items:
+            return context.get_constant_null(POINTER)
+        place = cgutils.alloca_once_value(builder, cgutils.pack_array(builder, items))
+        return builder.bitcast(place, context.get_value_type(POINTER))
 
-    return types.Tuple([types.intc, types.UniTuple(types.intp, len(like))])(shape, counts, types.intp, like), generate
-
-
-@intrinsic
-def write_tiling(typingctx, a, counts, out, threads):
-    """After result_shape this cannot fail."""
-
-    def generate(context, builder, signature, args):
-        (source, shape, steps), (target, _, out_steps) = (
-            describe(context, builder, signature.args[k], args[k]) for k in (0, 2)
-        )
-        repeats = place_counts(context, builder, signature.args[1], args[1])
-        byte = ir.IntType(8).as_pointer()
-        ends = builder.bitcast(source.data, byte), builder.bitcast(target.data, byte)
-        ndim = ir.IntType(32)(a.ndim)
-        return call_c(
-            builder, "tilecore_tile", ndim, shape, steps, *repeats, source.itemsize, *ends, out_steps, args[3]
-        )
-
-    return types.intc(a, counts, out, types.intc), generate
-
-
-def describe(context, builder, kind, value):
-    """An array, and pointers to its shape and its strides, which are NULL for the order of C."""
-    array = cgutils.create_struct_proxy(kind)(context, builder, value)
-    shape, strides = place(builder, array.shape), place(builder, array.strides)
-    return array, shape, cgutils.get_null_value(strides.type) if kind.layout == "C" else strides
-
-
-# ---------------------------------------------------------------- checks
+    return POINTER(integers), generate
 
 
 @register_jitable
-def check(status):
+def read_shape(shape, counts, itemsize, room):
+    """The result's, whose rank is that of `room`."""
+    place, nowhere = on_stack(room), on_stack(())
+    status = c_output_shape(len(shape), on_stack(shape), len(counts), on_stack(counts), itemsize, place, nowhere)
     if status == capi.TILECORE_BAD_SHAPE:
         raise ValueError("tilecore: extents must not be negative")
     if status == capi.TILECORE_BAD_REPEATS:
         raise ValueError("tilecore: reps must be from 0 to 9223372036854775807")
     if status != capi.TILECORE_OK:
         raise ValueError("tilecore: the result is too large, its size overflows")
+    return to_fixed_tuple(carray(place, (len(room),), np.intp), len(room))
+
+
+# ---------------------------------------------------------------- checks
 
 
 @register_jitable
