@@ -16,7 +16,8 @@ process looks up where they are: so functions may be cached.
 
 from __future__ import annotations
 
-# mypy: disable-error-code="import-untyped, misc, no-untyped-call, no-untyped-def, untyped-decorator"
+# Numba has no stubs, and types of its own.
+# mypy: ignore-errors
 import llvmlite.binding
 import numpy as np
 from numba import carray
