@@ -35,7 +35,7 @@ from tilecore import capi
 from tilecore._core.numpy_tile import tile as replacement
 from tilecore._core.request.subclasses import numpy_tile
 
-__all__ = ["init"]
+__all__: list[str] = []  # Numba calls `init`
 __dir__ = __all__.copy
 
 INT, SIZE, POINTER = types.intc, types.intp, types.voidptr
@@ -53,10 +53,7 @@ UNKNOWN = (
 
 
 def init():
-    """Let compiled code call tilecore. Numba calls this, once in a process.
-
-    Source: Numba, "Registering Extensions with Entry Points".
-    """
+    """Once in a process: see "Registering Extensions with Entry Points" in Numba's documentation."""
     for name in SIGNATURES:
         llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address("tilecore.capi", name))
     overload(tilecore.tile)(tile)
