@@ -10,7 +10,7 @@ import tilecore
 numba = pytest.importorskip("numba", exc_type=ImportError)
 from numba.typed import List  # noqa: E402
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.process  # most start none, but compiling takes longer than quick tests may
 
 X = np.arange(6.0).reshape(2, 3)
 RECORDS = np.array([(1, 2.5, b"ab", (2, 3)), (3, -0.0, b"", (0, 1))], "i1,f8,S2,(2,)i4")
@@ -225,7 +225,6 @@ def twice(a):
 """
 
 
-@pytest.mark.process
 def test_cached(program, tmp_path):
     """What one process compiled, another calls, where the functions lie elsewhere."""
     (tmp_path / "cached.py").write_text(FUNCTION)
@@ -240,7 +239,6 @@ print(len(twice.stats.cache_hits))
     assert [program(code, "-W", "default") for _ in range(2)] == ["0\n", "1\n"]
 
 
-@pytest.mark.process
 def test_numba_is_left_alone(program):
     """Until it compiles, and where it has an np.tile of its own."""
     program(
@@ -259,7 +257,6 @@ assert theirs == "theirs" and ours.tolist() == [0, 1, 0, 1]
     )
 
 
-@pytest.mark.process
 def test_threads_prange_and_fork(program):
     program(
         """
@@ -283,7 +280,6 @@ def check():
     together(work, work, work)
     assert (rows(a, 1000, 2) == numpy.tile(a, 2)).all()
 check()
-numba.set_num_threads(1)
 if hasattr(os, "fork"):
     pid = os.fork()
     if pid == 0:
@@ -292,7 +288,7 @@ if hasattr(os, "fork"):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 check()
 """,
-        *("-W", "default"),
+        *("-W", "ignore"),  # of a fork beside Numba's threads
     )
 
 
