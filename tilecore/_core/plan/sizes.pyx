@@ -26,7 +26,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
     sizes.input_ndim = ndim
     sizes.itemsize = itemsize
     sizes.axis = 0
-    for k in range(rank):  # one loop, over numbers in registers: several take three times as long
+    for k in range(rank):  # one loop, in registers: several may take three times as long on a busy machine
         extent = shape[k - (rank - ndim)] if k >= rank - ndim else 1
         repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
         sizes.shape[k] = extent
