@@ -9,7 +9,6 @@ version = release = tilecore.__version__
 
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 root_doc = "index"
-suppress_warnings = ["toc.not_readable"]  # of pages on their way: numba, pytorch
 html_theme = "furo"
 html_title = f"tilecore {release}"
 default_role = "py:obj"  # of `names` in docstrings

@@ -170,7 +170,7 @@ def test_the_pages_modules(environment):
     files = pages_files()
     assert [name for name, _ in files] == [
         *("pyproject.toml", "rows.pyx", "setup.py", "twice.cpp", "setup.py"),
-        *("CMakeLists.txt", "meson.build", "grow.cpp", "in_ctypes.py", "in_numba.py"),
+        *("CMakeLists.txt", "meson.build", "grow.cpp", "in_ctypes.py"),
     ]
     for package in (files[:3], files[3:5]):
         environment.install(write_files(environment.folder / f"page_{package[0][0]}", package), **HASTY)

@@ -353,7 +353,7 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
     cdef Py_ssize_t n = 1, i, j
     cdef int k
     for k in range(1, nest.n):
-        if nest.axis[k].count > FEW_RUNS // n:
+        if nest.axis[k].count > FEW_RUNS or n * nest.axis[k].count > FEW_RUNS:  # a division takes 5 ns
             return False
         n *= nest.axis[k].count
     n = 1

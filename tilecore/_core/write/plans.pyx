@@ -16,7 +16,6 @@ from libc.string cimport memcpy
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport place_strides
-from tilecore._core.resources.threads cimport default_threads
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, choose_blocks, execute, execute_small,
     write_one_block,
@@ -79,13 +78,6 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     if nbytes >= TILECORE_WATCH_BYTES:
         mode.poll = PyThread_get_thread_ident() == main_thread
     return mode
-
-
-cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
-    """How to write for a caller from C: the memory is taken for warm, and signals are the caller's business."""
-    if threads <= 0:
-        threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
-    return Mode(threads, True, False)
 
 
 # ---------------------------------------------------------------- execution

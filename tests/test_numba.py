@@ -1,0 +1,300 @@
+"""Tilings in Numba's compiled code. Nothing of tilecore's is imported for Numba here: an entry point does it."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import tilecore
+
+numba = pytest.importorskip("numba", exc_type=ImportError)
+from numba.typed import List  # noqa: E402
+
+pytestmark = pytest.mark.process  # most start none, but compiling takes longer than quick tests may
+
+X = np.arange(6.0).reshape(2, 3)
+RECORDS = np.array([(1, 2.5, b"ab", (2, 3)), (3, -0.0, b"", (0, 1))], "i1,f8,S2,(2,)i4")
+
+
+@numba.njit
+def numpys(a, reps):
+    return np.tile(a, reps)
+
+
+@numba.njit(nogil=True)
+def ours(a, reps):
+    return tilecore.tile(a, reps)
+
+
+@numba.njit
+def into(a, reps, out):
+    return tilecore.tile(a, reps, out)
+
+
+@numba.njit
+def shape_of(shape, reps):
+    return tilecore.output_shape(shape, reps)
+
+
+@numba.njit
+def with_threads(a, reps, threads):
+    return tilecore.tile(a, reps, threads=threads)
+
+
+def check(oracle, a, reps, call=numpys):
+    counts = tuple(map(int, reps)) if isinstance(reps, tuple) else int(reps)  # of Python's: a narrow one wraps
+    want, got = oracle(a, counts), call(a, reps)
+    np.testing.assert_array_equal(got, want, strict=True)
+    assert got.tobytes() == want.tobytes()
+    assert got.flags.c_contiguous and got.flags.writeable and not np.shares_memory(got, a)
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("dtype", "? i1 u8 f4 c16 M8[us] m8[D] U3 S5 records".split())
+def test_dtypes(dtype, oracle):
+    a = RECORDS if dtype == "records" else np.array([0, 1, 7]).astype(dtype)
+    for repeats in (3, 0):
+        check(oracle, a, repeats)
+
+
+LAYOUTS = {
+    "Fortran": X.copy("F"),
+    "reversed": X[::-1, ::-1],
+    "broadcast, read-only": np.broadcast_to(X[:1], (4, 3)),
+    "empty": X[:0],
+    "0-d": np.array(2.5),
+    "rank 4": np.arange(24.0).reshape(2, 3, 1, 4)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name, oracle):
+    for repeats in [(2, 2), (0, 3), (3, 1), (1, 1)]:
+        check(oracle, LAYOUTS[name], repeats, ours)
+
+
+def test_random_forms(oracle):
+    rng = np.random.default_rng(27)
+    for _ in range(300):
+        shape, repeats = rng.integers(0, 5, 3), rng.integers(0, 4, 2)
+        a = rng.random(shape)[:, ::-1]
+        check(oracle, a, tuple(repeats.tolist()))
+        out = np.empty((*shape * [1, *repeats], 2))[..., 1]
+        into(a, repeats, out)
+        np.testing.assert_array_equal(out, oracle(a, repeats))
+
+
+@pytest.mark.parametrize(
+    "repeats", [2, np.uint8(200), np.uint64(3), (), (np.int8(2), 3), (1, 2, np.uint64(1)), (2,) * 5]
+)
+def test_repeats(repeats, oracle):
+    check(oracle, X, repeats)
+
+
+def test_repeats_as_arrays_and_lists():
+    @numba.njit
+    def kinds(a, records, n, one):
+        written, changed = [2, 3], [2, 3]
+        changed[1] = n
+        return np.tile(a, records[0].f3), np.tile(a, one), np.tile(a, written), np.tile(a, changed)
+
+    found = kinds(X, RECORDS, 5, np.array(4))
+    for result, repeats in zip(found, [(2, 3), 4, (2, 3), (2, 5)], strict=True):
+        np.testing.assert_array_equal(result, np.tile(X, repeats))
+    out = np.empty((4, 9))
+    for repeats in (np.array([2, 3]), np.array([3, 2], "u1")[::-1], List([2, 3])):
+        out[:] = 0
+        np.testing.assert_array_equal(into(X, repeats, out), np.tile(X, (2, 3)))
+    np.testing.assert_array_equal(into(X, np.array([2]), out[:2, :6]), np.tile(X, 2))
+
+    @numba.njit
+    def longer(a):
+        repeats = [2, 3]
+        repeats.append(2)
+        return np.tile(a, repeats)
+
+    with pytest.raises(ValueError, match="number of reps"):
+        longer(X)
+
+
+@pytest.mark.parametrize("a", [7, 2.5, 1j, True, (1, 2.5), ((1, 2), (3, 4)), List([1, 2])])
+def test_numbers_and_lists(a, oracle):
+    np.testing.assert_array_equal(numpys(a, (2, 2)), oracle(np.array(list(a) if isinstance(a, List) else a), (2, 2)))
+
+
+def test_output_shape():
+    assert shape_of((2, 3), (4, 1, 2)) == (4, 2, 6)
+    assert shape_of(3, np.uint8(200)) == (600,) and shape_of((), ()) == ()
+    for shape, repeats in [((2, -1), 1), (2, -1), ((2**62, 0), (2, 1))]:
+        with pytest.raises(ValueError, match="tilecore: "):
+            shape_of(shape, repeats)
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("repeats", "words"),
+    [(-1, "reps must be from 0"), ((1, np.uint64(2**63)), "reps must be from 0"), (2**62, "too large")],
+)
+def test_refused_values(repeats, words):
+    for a in (X, X[:0]):  # an empty result too
+        with pytest.raises(ValueError, match=words):
+            numpys(a, repeats)
+
+
+def test_no_memory():
+    with pytest.raises(MemoryError):
+        numpys(X, 2**55)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "words"),
+    [
+        (numpys, (X, True), "reps must be an integer"),
+        (numpys, (X, (1, 2.0)), "reps must be an integer"),
+        (ours, (X, np.array([[1]])), "reps must be an integer"),
+        (numpys, (X, np.array([1, 2])), "rank of a result must be known"),
+        (ours, (X, List([1, 2])), "rank of a result must be known"),
+        (ours, (X, (1,) * 65), "64 axes"),
+        (ours, ("text", 2), "a must be an array"),
+        (into, (X, 2, np.zeros((2, 6), "f4")), "writeable array of float64"),
+        (into, (X, 2, np.broadcast_to(0.0, (2, 6))), "writeable array of float64"),
+        (into, (X, 2, np.zeros(12)), "rank of the result, 2"),
+        (shape_of, (np.array([1, 2]), 2), "rank of a result must be known"),
+        (with_threads, (X, 2, 1.5), "threads must be an integer"),
+    ],
+)
+def test_refused_types(call, arguments, words):
+    with pytest.raises(numba.TypingError, match=words):
+        call(*arguments)
+
+
+def test_axis_is_refused():
+    with pytest.raises(numba.TypingError, match="axis must be None"):
+        numba.njit(lambda a: tilecore.tile(a, 2, axis=0))(X)
+
+
+def test_threads():
+    for threads in (1, 2**40, np.uint64(2), None):
+        np.testing.assert_array_equal(with_threads(X, 2, threads), np.tile(X, 2))
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        with_threads(X, 2, 0)
+
+
+def test_out():
+    whole = np.zeros((4, 24))
+    whole[:2, :3] = X
+    a, rgb = whole[:2, :3], np.zeros((2, 6, 3))
+    for out in (
+        whole[2:, :6],
+        whole[:2, 3:9],
+        whole[::-1, ::-1][:2, :6],
+        whole[:2, 4:16:2],
+        rgb[:, :, 1],
+        rgb[:, ::-1, 2],
+    ):
+        assert into(a, 2, out).ctypes.data == out.ctypes.data
+        np.testing.assert_array_equal(out, np.tile(X, 2))
+    assert not rgb[:, :, 0].any()
+    before = whole.copy()
+    strided = np.lib.stride_tricks.as_strided
+    for out, words in [
+        (whole[:2, 2:8], "share memory"),
+        (whole[1:3, :6], "share memory"),
+        (whole[:2, :12:2], "share memory"),
+        (strided(whole[2:], (2, 6), (8, 8)), "two elements"),
+        (strided(whole[2:], (2, 6), (0, 8)), "two elements"),
+        (whole[2:, :5], "shape of the result"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            into(a, 2, out)
+    np.testing.assert_array_equal(whole, before)
+    assert into(whole[:0], 2, whole[:0].repeat(2, 1)).size == 0
+
+
+# ---------------------------------------------------------------- processes
+
+FUNCTION = """
+import numba, numpy as np, tilecore
+@numba.njit(cache=True)
+def twice(a):
+    return np.tile(a, 2), tilecore.tile(a, (2, 1))
+"""
+
+
+def test_cached(program, tmp_path):
+    """What one process compiled, another calls, where the functions lie elsewhere."""
+    (tmp_path / "cached.py").write_text(FUNCTION)
+    code = """
+import sys
+from cached import twice
+assert "tilecore.integrations.numba" not in sys.modules
+first, second = twice(numpy.arange(3))
+assert first.tolist() == [0, 1, 2] * 2 and second.shape == (2, 3)
+print(len(twice.stats.cache_hits))
+"""
+    assert [program(code, "-W", "default") for _ in range(2)] == ["0\n", "1\n"]
+
+
+def test_numba_is_left_alone(program):
+    """Until it compiles, and where it has an np.tile of its own."""
+    program(
+        """
+assert "numba" not in sys.modules
+import numba
+from numba.extending import overload
+@overload(numpy.tile)
+def their_own(A, reps):
+    return lambda A, reps: "theirs"
+both = numba.njit(lambda a: (numpy.tile(a, 2), tilecore.tile(a, 2)))
+theirs, ours = both(numpy.arange(2))
+assert theirs == "theirs" and ours.tolist() == [0, 1, 0, 1]
+""",
+        *("-W", "default"),
+    )
+
+
+def test_threads_prange_and_fork(program):
+    program(
+        """
+import numba
+@numba.njit(parallel=True)
+def rows(a, n, repeats):
+    out = numpy.empty((n, 6))
+    for i in numba.prange(n):
+        out[i] = numpy.tile(a, repeats) * i
+        tilecore.tile(a, repeats, out[i], threads=1)
+    return out
+@numba.njit(nogil=True)
+def large(a):
+    return numpy.tile(a, (4, 3))
+with tilecore.replace_numpy_tile():             # another function stands in numpy meanwhile
+    assert numba.njit(lambda a: numpy.tile(a, 2))(numpy.arange(2)).shape == (4,)
+a, image = numpy.arange(3.0), numpy.arange(10.0**6).reshape(1000, 1000)[:, ::-1]
+def work():
+    for _ in range(5): assert (large(image)[1000:, 2000:] == numpy.tile(image, (3, 1))).all()
+def check():
+    together(work, work, work)
+    assert (rows(a, 1000, 2) == numpy.tile(a, 2)).all()
+check()
+if hasattr(os, "fork"):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+check()
+""",
+        *("-W", "ignore"),  # of a fork beside Numba's threads
+    )
+
+
+def test_nothing_is_leaked():
+    """An exception leaves references that compiled callers hold, as all of Numba's do; nothing else."""
+    before = [sys.getrefcount(X), sys.getrefcount(RECORDS)]
+    for _ in range(10):
+        ours(X, (2, 2)), into(X, np.array([2]), np.empty((2, 6))), numpys(RECORDS, 2)
+    assert [sys.getrefcount(X), sys.getrefcount(RECORDS)] == before

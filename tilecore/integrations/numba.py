@@ -1,0 +1,244 @@
+"""tilecore's functions in Numba's compiled code, and `numpy.tile`, which Numba has not.
+
+Numba calls `init` by the entry point `numba_extensions`, before it compiles or loads its first function:
+
+>>> import numba, numpy as np
+>>> @numba.njit
+... def checkerboard(n):
+...     return np.tile(np.array([[0, 1], [1, 0]]), (n, n))
+>>> checkerboard(1)
+array([[0, 1],
+       [1, 0]])
+
+Compiled code calls C's `tilecore_output_shape` and `tilecore_tile`, without the GIL. It has their names, and each
+process looks up where they are: so functions may be cached.
+"""
+
+from __future__ import annotations
+
+# Numba has no stubs, and types of its own.
+# mypy: ignore-errors
+import llvmlite.binding
+import numpy as np
+from numba import carray
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.core.typing.templates import builtin_registry
+from numba.cpython.unsafe.tuple import tuple_setitem
+from numba.extending import get_cython_function_address, intrinsic, overload, register_jitable
+from numba.np import arraymath, arrayobj  # noqa: F401 - where an np.tile of Numba's own would be
+from numba.np.numpy_support import is_nonelike, type_can_asarray
+from numba.np.unsafe.ndarray import to_fixed_tuple
+
+import tilecore
+from tilecore import capi
+from tilecore._core.numpy_tile import tile as replacement
+from tilecore._core.request.subclasses import numpy_tile
+
+__all__: list[str] = []  # Numba calls `init`
+__dir__ = __all__.copy
+
+INT, SIZE, POINTER = types.intc, types.intp, types.voidptr
+SIGNATURES = {
+    "tilecore_output_shape": INT(INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER),
+    "tilecore_tile": INT(INT, POINTER, POINTER, INT, POINTER, SIZE, POINTER, POINTER, POINTER, INT),
+}
+# Code in Numba's caches has these names, and was made for this major version of the ABI.
+c_output_shape, c_tile = (types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items())
+
+UNKNOWN = (
+    "tilecore: the rank of a result must be known when it is compiled, and so the number of reps; "
+    "give a tuple, which numba.np.unsafe.ndarray.to_fixed_tuple(reps, n) makes of n items, or give out"
+)
+
+
+def init():
+    """Once in a process: see "Registering Extensions with Entry Points" in Numba's documentation."""
+    for name in SIGNATURES:
+        llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address("tilecore.capi", name))
+    overload(tilecore.tile)(tile)
+    overload(tilecore.output_shape)(output_shape)
+    if not any(value is numpy_tile for value, _ in builtin_registry.globals):
+        overload(numpy_tile)(tile_of_numpy)
+        overload(replacement)(tile_of_numpy)  # what stands there while replace_numpy_tile is in force
+
+
+def tile(a, reps, out=None, axis=None, threads=None):
+    if not isinstance(a, types.Array):
+        if not type_can_asarray(a):
+            raise TypingError(f"tilecore: a must be an array, a number, or a list or tuple of numbers, got {a}")
+        return lambda a, reps, out=None, axis=None, threads=None: tilecore.tile(np.asarray(a), reps, out, axis, threads)
+    if not is_nonelike(axis):
+        raise TypingError("tilecore: axis must be None in compiled code; give one repeat for each axis of a")
+    if not is_nonelike(threads) and not isinstance(threads, types.Integer):
+        raise TypingError(f"tilecore: threads must be an integer or None, got {threads}")
+    if not is_nonelike(out) and not (isinstance(out, types.Array) and out.dtype == a.dtype and out.mutable):
+        raise TypingError(f"tilecore: out must be a writeable array of {a.dtype}, got {out}")
+    if (count := count_of(reps, "reps")) is None and is_nonelike(out):
+        raise TypingError(UNKNOWN)
+    count, least = (out.ndim, out.ndim if a.ndim < out.ndim else 0) if count is None else (count, count)
+    ones, room = (1,) * count, (0,) * check_rank(max(a.ndim, count))
+    if not is_nonelike(out) and out.ndim != len(room):
+        raise TypingError(f"tilecore: out must have the rank of the result, {len(room)}, got {out}")
+    strided, spread = a.layout != "C", not is_nonelike(out) and out.layout != "C"
+
+    def tile_array(a, reps, out=None, axis=None, threads=None):
+        most = read_threads(threads)
+        counts = as_counts(reps, least, ones)
+        shape = read_shape(a.shape, counts, a.itemsize, room)
+        if out is None:
+            result = np.empty(shape, a.dtype)
+        else:
+            result = out
+            if shape != out.shape:
+                raise ValueError("tilecore: out must have the shape of the result")
+            if out.size:
+                check_bytes(a, out)
+        steps, result_steps = on_stack(a.strides if strided else ()), on_stack(result.strides if spread else ())
+        request = a.ndim, on_stack(a.shape), steps, len(counts), on_stack(counts), a.itemsize
+        c_tile(*request, a.ctypes, result.ctypes, result_steps, most)
+        return result
+
+    return tile_array
+
+
+def tile_of_numpy(A, reps):
+    tile(A, reps)  # refuses here, and not within a call's call
+    return lambda A, reps: tilecore.tile(A, reps)
+
+
+def output_shape(shape, reps):
+    ndim, count = count_of(shape, "shape"), count_of(reps, "reps")
+    if ndim is None or count is None:
+        raise TypingError(UNKNOWN)
+    dims, ones, room = (1,) * ndim, (1,) * count, (0,) * check_rank(max(ndim, count))
+
+    def shape_of_tiling(shape, reps):
+        return read_shape(as_counts(shape, ndim, dims), as_counts(reps, count, ones), 1, room)
+
+    return shape_of_tiling
+
+
+# ---------------------------------------------------------------- integers
+
+
+def count_of(integers, name):
+    """How many integers are in a value of this type; None where only the value tells."""
+    if isinstance(integers, types.Integer):
+        return 1
+    if isinstance(integers, types.BaseTuple) and all(isinstance(item, types.Integer) for item in integers.types):
+        return len(integers.types)
+    if isinstance(getattr(integers, "dtype", None), types.Integer):
+        if isinstance(integers, types.NestedArray) and integers.ndim == 1:  # a field of a record
+            return integers.shape[0]
+        if isinstance(integers, types.Array) and integers.ndim < 2:
+            return None if integers.ndim else 1
+        if isinstance(integers, types.List | types.ListType):
+            items = getattr(integers, "initial_value", None)  # of a list written out, as [2, 3]
+            return None if items is None else len(items)
+    what = "must be an integer, or a tuple, a list or a one-dimensional array of integers"
+    raise TypingError(f"tilecore: {name} {what}, got {integers}")
+
+
+def check_rank(rank):
+    if rank > capi.TILECORE_MAX_RANK:
+        raise TypingError(f"tilecore: there may be {capi.TILECORE_MAX_RANK} axes, NumPy's most, got {rank}")
+    return rank
+
+
+def as_counts(integers, least, ones):
+    """A tuple as long as `ones`, of which some are in front if there are fewer integers; in compiled code alone."""
+    raise NotImplementedError
+
+
+@overload(as_counts)
+def compile_as_counts(integers, least, ones):
+    if isinstance(integers, types.BaseTuple):
+        return lambda integers, least, ones: integers
+    if isinstance(integers, types.Integer):
+        return lambda integers, least, ones: (integers,)
+    if isinstance(integers, types.Array) and integers.ndim == 0:
+        return lambda integers, least, ones: (integers[()],)
+
+    def as_tuple(integers, least, ones):
+        if not least <= len(integers) <= len(ones):
+            raise ValueError("tilecore: the number of reps is not that for which this was compiled")
+        for k in range(len(integers)):
+            ones = tuple_setitem(ones, len(ones) - len(integers) + k, np.intp(integers[k]))
+        return ones
+
+    return as_tuple
+
+
+# ---------------------------------------------------------------- calls of C
+
+
+@intrinsic
+def on_stack(typingctx, integers):
+    """Put a tuple where C finds it until the function that says this returns; NULL for an empty one."""
+
+    def generate(context, builder, signature, args):
+        items = zip(cgutils.unpack_tuple(builder, args[0]), signature.args[0].types, strict=True)
+        items = [context.cast(builder, item, kind, SIZE) for item, kind in items]
+        if not items:
+            return context.get_constant_null(POINTER)
+        place = cgutils.alloca_once_value(builder, cgutils.pack_array(builder, items))
+        return builder.bitcast(place, context.get_value_type(POINTER))
+
+    return POINTER(integers), generate
+
+
+@register_jitable
+def read_shape(shape, counts, itemsize, room):
+    """The result's, whose rank is that of `room`."""
+    place, nowhere = on_stack(room), on_stack(())
+    status = c_output_shape(len(shape), on_stack(shape), len(counts), on_stack(counts), itemsize, place, nowhere)
+    if status == capi.TILECORE_BAD_SHAPE:
+        raise ValueError("tilecore: extents must not be negative")
+    if status == capi.TILECORE_BAD_REPEATS:
+        raise ValueError("tilecore: reps must be from 0 to 9223372036854775807")
+    if status != capi.TILECORE_OK:
+        raise ValueError("tilecore: the result is too large, its size overflows")
+    return to_fixed_tuple(carray(place, (len(room),), np.intp), len(room))
+
+
+# ---------------------------------------------------------------- checks
+
+
+@register_jitable
+def read_threads(threads):
+    if threads is None:
+        return 0  # C's default
+    if threads < 1:
+        raise ValueError("tilecore: threads must be at least 1")
+    return min(np.intp(threads), 1 << 20)
+
+
+@register_jitable
+def check_bytes(a, out):
+    """Refuse no slices of arrays in different memory, columns or channels; what as_strided makes, when in doubt."""
+    for k in range(out.ndim):
+        within = out.itemsize  # how far the shorter steps reach
+        for j in range(out.ndim):
+            if j != k and abs(out.strides[j]) <= abs(out.strides[k]):
+                within += abs(out.strides[j]) * (out.shape[j] - 1)
+        if out.shape[k] > 1 and abs(out.strides[k]) < within:
+            raise ValueError("tilecore: out must not have two elements that share a byte")
+    for stride in (1 << 62,) + a.strides + out.strides:  # apart in all of memory, or modulo a stride
+        if stride != 0:
+            low, high = find_ends(a, abs(stride))
+            out_low, out_high = find_ends(out, abs(stride))
+            if high - low <= (out_low - low) % abs(stride) <= abs(stride) - (out_high - out_low):
+                return
+    raise ValueError("tilecore: out must not share memory with the input")
+
+
+@register_jitable
+def find_ends(array, period):
+    """Where the bytes begin and end of those elements that lie within one period."""
+    low = high = np.intp(array.ctypes.data)
+    for k in range(array.ndim):
+        if array.strides[k] % period != 0:
+            reach = array.strides[k] * (array.shape[k] - 1)
+            low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + array.itemsize
