@@ -164,10 +164,10 @@ def recycled_bytes():
     >>> tilecore.recycled_bytes() in (0, 2**25)                 # 0 but on Linux
     True
 
-    The memory of results of 32 MiB and more is kept when they are garbage-collected, and later results of a
+    The memory of results of 128 KiB and more is kept when they are garbage-collected, and later results of a
     similar size are written into it: the system takes longer to provide new memory than tiling takes. The
-    process looks as much larger, but the system may take the memory at any time (``MADV_FREE``). Only Linux
-    has this.
+    process looks as much larger. The system may take the memory at any time (``MADV_FREE``), but for 64 MiB of
+    blocks below 32 MiB. What was idle for a minute goes back with the next result that dies. Only Linux has this.
 
     Returns
     -------
@@ -201,13 +201,13 @@ def set_recycle_limit(n, /):
     >>> tilecore.set_recycle_limit(before)
 
     By default the smaller of 1 GiB and 1/16 of the physical memory or the cgroup's limit, or the value of the
-    environment variable ``TILECORE_RECYCLE_BYTES``. In a child process of multiprocessing nothing, unless the
-    variable is set or the child calls this function.
+    environment variable ``TILECORE_RECYCLE_BYTES``. In a child process of multiprocessing an eighth of that
+    default, unless the variable is set or the child calls this function.
 
     Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
     ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, and other allocations would
-    fail for it. Where it is set later, idle memory is returned with the next large result; `release_memory`
-    returns it at once.
+    fail for it. Where it is set later, idle memory is returned with the next result of 32 MiB or more;
+    `release_memory` returns it at once.
 
     Parameters
     ----------

@@ -39,6 +39,8 @@ def get_num_threads():
         ``TILECORE_NUM_THREADS``; else 1 in a child process of multiprocessing; else the number of CPUs that the
         calling thread may use now (affinity mask and control-group quota), at most 8.
 
+    Notes
+    -----
     Results of 4 MiB and more are written by two threads, and by one more for each 2 MiB above that; in memory that
     is new to the process, from 8 MiB on. The threads stay, take no processor's time between calls, and run where
     their caller may (``os.sched_setaffinity``).
