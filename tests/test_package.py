@@ -150,6 +150,16 @@ def test_wheel(built):
     assert files - modules - information == expected
 
 
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("nm"), reason="reads Linux's modules with nm")
+def test_modules_export_their_init_function_alone(built, run):
+    """So that two packages' C functions of one name stay apart."""
+    modules = list((built.unpacked / "build").rglob("*.so"))
+    assert len(modules) == len(sources(built.tree, "tilecore", ".pyx"))
+    for module in modules:
+        symbols = run("nm", "--dynamic", "--defined-only", "--format=just-symbols", module).split()
+        assert symbols == ["PyInit_" + module.name.partition(".")[0]]
+
+
 def test_links_of_distributions(built, run, tools, tmp_path):
     """Made from the repository's address, once setup.py holds it."""
     tree = tmp_path / "tree"
