@@ -4,7 +4,7 @@
 
 leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in
 which the wheel was built. conftest.py runs it beside the tests that do not need them. How fast the wheel's modules
-are is no matter, so their C is compiled in a hurry; and Cython runs once, for the sdist.
+are is no matter, so their C is compiled in a hurry, by CFLAGS; and Cython runs once, for the sdist.
 """
 
 import os
@@ -40,7 +40,7 @@ def build(folder):
         archive.extractall(folder, filter="data")
         (folder / archive.getnames()[0].partition("/")[0]).rename(unpacked)
     (tree / "build").rename(unpacked / "build")
-    run(*command, "--wheel", unpacked, env={**os.environ, "CFLAGS": os.environ.get("CFLAGS", "") + " -O0"})
+    run(*command, "--wheel", unpacked, env={**os.environ, "CFLAGS": os.environ.get("CFLAGS", "") + " -O0 -g1"})
 
 
 if __name__ == "__main__":
