@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -19,10 +20,13 @@ SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
 LINKED = {"execute.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
 HEADERS = Path("include/tilecore")
-# A loop of a few stores takes up to twice as long where it crosses a line of code.
-OPTIONS = ["/O2"] if sys.platform == "win32" else ["-O3", "-falign-loops=64", "-pthread"]
-if sys.platform != "win32" and "-g" not in os.environ.get("CFLAGS", "").split():
-    OPTIONS.append("-g0")  # what Python was built with has -g, which is four fifths of a module
+if sys.platform == "win32":
+    OPTIONS, THREADS = ["/O2"], []
+else:
+    # A loop of a few stores takes up to twice as long if it crosses a line of code. Most Pythons were built with -g,
+    # and debug information is four fifths of a module. CFLAGS is repeated because later options win.
+    OPTIONS = ["-O3", "-falign-loops=64", "-g0", "-fvisibility=hidden", *shlex.split(os.environ.get("CFLAGS", ""))]
+    THREADS = ["-pthread"]
 
 
 class build_py_with_headers(build_py):
@@ -44,8 +48,8 @@ def extension(source):
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
         depends=[str(header) for header in [*HEADERS.glob("*.h"), *KERNELS.rglob("*.h")]],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
-        extra_compile_args=OPTIONS,
-        extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
+        extra_compile_args=OPTIONS + THREADS,
+        extra_link_args=THREADS,
     )
 
 

@@ -150,6 +150,17 @@ def test_wheel(built):
     assert files - modules - information == expected
 
 
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("nm"), reason="reads Linux's modules with nm")
+def test_compiler_options(built, run):
+    modules = list((built.unpacked / "build").rglob("*.so"))
+    assert len(modules) == len(sources(built.tree, "tilecore", ".pyx"))
+    for module in modules:
+        # Each exports one function, so that C functions of two packages may have the same name.
+        symbols = run("nm", "--dynamic", "--defined-only", module).split()
+        assert symbols[1:] == ["T", "PyInit_" + module.name.partition(".")[0]]
+        assert b".debug_info" in module.read_bytes()  # -g1 in build.py's CFLAGS wins over -g0 in setup.py
+
+
 def test_links_of_distributions(built, run, tools, tmp_path):
     """Made from the repository's address, once setup.py holds it."""
     tree = tmp_path / "tree"

@@ -48,6 +48,14 @@ quietly() {
     return 1
 }
 
+# built_with [OPTION...] PACKAGE...: the sources, built and installed with these packages; without optimization, for time.
+built_with() {
+    tree "$work/tilecore"
+    quietly pip install "$@" tqdm
+    pip list | grep --ignore-case --extended-regexp '^(numpy|cython|setuptools|pytest|hypothesis|ml_dtypes) '
+    CFLAGS=-O0 quietly pip install --no-build-isolation --no-deps .
+}
+
 # tests [ARGUMENT...]: pytest with these arguments, else the quick and the process tier.
 tests() {
     [ $# -gt 0 ] || set -- -m "quick or process"
