@@ -313,7 +313,7 @@ def test_memory_that_is_taken_away(what, kind, monkeypatch):
     if kind != "numbers" or what != "input, new result":
         ways.remove("mapped")
     for way in ways:
-        x, out, call, name = case(way, dtype, 1 << 18, 2, what != "input, new result")
+        x, out, call, name = case(way, dtype, 1 << 19, 2, what != "input, new result")
         changed = out if what == "out" else x
 
         def take_away(changed=changed):
