@@ -103,7 +103,12 @@ def grid_table(run: Run) -> str:
 def programs_table(run: Run) -> str:
     keys = [key for key in run.samples if key.kind in PROGRAMS and key.case == "tilecore"]
     rows = [
-        [PROGRAMS[key.kind], key.workload, seconds(run.times(key).mid), *(emphasis(run.ratio(key, p)) for p in present(run))]
+        [
+            PROGRAMS[key.kind],
+            key.workload,
+            seconds(run.times(key).mid),
+            *(emphasis(run.ratio(key, p)) for p in present(run)),
+        ]
         for key in keys
     ]
     return table(["program", "result", "tilecore", *present(run)], rows)

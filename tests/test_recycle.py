@@ -277,7 +277,7 @@ def test_the_system_may_take_idle_memory():
 @pytest.mark.skipif("libasan" not in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer alone sees it")
 @pytest.mark.parametrize("mib", [1, 40])
 def test_a_use_after_free_is_seen(mib, run, tmp_path):
-    code = f"import ctypes, numpy, tilecore; y = tilecore.tile(numpy.ones(2**20, 'u1'), {mib}); at = y.ctypes.data + 5; "
+    code = f"import ctypes, numpy as np, tilecore; y = tilecore.tile(np.ones(2**20, 'u1'), {mib}); at = y.ctypes.data; "
     assert run(sys.executable, "-c", code + "del at", cwd=tmp_path) == ""
     with pytest.raises(AssertionError, match="use-after-poison"):
         run(sys.executable, "-c", code + "del y; ctypes.memmove(bytes(100), at, 100)", cwd=tmp_path)

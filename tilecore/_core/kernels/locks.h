@@ -1,5 +1,5 @@
-/* What threads share: counters, a lock, a clock, processors, what happens at fork(). C11 / C++17, and on Linux _GNU_SOURCE:
- * Python.h defines it, and it must come before the first header of the C library's.
+/* What threads share: counters, a lock, a clock, processors, what happens at fork(). C11 / C++17, and on Linux
+ * _GNU_SOURCE: Python.h defines it, and it must come before the first header of the C library's.
  */
 #ifndef TILECORE_LOCKS_H
 #define TILECORE_LOCKS_H

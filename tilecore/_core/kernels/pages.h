@@ -62,8 +62,8 @@ TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
  * written in 1.2 to 2.3 times the time (0.15 to 1.9 MB that had left the caches; Zen 4, virtual). */
 #define TILECORE_OWN_BLOCK_BYTES (TILECORE_HUGE_BYTES / 4 * 3)
 
-/* Bytes of a block's mapping that may lie in huge pages. The last one is a whole one if at least three quarters of it are
- * the block's. */
+/* Bytes of a block's mapping that may lie in huge pages. The last one is a whole one if at least three quarters of it
+ * are the block's. */
 TILECORE_UNUSED static ptrdiff_t tilecore_block_huge(ptrdiff_t bytes)
 {
     return (bytes + TILECORE_HUGE_BYTES / 4) & ~(TILECORE_HUGE_BYTES - 1);
