@@ -2,17 +2,12 @@
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest
+from tilecore._core.write.pack cimport tilecore_rows
 
 
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
     long long TILECORE_LOOK_MILLISECONDS
-
-
-cdef extern from "kernels/kernels.h" nogil:
-    ctypedef struct tilecore_rows:
-        void (*write)(const tilecore_rows *self, char *dst, const char *src,
-                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
 
 
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
