@@ -148,12 +148,13 @@ typedef struct tilecore_kernels {
      * the caches. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                  ptrdiff_t columns, ptrdiff_t item, int far);
-    /* Items at steps: dst[i * item] = src[i * step * item], for steps up to 8 of up to 8 bytes, to either side.
-     * Returns how many of `count` it wrote; the last are left to others. NULL: there is none. */
-    ptrdiff_t (*pick)(char *dst, const char *src, ptrdiff_t step, ptrdiff_t count, ptrdiff_t item);
-    /* The items of 2 to 4 rows in turn: dst[(i * rows + r) * item] = src[r * pitch + i * item], up to 8 bytes each.
-     * Returns how many of `count` of each row it wrote. NULL: there is none. */
-    ptrdiff_t (*weave)(char *dst, const char *src, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t count, ptrdiff_t item);
+    /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], for items up to 8 bytes
+     * and steps up to 8, forward and backward. NULL: there is none. */
+    void (*pick)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t step,
+                 ptrdiff_t count, ptrdiff_t item);
+    /* The items of 2 to 4 rows in turn: dst[(i * rows + r) * item] = src[r * pitch + i * item], for items up to 8
+     * bytes. NULL: there is none. */
+    void (*weave)(char *dst, const char *src, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t count, ptrdiff_t item);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;

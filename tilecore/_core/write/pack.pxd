@@ -18,10 +18,10 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
         void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
                      Py_ssize_t columns, Py_ssize_t item, bint far) noexcept nogil
-        Py_ssize_t (*pick)(char *dst, const char *src, Py_ssize_t step, Py_ssize_t count,
-                           Py_ssize_t item) noexcept nogil
-        Py_ssize_t (*weave)(char *dst, const char *src, Py_ssize_t pitch, Py_ssize_t rows, Py_ssize_t count,
-                            Py_ssize_t item) noexcept nogil
+        void (*pick)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
+                     Py_ssize_t step, Py_ssize_t count, Py_ssize_t item) noexcept nogil
+        void (*weave)(char *dst, const char *src, Py_ssize_t pitch, Py_ssize_t rows, Py_ssize_t count,
+                      Py_ssize_t item) noexcept nogil
 
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
@@ -46,7 +46,6 @@ cdef struct Panels:
     Py_ssize_t packed[MAX_RANK + 1] # bytes per step in a panel
     int n
     int inner, across           # the two that the packer goes along; the others are loops round it
-    tilecore_rows rows          # the kernel that gathers, prepared
     Py_ssize_t total            # panels
     char *dst
     const char *src

@@ -34,10 +34,11 @@ cdef enum:
     # bytes make so many columns that half of that leaves each longer.
     ALONG_BYTES = 512
     ALONG_SHORT_BYTES = 256
+    LEAST_ALONG_BYTES = 128
     MOST_STEP_BYTES = 16    # that pick steps over, or 8 items; farther apart words are moved as quickly
     MOST_STEP = 8
     MOST_WOVEN = 4
-    LEAST_TURNED = 8        # steps of each axis from which a transposition is quicker than to gather
+    LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream) noexcept nogil:
@@ -88,8 +89,8 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
     elif (panels.kernels.weave != NULL and across == 1 and 2 <= axis[0].count <= MOST_WOVEN and axis[1].src == item
             and item <= 8 and (not panels.direct or axis[1].dst == axis[0].count * item)):
         panels.packer = WEAVE
-    elif (magnitude(axis[across].src) == item and axis[0].count >= LEAST_TURNED
-            and axis[across].count >= min(16 // item, LEAST_TURNED)):
+    elif (magnitude(axis[across].src) == item and axis[0].count >= max(16 // item, LEAST_TURNED)
+            and axis[across].count >= max(16 // item, LEAST_TURNED)):
         panels.packer = TURN
     else:
         panels.packer = GATHER
@@ -105,6 +106,8 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.across + panels.inner if panels.n > 1 else 0  # the one of the two that is not axis 0
     cdef Py_ssize_t count
+    if axis[0].count <= PANEL_BYTES // LEAST_ALONG_BYTES:  # whole rows of the output
+        along = min(along, PANEL_BYTES // axis[0].count)
     for k in range(panels.n):
         panels.count[k] = 1
     if unit and (panels.packer == TURN or panels.packer == GATHER) and magnitude(axis[unit].src) < along:
@@ -170,7 +173,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
     for k in range(panels.n + 1):
         step[k] = panels.axis[k].dst if panels.direct else panels.packed[k]
         index[k] = 0
-    if panels.packer != TURN:
+    if panels.packer == GATHER:
         tilecore_prepare_rows(&rows, panels.kernels, panels.item, 1, panels.axis[panels.inner].src,
                               step[panels.inner], count[panels.inner], False)
     while True:
@@ -193,24 +196,23 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
 
 cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const Py_ssize_t *count,
                         const Py_ssize_t *step, char *dst, const char *src) noexcept nogil:
+    cdef const tilecore_kernels *kernels = panels.kernels
     cdef int inner = panels.inner, across = panels.across
-    cdef Py_ssize_t item = panels.item, rest = count[inner], done = 0, i
-    cdef Py_ssize_t along = panels.axis[inner].src, to_next = panels.axis[across].src, dst_pitch = step[across]
+    cdef Py_ssize_t item = panels.item, along = panels.axis[inner].src, src_pitch = panels.axis[across].src
+    cdef Py_ssize_t dst_pitch = step[across], i
     if panels.packer == TURN:
-        if to_next < 0:  # from the other end
+        if src_pitch < 0:  # from the other end
             dst += (count[across] - 1) * dst_pitch
-            src += (count[across] - 1) * to_next
+            src += (count[across] - 1) * src_pitch
             dst_pitch = -dst_pitch
-        panels.kernels.turn(dst, dst_pitch, src, along, rest, count[across], item, panels.stream)
-        return
-    if panels.packer == WEAVE:
-        done = panels.kernels.weave(dst, src, to_next, count[across], rest, item)
-    for i in range(count[across]):
-        if panels.packer == PICK:
-            done = panels.kernels.pick(dst, src, along // item, rest, item)
-        rows.write(rows, dst + done * step[inner], src + done * along, rest - done, 1)
-        dst += dst_pitch
-        src += to_next
+        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream)
+    elif panels.packer == PICK:
+        kernels.pick(dst, dst_pitch, src, src_pitch, count[across], along // item, count[inner], item)
+    elif panels.packer == WEAVE:
+        kernels.weave(dst, src, src_pitch, count[across], count[inner], item)
+    else:
+        for i in range(count[across]):
+            rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)
 
 
 cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:

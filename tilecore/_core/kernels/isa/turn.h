@@ -110,13 +110,13 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
     for (i = 0; i < columns; i++) TILECORE_NAME(copy_short)(dst + i * dst_pitch, out + 32 * i, rows * item);
 }
 
-/* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells of as
- * many bytes as a cache line of some rows, first along the rows. The last cells overlap those before them, to be whole
+/* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells of a
+ * cache line of each of 64 rows, first along the rows. The last cells overlap those before them, to be whole
  * tiles. `far`: the source lies beyond the caches. */
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                                   ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int far)
 {
-    const ptrdiff_t n = 16 / item, cell = 64 / item, most = item == 1 ? 64 : 128 / item;
+    const ptrdiff_t n = 16 / item, cell = 64 / item, most = 64;
     /* The cache lines of such rows fall into the same few places of the first-level cache. */
     const int aliased = src_pitch % 1024 == 0;
     char lines[64 * 64];
