@@ -28,13 +28,14 @@ from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
 cdef enum:
     # Less of a source is gathered as it is written: to choose panels takes longer.
     LEAST_BYTES = 512
-    # Packed bytes of a panel; it lies in the second-level cache, beside what it is packed from.
-    PANEL_BYTES = 65536
-    # Of those, so many bytes along the source: enough for the processor to read ahead in each row. Items of one or two
-    # bytes make so many columns that half of that leaves each longer.
-    ALONG_BYTES = 512
-    ALONG_SHORT_BYTES = 256
-    LEAST_ALONG_BYTES = 128
+    # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
+    # and for stores round the cache. It lies in the second-level cache.
+    SIDE_BYTES = 512
+    PANEL_BYTES = 65536     # at least
+    # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
+    LEAST_SIDE_BYTES = 128
+    # A panel that is packed in its place in the output needs no room: it is two cache lines along the source, and long.
+    DIRECT_BYTES = 262144
     MOST_STEP_BYTES = 16    # that pick steps over, or 8 items; farther apart words are moved as quickly
     MOST_STEP = 8
     MOST_WOVEN = 4
@@ -100,18 +101,19 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
 
 cdef void choose_counts(Panels *panels) noexcept nogil:
     """How much of each axis makes a panel."""
-    cdef Py_ssize_t item = panels.item, left = PANEL_BYTES // item
-    cdef Py_ssize_t along = ALONG_SHORT_BYTES if item <= 2 else ALONG_BYTES
-    cdef Py_ssize_t packed = item
+    cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
+    cdef Py_ssize_t packed = item, left, count
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.across + panels.inner if panels.n > 1 else 0  # the one of the two that is not axis 0
-    cdef Py_ssize_t count
-    if axis[0].count <= PANEL_BYTES // LEAST_ALONG_BYTES:  # whole rows of the output
-        along = min(along, PANEL_BYTES // axis[0].count)
+    if panels.direct:
+        side, nbytes = LEAST_SIDE_BYTES, DIRECT_BYTES
+    elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
+        side = min(side, nbytes // axis[0].count)
+    left = nbytes // item
     for k in range(panels.n):
         panels.count[k] = 1
-    if unit and (panels.packer == TURN or panels.packer == GATHER) and magnitude(axis[unit].src) < along:
-        take(panels, unit, along // magnitude(axis[unit].src), &left)
+    if unit and (panels.packer == TURN or panels.packer == GATHER) and magnitude(axis[unit].src) < side:
+        take(panels, unit, side // magnitude(axis[unit].src), &left)
     for k in range(panels.n):
         if panels.count[k] == 1:
             take(panels, k, left, &left)
