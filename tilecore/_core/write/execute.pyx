@@ -414,7 +414,7 @@ cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept n
     cdef Panels panels
     if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
         return
-    if choose_panels(&panels, nest, kernels, False):
+    if choose_panels(&panels, nest, kernels, False, False):
         panels.dst = dst + nest.dst
         panels.src = src + nest.src
         write_panels(&panels, 0, panels.total)
@@ -447,7 +447,7 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
     # stores round the cache, and no visits to many places in turn.
     cdef bint stream = mode.warm and nbytes >= stream_bytes
-    if choose_panels(&panels, nest, kernels, stream):
+    if choose_panels(&panels, nest, kernels, stream, mode.warm):
         write = write_panels
         job = &panels
         panels.dst = dst + nest.dst

@@ -51,7 +51,8 @@ cdef struct Panels:
     const char *src
 
 
-cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream) noexcept nogil
+cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
+                         bint warm) noexcept nogil
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src) noexcept nogil

@@ -36,13 +36,17 @@ cdef enum:
     LEAST_SIDE_BYTES = 128
     # A panel that is packed in its place in the output needs no room: it is two cache lines along the source, and long.
     DIRECT_BYTES = 262144
+    # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
+    # are stored round the caches, which would not hold them.
+    ALIASED_BYTES = 1 << 22
     MOST_STEP_BYTES = 16    # that pick steps over, or 8 items; farther apart words are moved as quickly
     MOST_STEP = 8
     MOST_WOVEN = 4
     LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
 
 
-cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream) noexcept nogil:
+cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
+                         bint warm) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none. `dst` and `src` are set later."""
     cdef Py_ssize_t item = nest.axis[0].count, size = item
     cdef const Axis *axis
@@ -70,6 +74,9 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
+    if panels.direct and warm and size >= ALIASED_BYTES and panels.axis[panels.across].dst % 4096 == 0:
+        panels.direct = False
+        panels.stream = True
     choose_counts(panels)
     return True
 
@@ -106,7 +113,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.across + panels.inner if panels.n > 1 else 0  # the one of the two that is not axis 0
     if panels.direct:
-        side, nbytes = LEAST_SIDE_BYTES, DIRECT_BYTES
+        side, nbytes = SIDE_BYTES, DIRECT_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // axis[0].count)
     left = nbytes // item
