@@ -209,8 +209,8 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
         kernels->weave(dst, src, pitch, rows, count, item);
         check_packed(kernels->name, "weave", dst, item, rows * item, src, pitch, item, rows, count, item);
         kernels->weave(dst, src + (rows - 1) * pitch, -pitch, rows, count, item);
-        check_packed(kernels->name, "weave", dst, item, rows * item, src + (rows - 1) * pitch, -pitch, item, rows, count,
-                     item);
+        check_packed(kernels->name, "weave", dst, item, rows * item, src + (rows - 1) * pitch, -pitch, item, rows,
+                     count, item);
     }
 }
 

@@ -123,10 +123,8 @@ static int tilecore_has_size(const tilecore_rows *self)
     return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
 }
 
-enum {
-    TILECORE_MOST_STEP = 8, /* of pick */
-    TILECORE_NO_BYTE = 0x80 /* as an index of a shuffle: it makes 0 */
-};
+enum { TILECORE_MOST_STEP = 8 }; /* of pick */
+#define TILECORE_NO_BYTE 0x80    /* as an index of a shuffle: it makes 0 */
 
 /* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
 
@@ -242,8 +240,12 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #define TILECORE_FOR_PACKING(of) of(turn), of(pick), of(weave)
 #define TILECORE_SET(name, needs, ...) \
     static const tilecore_kernels TILECORE_NAME(set) = { \
-        name, needs, TILECORE_FOR_BYTES(TILECORE_NAME), TILECORE_FOR_PACKING(TILECORE_PACKING), \
-        TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
+        name, \
+        needs, \
+        TILECORE_FOR_BYTES(TILECORE_NAME), \
+        TILECORE_FOR_PACKING(TILECORE_PACKING), \
+        TILECORE_NAME(choose), \
+        {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
 #define TILECORE_NARROW_SET(name, needs) \

@@ -286,6 +286,11 @@ cdef void write_numbered_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last)
     write_blocks(<const Blocks *>blocks, first, last)
 
 
+cdef bint choose_small_panels(Panels *panels, const Nest *nest) noexcept nogil:
+    """For an output that the caches hold."""
+    return choose_panels(panels, nest, kernels, False, False)
+
+
 cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Write what is made of the panels numbered first to last - 1."""
     cdef const Panels *panels = <const Panels *>job
@@ -414,7 +419,7 @@ cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept n
     cdef Panels panels
     if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
         return
-    if choose_panels(&panels, nest, kernels, False, False):
+    if choose_small_panels(&panels, nest):
         panels.dst = dst + nest.dst
         panels.src = src + nest.src
         write_panels(&panels, 0, panels.total)

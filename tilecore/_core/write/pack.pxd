@@ -43,7 +43,7 @@ cdef struct Panels:
     # The axes of the source, in the order of the output, innermost first.
     Axis axis[MAX_RANK + 1]
     Py_ssize_t count[MAX_RANK + 1]  # steps of a panel
-    Py_ssize_t packed[MAX_RANK + 1] # bytes per step in a panel
+    Py_ssize_t packed[MAX_RANK + 1]  # bytes per step in a panel
     int n
     int inner, across           # the two that the packer goes along; the others are loops round it
     Py_ssize_t total            # panels
@@ -52,7 +52,7 @@ cdef struct Panels:
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
-                         bint warm) noexcept nogil
+                        bint warm) noexcept nogil
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src) noexcept nogil

@@ -46,7 +46,7 @@ cdef enum:
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
-                         bint warm) noexcept nogil:
+                        bint warm) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none. `dst` and `src` are set later."""
     cdef Py_ssize_t item = nest.axis[0].count, size = item
     cdef const Axis *axis

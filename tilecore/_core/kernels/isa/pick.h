@@ -17,7 +17,7 @@ TILECORE_TARGETED static void TILECORE_NAME(copy_items)(char *dst, ptrdiff_t dst
  * where its items go, the rest of it to 0. What is read ends where the next item does, so a last vector is left. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_pieces)(char *dst, const char *src, ptrdiff_t step,
                                                                   ptrdiff_t count, ptrdiff_t item,
-                                                                  const uint8_t (*mask)[32], const int pieces)
+                                                                  uint8_t (*mask)[32], const int pieces)
 {
     const ptrdiff_t half = 16 * step, items = 32 / item;
     const char *from = src - (step < 0 ? 16 * pieces - item : 0);
@@ -41,7 +41,8 @@ TILECORE_TARGETED static void TILECORE_NAME(pick)(char *dst, ptrdiff_t dst_pitch
     ptrdiff_t k, b;
     for (b = 0; b < 16; b++) {
         const ptrdiff_t at = b / item * step * item + b % item + (step < 0 ? 16 * pieces - item : 0);
-        for (k = 0; k < pieces; k++) mask[k][b] = mask[k][b + 16] = (uint8_t)(at / 16 == k ? at % 16 : TILECORE_NO_BYTE);
+        for (k = 0; k < pieces; k++)
+            mask[k][b] = mask[k][b + 16] = (uint8_t)(at / 16 == k ? at % 16 : TILECORE_NO_BYTE);
     }
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
         switch (pieces) {

@@ -149,7 +149,8 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
                 }
                 for (; k < height; k += 2 * n)
                     TILECORE_NAME(turn_edge)(to + k * item, dst_pitch, from + k * pitch, pitch,
-                                             height - k < 2 * n ? height - k : 2 * n, width - i < n ? width - i : n, item);
+                                             height - k < 2 * n ? height - k : 2 * n,
+                                             width - i < n ? width - i : n, item);
             }
         }
     }
