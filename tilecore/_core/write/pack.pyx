@@ -27,7 +27,8 @@ from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
 
 cdef enum:
     # Less of a source is gathered as it is written: to choose panels takes longer.
-    LEAST_BYTES = 512
+    LEAST_BYTES = 4096
+    LEAST_DIRECT_BYTES = 1024
     # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
     # and for stores round the cache. It lies in the second-level cache.
     SIDE_BYTES = 512
@@ -64,17 +65,20 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
         panels.axis[n] = axis[0]
         size *= axis.count
         n += 1
-    if n == 0 or size < LEAST_BYTES:
+    if n == 0:
         return False
     if panels.axis[0].dst != item:
         panels.direct = False
+    if size < (LEAST_DIRECT_BYTES if panels.direct else LEAST_BYTES):
+        return False
     panels.nest = nest
     panels.kernels = kernels
     panels.item = item
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
-    if panels.direct and warm and size >= ALIASED_BYTES and panels.axis[panels.across].dst % 4096 == 0:
+    if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
+            and panels.axis[panels.across].dst % 4096 == 0):
         panels.direct = False
         panels.stream = True
     choose_counts(panels)

@@ -70,14 +70,16 @@ TILECORE_INLINE void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, co
 }
 #endif
 
-/* Tiles of the same columns, one below the other. Not inline: compilers would keep the addresses of all rows on the
+/* Tiles one below the other, in strips side by side. Not inline: compilers would keep the addresses of all rows on the
  * stack, from one tile to the next, and take three times as long. */
 #define TILECORE_TURN_TILES(item) \
     TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_##item)( \
-        char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t tiles) \
+        char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t tiles, ptrdiff_t strips) \
     { \
-        for (; tiles > 0; tiles--, dst += 32, src += 32 / item * src_pitch) \
-            TILECORE_NAME(turn_tile)(dst, dst_pitch, src, src_pitch, item); \
+        ptrdiff_t i; \
+        for (; strips > 0; strips--, dst += 16 / item * dst_pitch, src += 16) \
+            for (i = 0; i < tiles; i++) \
+                TILECORE_NAME(turn_tile)(dst + 32 * i, dst_pitch, src + 32 / item * i * src_pitch, src_pitch, item); \
     }
 TILECORE_TURN_TILES(1)
 TILECORE_TURN_TILES(2)
@@ -87,14 +89,14 @@ TILECORE_TURN_TILES(16)
 #undef TILECORE_TURN_TILES
 
 static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                      ptrdiff_t tiles, ptrdiff_t item)
+                                      ptrdiff_t tiles, ptrdiff_t strips, ptrdiff_t item)
 {
     switch (item) {
-    case 1: TILECORE_NAME(turn_tiles_1)(dst, dst_pitch, src, src_pitch, tiles); return;
-    case 2: TILECORE_NAME(turn_tiles_2)(dst, dst_pitch, src, src_pitch, tiles); return;
-    case 4: TILECORE_NAME(turn_tiles_4)(dst, dst_pitch, src, src_pitch, tiles); return;
-    case 8: TILECORE_NAME(turn_tiles_8)(dst, dst_pitch, src, src_pitch, tiles); return;
-    default: TILECORE_NAME(turn_tiles_16)(dst, dst_pitch, src, src_pitch, tiles);
+    case 1: TILECORE_NAME(turn_tiles_1)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
+    case 2: TILECORE_NAME(turn_tiles_2)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
+    case 4: TILECORE_NAME(turn_tiles_4)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
+    case 8: TILECORE_NAME(turn_tiles_8)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
+    default: TILECORE_NAME(turn_tiles_16)(dst, dst_pitch, src, src_pitch, tiles, strips);
     }
 }
 
@@ -106,7 +108,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
     char in[32 * 16], out[16 * 32];
     ptrdiff_t i;
     for (i = 0; i < rows; i++) TILECORE_NAME(copy_short)(in + 16 * i, src + i * src_pitch, columns * item);
-    TILECORE_NAME(turn_tiles)(out, 32, in, 16, 1, item);
+    TILECORE_NAME(turn_tiles)(out, 32, in, 16, 1, 1, item);
     for (i = 0; i < columns; i++) TILECORE_NAME(copy_short)(dst + i * dst_pitch, out + 32 * i, rows * item);
 }
 
@@ -128,7 +130,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
         for (c = 0; c < columns; c += width) {
             const char *from;
             char *to;
-            ptrdiff_t pitch = src_pitch, tiles = height / (2 * n), done = 2 * n * tiles;
+            ptrdiff_t pitch = src_pitch, tiles = height / (2 * n);
             width = columns - c < cell ? columns - c : cell;
             i = -width & (n - 1);
             if (i <= c) c -= i, width += i;
@@ -141,12 +143,9 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
                 from = lines;
                 pitch = 64;
             }
+            TILECORE_NAME(turn_tiles)(to, dst_pitch, from, pitch, tiles, width / n, item);
             for (i = 0; i < width; i += n, to += n * dst_pitch, from += 16) {
-                ptrdiff_t k = 0;
-                if (i + n <= width && tiles) {
-                    TILECORE_NAME(turn_tiles)(to, dst_pitch, from, pitch, tiles, item);
-                    k = done;
-                }
+                ptrdiff_t k = i + n <= width ? 2 * n * tiles : 0;
                 for (; k < height; k += 2 * n)
                     TILECORE_NAME(turn_edge)(to + k * item, dst_pitch, from + k * pitch, pitch,
                                              height - k < 2 * n ? height - k : 2 * n,
