@@ -114,6 +114,16 @@ def programs_table(run: Run) -> str:
     return table(["program", "result", "tilecore", *present(run)], rows)
 
 
+def layouts_table(run: Run, kind: str) -> str:
+    """A row for each layout, size and kind of item."""
+    rows = []
+    others = [case for case in ("numpy", "torch", "hptt", "memcpy") if any(k.case == case for k in run.samples)]
+    for key in default_calls(run, kind):
+        ratios = [run.ratio(key, case) for case in others]
+        rows.append([key.workload, run.shapes[key.workload], seconds(run.times(key).mid), *map(emphasis, ratios)])
+    return table(["layout", "input × repeats", "tilecore", *others], rows)
+
+
 def threads_table(run: Run) -> str:
     keys = [key for key in run.samples if key.kind == "threads"]
     rates = {key: f"{rate(run, key).mid:.3g}" for key in keys}
@@ -268,6 +278,9 @@ def report(run: Run, folder: Path | None) -> str:
         text += "\n## By size\n\n" + picture("sizes.svg", "GB/s by size", draw_sizes) + SIZES
     if kinds & PROGRAMS.keys():
         text += PROGRAMS_TEXT + programs_table(run)
+    if "copied" in kinds:
+        text += "\n## By layout\n\nTimes relative to tilecore's, one thread. Copied into C order, all repeats 1:\n\n"
+        text += f"{layouts_table(run, 'copied')}\nTiled twice along each axis:\n\n{layouts_table(run, 'tiled')}"
     if "threads" in kinds:
         text += "\n## By threads\n\nInto memory that was written to before.\n\n"
         if len({key.threads for key in run.samples if key.kind == "threads"}) > 2:

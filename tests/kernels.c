@@ -135,6 +135,85 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
     }
 }
 
+/* What packs: `count` items of each of `rows` rows, at `step` items within a row and `pitch` from row to row, to
+ * contiguous rows of the output, or to columns where it is `turned`. Nothing is written between those. */
+static void check_packed(const char *kernels, const char *what, const char *dst, ptrdiff_t dst_row, ptrdiff_t dst_item,
+                         const char *src, ptrdiff_t pitch, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t count,
+                         ptrdiff_t item)
+{
+    ptrdiff_t r, i;
+    cases++;
+    for (r = 0; r < rows; r++)
+        for (i = 0; i < count; i++)
+            if (memcmp(dst + r * dst_row + i * dst_item, src + r * pitch + i * step, (size_t)item) != 0) {
+                wrong++;
+                printf("%s %s: item %td, rows %td, count %td, step %td: at row %td, item %td\n", kernels, what, item,
+                       rows, count, step, r, i);
+                return;
+            }
+}
+
+static void check_gaps(const char *kernels, const char *what, const char *dst, ptrdiff_t pitch, ptrdiff_t row,
+                       ptrdiff_t rows)
+{
+    ptrdiff_t r, i;
+    for (r = 0; r < rows - 1; r++)
+        for (i = row; i < pitch; i++)
+            if (dst[r * pitch + i] != 0x55) {
+                wrong++;
+                printf("%s %s: wrote between rows\n", kernels, what);
+                return;
+            }
+}
+
+static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdiff_t rows, ptrdiff_t count, int behind,
+                          ptrdiff_t gap)
+{
+    ptrdiff_t step;
+    /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged. */
+    {
+        const ptrdiff_t pitch = gap == 2 && count * item <= 1024 ? 1024 : (count + gap) * item;
+        const ptrdiff_t dst_pitch = rows * item + gap;
+        const ptrdiff_t n_src = (rows - 1) * pitch + count * item, n_dst = (count - 1) * dst_pitch + rows * item;
+        if (n_src <= ROOM && n_dst <= ROOM) {
+            const char *const src = place(source, n_src, behind);
+            char *const dst = place(target, n_dst, behind);
+            memset(dst, 0x55, (size_t)n_dst);
+            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, behind);
+            check_packed(kernels->name, "turn", dst, item, dst_pitch, src, pitch, item, rows, count, item);
+            check_gaps(kernels->name, "turn", dst, dst_pitch, rows * item, count);
+            /* Rows and columns back to front. */
+            memset(dst, 0x55, (size_t)n_dst);
+            kernels->turn(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
+                          item, behind);
+            check_packed(kernels->name, "turn", dst + (count - 1) * dst_pitch, item, -dst_pitch,
+                         src + (rows - 1) * pitch, -pitch, item, rows, count, item);
+        }
+    }
+    for (step = -8; step <= 8 && kernels->pick && item <= 8 && rows < 5; step++) {
+        const ptrdiff_t width = ((step < 0 ? -step : step) * (count - 1) + 1) * item;
+        const ptrdiff_t pitch = width + gap, dst_pitch = count * item + gap;
+        const ptrdiff_t n_src = (rows - 1) * pitch + width, n_dst = (rows - 1) * dst_pitch + count * item;
+        const char *const src = place(source, n_src, behind) + (step < 0 ? width - item : 0);
+        char *const dst = place(target, n_dst, behind);
+        if (step == 0) continue;
+        memset(dst, 0x55, (size_t)n_dst);
+        kernels->pick(dst, dst_pitch, src, pitch, rows, step, count, item);
+        check_packed(kernels->name, "pick", dst, dst_pitch, item, src, pitch, step * item, rows, count, item);
+        check_gaps(kernels->name, "pick", dst, dst_pitch, count * item, rows);
+    }
+    if (kernels->weave && item <= 8 && rows >= 2 && rows <= 4) {
+        const ptrdiff_t pitch = (count + gap) * item, n_src = (rows - 1) * pitch + count * item;
+        const char *const src = place(source, n_src, behind);
+        char *const dst = place(target, rows * count * item, behind);
+        kernels->weave(dst, src, pitch, rows, count, item);
+        check_packed(kernels->name, "weave", dst, item, rows * item, src, pitch, item, rows, count, item);
+        kernels->weave(dst, src + (rows - 1) * pitch, -pitch, rows, count, item);
+        check_packed(kernels->name, "weave", dst, item, rows * item, src + (rows - 1) * pitch, -pitch, item, rows,
+                     count, item);
+    }
+}
+
 int main(int n, char **names)
 {
     static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
@@ -189,6 +268,13 @@ int main(int n, char **names)
             check(kernels->name, "stream", dst, place(source, i, 1), 1, 1, i, i, i);
             kernels->copy(dst, place(source, i, 0), i);
             check(kernels->name, "copy", dst, place(source, i, 0), 1, 1, i, i, i);
+        }
+        for (i = 1; i <= 16; i *= 2) {
+            static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 31, 33, 64, 67, 131};
+            const size_t all = sizeof extents / sizeof *extents;
+            for (j = 0; j < all; j++)
+                for (k = 0; k < 6 * all; k++)
+                    check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
         }
         printf("%s ran\n", kernels->name);
     }

@@ -72,16 +72,30 @@
 
 /* ---------------------------------------------------------------- compiler */
 
+#if defined(__clang__)
+#define TILECORE_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define TILECORE_UNROLL _Pragma("GCC unroll 16")
+#else
+#define TILECORE_UNROLL
+#endif
+
 #if defined(__GNUC__) || defined(__clang__)
 #define TILECORE_INLINE static inline __attribute__((always_inline, unused))
+#define TILECORE_NOINLINE __attribute__((noinline))
+#define TILECORE_PREFETCH(p) __builtin_prefetch(p)
 #define TILECORE_UNUSED __attribute__((unused))
 #define TILECORE_ALIGNED __attribute__((aligned(32)))
 #elif defined(_MSC_VER)
 #define TILECORE_INLINE static __forceinline
+#define TILECORE_NOINLINE __declspec(noinline)
+#define TILECORE_PREFETCH(p) ((void)(p))
 #define TILECORE_UNUSED
 #define TILECORE_ALIGNED __declspec(align(32))
 #else
 #define TILECORE_INLINE static inline
+#define TILECORE_NOINLINE
+#define TILECORE_PREFETCH(p) ((void)(p))
 #define TILECORE_UNUSED
 #define TILECORE_ALIGNED
 #endif

@@ -123,6 +123,9 @@ static int tilecore_has_size(const tilecore_rows *self)
     return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
 }
 
+enum { TILECORE_MOST_STEP = 8 }; /* of pick */
+#define TILECORE_NO_BYTE 0x80    /* as an index of a shuffle: it makes 0 */
+
 /* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
 
 #if defined(TILECORE_X86) || defined(TILECORE_NEON)
@@ -234,9 +237,15 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* A set's row of the table: what is the same in all, then its kernels for rows. */
 #define TILECORE_FOR_BYTES(of) of(copy), of(stream), of(stream_end), of(replicate)
+#define TILECORE_FOR_PACKING(of) of(turn), of(pick), of(weave)
 #define TILECORE_SET(name, needs, ...) \
     static const tilecore_kernels TILECORE_NAME(set) = { \
-        name, needs, TILECORE_FOR_BYTES(TILECORE_NAME), TILECORE_NAME(choose), {__VA_ARGS__, NULL}}
+        name, \
+        needs, \
+        TILECORE_FOR_BYTES(TILECORE_NAME), \
+        TILECORE_FOR_PACKING(TILECORE_PACKING), \
+        TILECORE_NAME(choose), \
+        {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
 #define TILECORE_NARROW_SET(name, needs) \
@@ -267,19 +276,3 @@ const tilecore_kernels *const tilecore_sets[] = {
     &tilecore_set_scalar,
     NULL,
 };
-
-/* ---------------------------------------------------------------- the choice */
-
-void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats,
-                           ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows, int in_first_cache)
-{
-    const tilecore_row_kernel *kernel;
-    self->row = row;
-    self->src_pitch = src_pitch;
-    self->dst_pitch = dst_pitch;
-    self->span = row * repeats;
-    self->in_first_cache = in_first_cache;
-    kernel = kernels->choose(self, repeats, rows);
-    if (kernel->prepare) kernel->prepare(self);
-    self->write = kernel->write;
-}

@@ -143,6 +143,18 @@ typedef struct tilecore_kernels {
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
+    /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
+     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `far`: the source lies beyond
+     * the caches. */
+    void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
+                 ptrdiff_t columns, ptrdiff_t item, int far);
+    /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], for items up to 8 bytes
+     * and steps up to 8, forward and backward. NULL: there is none. */
+    void (*pick)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t step,
+                 ptrdiff_t count, ptrdiff_t item);
+    /* The items of 2 to 4 rows in turn: dst[(i * rows + r) * item] = src[r * pitch + i * item], for items up to 8
+     * bytes. NULL: there is none. */
+    void (*weave)(char *dst, const char *src, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t count, ptrdiff_t item);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
@@ -160,8 +172,20 @@ unsigned tilecore_features(void);
 
 /* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
  * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
-void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats,
-                           ptrdiff_t src_pitch, ptrdiff_t dst_pitch, ptrdiff_t rows, int in_first_cache);
+TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
+                                           ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch,
+                                           ptrdiff_t rows, int in_first_cache)
+{
+    const tilecore_row_kernel *kernel;
+    self->row = row;
+    self->src_pitch = src_pitch;
+    self->dst_pitch = dst_pitch;
+    self->span = row * repeats;
+    self->in_first_cache = in_first_cache;
+    kernel = kernels->choose(self, repeats, rows);
+    if (kernel->prepare) kernel->prepare(self);
+    self->write = kernel->write;
+}
 
 #if defined(__cplusplus)
 }

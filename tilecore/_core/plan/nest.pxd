@@ -34,6 +34,10 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
         nest.n += 1
 
 
+cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
+    return -stride if stride < 0 else stride
+
+
 cdef void order_axes(const Sizes *sizes, const Py_ssize_t *strides, int *order) noexcept nogil
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

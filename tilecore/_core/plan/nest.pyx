@@ -40,10 +40,6 @@ cdef void order_axes(const Sizes *sizes, const Py_ssize_t *strides, int *order) 
             i -= 1
 
 
-cdef Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
-    return -stride if stride < 0 else stride
-
-
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil:
     """The loops of the whole output of a plan that is not empty.

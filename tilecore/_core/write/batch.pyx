@@ -33,8 +33,10 @@ from tilecore._core.request.places cimport Held, Place, held_note, holds, place_
 from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, choose_blocks,
-    execute_watched, look_for_signals, raise_pending, watch_begin, write_one_block, write_parallel,
+    choose_small_panels, execute_watched, look_for_signals, raise_pending, watch_begin, write_one_block, write_panels,
+    write_parallel,
 )
+from tilecore._core.write.pack cimport Panels
 from tilecore._core.write.plans cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport new_result, write_result
@@ -319,19 +321,26 @@ cdef int write_some_arrays(const Batch *batch, Py_ssize_t first, Py_ssize_t last
     """Write the tilings of the arrays numbered first to last - 1; as write_arrays."""
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef const Place *source
-    cdef const Place *prepared = NULL   # the nest and its block are for an array of these strides
+    cdef const Place *prepared = NULL   # the nest, its block and its panels are for an array of these strides
     cdef char *dst = batch.target.data + first * batch.step
     cdef Py_ssize_t i
     cdef Nest nest
     cdef Blocks block
+    cdef Panels panels
+    cdef bint packs = False
     for i in range(first, last):
         source = &note_of(batch, i).place
         if prepared == NULL or not has_strides_of(source, prepared):
             nest_init(sizes, place_strides(source), place_strides(&batch.target), &nest)
             choose_blocks(&block, &nest, False, True)
+            packs = choose_small_panels(&panels, &nest)
             prepared = source
         if block.loops == 0:
-            write_one_block(&block, dst + nest.dst, source.data + nest.src)
+            if packs:
+                panels.dst, panels.src = dst + nest.dst, source.data + nest.src
+                write_panels(&panels, 0, panels.total)
+            else:
+                write_one_block(&block, dst + nest.dst, source.data + nest.src)
             if watch.on and look_for_signals(watch, sizes.nbytes) < 0:
                 return -1
         elif execute_watched(&nest, dst, source.data, sizes.nbytes, batch.mode, watch) < 0:

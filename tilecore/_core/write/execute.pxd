@@ -2,17 +2,12 @@
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest
+from tilecore._core.write.pack cimport Panels, tilecore_rows
 
 
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
     long long TILECORE_LOOK_MILLISECONDS
-
-
-cdef extern from "kernels/kernels.h" nogil:
-    ctypedef struct tilecore_rows:
-        void (*write)(const tilecore_rows *self, char *dst, const char *src,
-                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
 
 
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
@@ -52,6 +47,8 @@ cdef struct Watch:          # when to look for signals
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
+cdef bint choose_small_panels(Panels *panels, const Nest *nest) noexcept nogil
+cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil
 cdef int raise_pending() except -1

@@ -33,26 +33,18 @@ from tilecore._core.request.counts import brief
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest
+from tilecore._core.write.pack cimport (
+    Panels, choose_panels, find_panel, pack_panel, panel_nest, tilecore_kernels, tilecore_prepare_rows,
+)
 
 
 cdef extern from "kernels/kernels.h" nogil:
-    ctypedef struct tilecore_kernels:
-        const char *name
-        unsigned needs
-        void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
-        void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
-        void (*stream_end)() noexcept nogil
-        void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
-
     enum: TILECORE_BLOCK_BYTES
     Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
     Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
     enum: TILECORE_HAS_QUICK_MEMCPY
-    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
-                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
-                               int in_first_cache)
 
 
 cdef extern from "Python.h":
@@ -88,6 +80,8 @@ cdef enum:
     # quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, for the kernel has to be prepared.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
+    # Rows of so many bytes that lie apart are stored round the cache one by one, rather than as a block that is not.
+    STREAM_BYTES = 256
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
@@ -108,7 +102,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
         top = nest.axis[n]
         if dense and top.dst != extent and top.count > 1:
             dense = False
-            if payload >= TILECORE_BLOCK_BYTES // 8:
+            if payload >= (STREAM_BYTES if stream else TILECORE_BLOCK_BYTES // 8):
                 dense = True
                 break  # a dense block this large is better than a larger one that is not
         if payload * top.count > TILECORE_BLOCK_BYTES:
@@ -278,6 +272,40 @@ cdef void write_numbered_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last)
     write_blocks(<const Blocks *>blocks, first, last)
 
 
+cdef bint choose_small_panels(Panels *panels, const Nest *nest) noexcept nogil:
+    """For an output that the caches hold."""
+    return choose_panels(panels, nest, kernels, False, False)
+
+
+cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Write what is made of the panels numbered first to last - 1."""
+    cdef const Panels *panels = <const Panels *>job
+    cdef void *scratch = NULL
+    cdef char *aligned = NULL
+    cdef char *dst
+    cdef const char *src
+    cdef Blocks blocks
+    cdef Nest nest
+    cdef Py_ssize_t count[MAX_RANK + 1]
+    cdef Py_ssize_t number
+    if not panels.direct:
+        scratch = malloc(panels.nbytes + 64)
+        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+    for number in range(first, last):
+        find_panel(panels, number, count, &dst, &src)
+        if panels.direct:
+            pack_panel(panels, count, dst, src)
+            continue
+        if scratch != NULL:
+            pack_panel(panels, count, aligned, src)
+        panel_nest(panels, count, scratch != NULL, &nest)
+        choose_blocks(&blocks, &nest, panels.stream, True)
+        blocks.dst = dst
+        blocks.src = <const char *>aligned if scratch != NULL else src
+        write_blocks(&blocks, 0, blocks.total)
+    free(scratch)
+
+
 cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil:
     """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
@@ -374,7 +402,13 @@ cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept n
     cdef Blocks blocks
     cdef Py_ssize_t run = nest.axis[0].count
     cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
+    cdef Panels panels
     if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
+        return
+    if choose_small_panels(&panels, nest):
+        panels.dst = dst + nest.dst
+        panels.src = src + nest.src
+        write_panels(&panels, 0, panels.total)
         return
     choose_blocks(&blocks, nest, False, True)
     blocks.dst = dst + nest.dst
@@ -396,30 +430,38 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
                          Watch *watch) noexcept nogil:
     """As `execute`; several share one watch."""
     cdef Blocks blocks
-    cdef Py_ssize_t first = 0, last, stretch
+    cdef Panels panels
+    cdef tilecore_task write = write_numbered_blocks
+    cdef void *job = &blocks
+    cdef Py_ssize_t first = 0, total, last, stretch
     cdef long long begun
     # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
     # stores round the cache, and no visits to many places in turn.
-    choose_blocks(&blocks, nest, mode.warm and nbytes >= stream_bytes, mode.warm or nbytes < stream_bytes)
-    blocks.dst = dst + nest.dst
-    blocks.src = src + nest.src
-    if blocks.loops == 0:
-        write_one_block(&blocks, blocks.dst, blocks.src)
+    cdef bint stream = mode.warm and nbytes >= stream_bytes
+    if choose_panels(&panels, nest, kernels, stream, mode.warm):
+        write = write_panels
+        job = &panels
+        panels.dst = dst + nest.dst
+        panels.src = src + nest.src
+        total = panels.total
+    else:
+        choose_blocks(&blocks, nest, stream, mode.warm or nbytes < stream_bytes)
+        blocks.dst = dst + nest.dst
+        blocks.src = src + nest.src
+        total = blocks.total
+    if not watch.on or total == 1:
+        write_parallel(write, job, 0, total, nbytes, mode.threads)
         return look_for_signals(watch, nbytes)
-    if not watch.on:
-        write_parallel(write_numbered_blocks, &blocks, 0, blocks.total, nbytes, mode.threads)
-        return 0
     # Stretches of work, each as long as a look for signals may be off. They are longer after one that took little
     # time, and the first is longer for several threads: so threads wait less for each other.
-    stretch = blocks.total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
+    stretch = total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
-    while first < blocks.total:
-        last = first + stretch if first < blocks.total - stretch else blocks.total
-        write_parallel(write_numbered_blocks, &blocks, first, last, (last - first) * (nbytes // blocks.total),
-                       mode.threads)
+    while first < total:
+        last = first + stretch if first < total - stretch else total
+        write_parallel(write, job, first, last, (last - first) * (nbytes // total), mode.threads)
         if look_for_signals(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
-        if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < blocks.total // 2:
+        if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < total // 2:
             stretch *= 2
         elif stretch > 1:
             stretch //= 2

@@ -15,11 +15,16 @@
 #define TILECORE_WORDS(low, high) \
     _mm256_broadcastsi128_si256(_mm_set_epi64x((long long)(high), (long long)(low)))
 #define TILECORE_SHUFFLE(v, mask) _mm256_shuffle_epi8(v, mask)
+#define TILECORE_OR(a, b) _mm256_or_si256(a, b)
+#define TILECORE_ZIP(end, bits, a, b) _mm256_unpack##end##_epi##bits(a, b)
 #define TILECORE_STREAMS 1
 
 #include "copy.h"
 #include "hold.h"
 #include "narrow.h"
+#include "turn.h"
+#include "pick.h"
 
+#define TILECORE_PACKING TILECORE_NAME
 TILECORE_NARROW_SET("avx2", TILECORE_HAS_AVX2);
 #include "end.h"

@@ -40,6 +40,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &tilecore_pattern_kernel_avx2;
 }
 
+#define TILECORE_PACKING(name) tilecore_##name##_avx2
 TILECORE_SET("avx512bw", TILECORE_HAS_AVX512BW, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel),
              &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2, &TILECORE_NAME(hold_kernel),
              &TILECORE_NAME(join_kernel));

@@ -32,6 +32,13 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(shuffle)(TILECOR
     v.high = TILECORE_SHUFFLE_HALF(v.high, mask.high);
     return v;
 }
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(either)(TILECORE_VECTOR a, TILECORE_VECTOR b)
+{
+    a.low = TILECORE_OR_HALF(a.low, b.low);
+    a.high = TILECORE_OR_HALF(a.high, b.high);
+    return a;
+}
+#define TILECORE_OR(a, b) TILECORE_NAME(either)(a, b)
 #define TILECORE_WORDS(low, high) TILECORE_NAME(words)(low, high)
 #define TILECORE_SHUFFLE(v, mask) TILECORE_NAME(shuffle)(v, mask)
 #endif

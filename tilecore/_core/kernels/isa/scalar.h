@@ -20,6 +20,7 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 #include "pairs.h"
 #include "copy.h"
 #include "hold.h"
+#include "turn.h"
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
@@ -31,5 +32,9 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &TILECORE_NAME(copies_kernel);
 }
 
+#define TILECORE_PACKING(name) TILECORE_PLAIN_##name
+#define TILECORE_PLAIN_turn TILECORE_NAME(turn)
+#define TILECORE_PLAIN_pick NULL
+#define TILECORE_PLAIN_weave NULL
 TILECORE_SET("scalar", 0, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
 #include "end.h"

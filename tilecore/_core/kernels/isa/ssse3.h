@@ -9,11 +9,16 @@
 #define TILECORE_STREAM_HALF(p, h) _mm_stream_si128((__m128i *)(void *)(p), h)
 #define TILECORE_WORDS_HALF(low, high) _mm_set_epi64x((long long)(high), (long long)(low))
 #define TILECORE_SHUFFLE_HALF(h, mask) _mm_shuffle_epi8(h, mask)
+#define TILECORE_OR_HALF(a, b) _mm_or_si128(a, b)
+#define TILECORE_ZIP(end, bits, a, b) _mm_unpack##end##_epi##bits(a, b)
 #define TILECORE_STREAMS 1
 #include "pairs.h"
 #include "copy.h"
 #include "hold.h"
 #include "narrow.h"
+#include "turn.h"
+#include "pick.h"
 
+#define TILECORE_PACKING TILECORE_NAME
 TILECORE_NARROW_SET("ssse3", TILECORE_HAS_SSSE3);
 #include "end.h"

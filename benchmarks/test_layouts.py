@@ -1,0 +1,127 @@
+"""Inputs of every layout: copied into C order, and tiled twice along each axis; tilecore, its peers and memcpy.
+
+By one thread. tilecore and numpy.copyto write to memory that was written to before; the others make results. HPTT (https://github.com/springer13/hptt), built as a shared library, transposes two axes of float32 and float64;
+the environment variable HPTT_LIBRARY is its path.
+"""
+
+import ctypes
+import os
+from functools import partial
+from math import isqrt
+
+import numpy as np
+from peers import memcpy, numpy, tilecore_out, warm_output
+from timing import Call
+from workloads import Workload, verify
+
+# A layout is a view of an array of at least n items.
+LAYOUTS = {
+    "transposed": lambda make, n: make(isqrt(n), n // isqrt(n)).T,
+    "transposed, power of two": lambda make, n: make(2 ** (n.bit_length() // 2), 2 ** ((n.bit_length() - 1) // 2)).T,
+    "reversed": lambda make, n: make(n)[::-1],
+    "mirrored": lambda make, n: make(isqrt(n), isqrt(n))[:, ::-1],
+    "every 2nd": lambda make, n: make(2 * n)[::2],
+    "every 3rd": lambda make, n: make(3 * n)[::3],
+    "channels first": lambda make, n: make(isqrt(n // 3), isqrt(n // 3), 3).transpose(2, 0, 1),
+    "channels last": lambda make, n: make(3, isqrt(n // 3), isqrt(n // 3)).transpose(1, 2, 0),
+    "colours reversed": lambda make, n: make(isqrt(n // 3), isqrt(n // 3), 3)[..., ::-1],
+    "four axes reversed": lambda make, n: make(*[isqrt(isqrt(n))] * 4).T,
+}
+TYPES = ["u1", "i2", "f4", "f8", "c16"]
+SIZES = [2**14, 2**18, 2**22, 2**26]
+QUICK = [2**18]
+
+
+class Layout(Workload):
+    """Its name ends in the least size of the input, after those of the layout and the dtype."""
+
+    def input(self):
+        make = lambda *shape: np.resize(np.arange(251), shape).astype(self.dtype)  # noqa: E731
+        layout, _, size = self.name.rsplit(", ", 2)
+        return LAYOUTS[layout](make, int(size.split()[0]) // np.dtype(self.dtype).itemsize)
+
+
+def layouts(full, repeats):
+    for name, layout in LAYOUTS.items():
+        for dtype in TYPES:
+            for nbytes in SIZES if full else QUICK:
+                shape = layout(lambda *extents: np.broadcast_to(0, extents), nbytes // np.dtype(dtype).itemsize).shape
+                if nbytes * repeats ** len(shape) <= 2**28:
+                    yield Layout(f"{name}, {dtype}, {nbytes} bytes", shape, (repeats,) * len(shape), dtype)
+
+
+def numpy_copyto(x, reps):
+    return partial(_copied, warm_output(x, reps), x)
+
+
+def _copied(out, x):
+    np.copyto(out, x)
+    return out
+
+
+def tensor(x):
+    import torch
+
+    if min(x.strides) < 0:
+        raise ImportError("torch has no negative strides")
+    torch.set_num_threads(1)
+    return torch.from_numpy(x)
+
+
+def torch_contiguous(x, reps):
+    return tensor(x).contiguous
+
+
+def torch_repeat(x, reps):
+    return partial(tensor(x).repeat, reps)
+
+
+def hptt(x, reps):
+    path = os.environ.get("HPTT_LIBRARY")
+    if not path or x.ndim != 2 or x.dtype.char not in "fd" or not x.flags.f_contiguous:
+        raise ImportError("HPTT is not there, or does not do that")
+    library, out = ctypes.CDLL(path), warm_output(x, reps)
+    double = x.dtype.char == "d"
+    function = library.dTensorTranspose if double else library.sTensorTranspose
+    number = ctypes.c_double if double else ctypes.c_float
+    function.restype = None
+    two = ctypes.c_int * 2
+    call = partial(function, two(1, 0), 2, number(1), ctypes.c_void_p(x.ctypes.data), two(*x.T.shape), None, number(0))
+    call = partial(call, ctypes.c_void_p(out.ctypes.data), None, 1, 1)
+    return lambda: call() or out
+
+
+CASES = {
+    "copied": {
+        "tilecore": partial(tilecore_out, threads=1),
+        "numpy": numpy_copyto,
+        "torch": torch_contiguous,
+        "hptt": hptt,
+        "memcpy": memcpy,
+    },
+    "tiled": {"tilecore": partial(tilecore_out, threads=1), "numpy": numpy, "torch": torch_repeat},
+}
+
+
+def pytest_generate_tests(metafunc):
+    kind = metafunc.definition.originalname.removeprefix("test_")
+    chosen = list(layouts(metafunc.config.getoption("full"), 1 if kind == "copied" else 2))
+    cases = [(workload, case) for workload in chosen for case in CASES[kind]]
+    ids = [f"{workload.name}-{case}" for workload, case in cases]
+    metafunc.parametrize(["workload", "case"], cases, ids=ids)
+
+
+def prepare(kind, workload, case):
+    x = workload.input()
+    call = CASES[kind][case](x, workload.reps)
+    if case != "memcpy":
+        verify(np.asarray(call()), x, workload.reps)
+    return Call(call)
+
+
+def test_copied(record):
+    """All repeats 1: the peers copy."""
+
+
+def test_tiled(record):
+    """Two repeats along each axis."""

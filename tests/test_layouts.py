@@ -1,0 +1,90 @@
+"""Inputs and outputs of every layout: transposed, reversed, strided, interleaved; by index arithmetic."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tilecore
+
+pytestmark = pytest.mark.quick
+
+TYPES = ["u1", "i2", "f4", "f8", "c16", "S3"]
+PLAIN = slice(None)
+
+
+def array(shape, dtype):
+    """No two items alike, as far as the dtype allows."""
+    n = int(np.prod(shape))
+    return np.random.default_rng(n).integers(0, 256, n * np.dtype(dtype).itemsize, "u1").view(dtype).reshape(shape)
+
+
+def same(got, want):
+    """By bytes: floats may be NaN."""
+    return got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
+
+
+LAYOUTS = {
+    "transposed": lambda t: array((70, 133), t).T,
+    "transposed, power of two": lambda t: array((64, 1024), t)[:, :70].T,
+    "transposed and reversed": lambda t: array((70, 133), t)[::-1, ::-1].T,
+    "turned": lambda t: np.rot90(array((70, 133), t)),
+    "reversed": lambda t: array(1000, t)[::-1],
+    "mirrored": lambda t: array((30, 200), t)[:, ::-1],
+    "every 2nd": lambda t: array((30, 200), t)[::2, ::2],
+    "every 7th, backward": lambda t: array(9000, t)[::-7],
+    "a column": lambda t: array((900, 11), t)[:, 3],
+    "channels first": lambda t: array((50, 31, 3), t).transpose(2, 0, 1),
+    "channels last": lambda t: array((3, 50, 31), t).transpose(1, 2, 0),
+    "planes of two": lambda t: array((2, 1500), t)[::-1].T,
+    "colours reversed": lambda t: array((50, 31, 3), t)[..., ::-1],
+    "five axes": lambda t: array((16, 1, 5, 24, 4), t).T,
+    "heads": lambda t: array((40, 5, 16), t).transpose(1, 0, 2),
+    "broadcast": lambda t: np.broadcast_to(array((200, 1, 7), t).T, (7, 9, 200)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_of_the_input(oracle, name):
+    for dtype in TYPES:
+        x = LAYOUTS[name](dtype)
+        for reps in [(1,) * x.ndim, (2,) * x.ndim, (3, *(1,) * x.ndim), (*(1,) * (x.ndim - 1), 2)]:
+            want = oracle(x, reps)
+            assert same(tilecore.tile(x, reps), want)
+            stop = [n - n // 5 for n in want.shape]
+            start = [n // 7 for n in want.shape]
+            part = want[tuple(map(slice, start, stop))]
+            assert same(tilecore.tile_region(x, reps, start, stop), part)
+        plan = tilecore.TilePlan(x.shape, (2,) * x.ndim, x.dtype)
+        twice = np.stack([oracle(x, (2,) * x.ndim)] * 3)
+        assert same(plan.batch([x, x.copy("C"), x.copy("F")]), twice)
+        assert same(plan.batch(np.stack([x] * 3, axis=-1).transpose(x.ndim, *range(x.ndim))), twice)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_of_the_output(oracle, dtype, order):
+    x = array((6, 35, 40), dtype).transpose(order)
+    want = oracle(x, (2, 1, 2))
+    for axes, step in itertools.product(itertools.permutations(range(3)), (1, -1, 2)):
+        room = np.zeros([want.shape[axes.index(k)] * abs(step) for k in range(3)], dtype)
+        out = room.transpose(axes)[(slice(None, None, step),) * 3]
+        assert same(tilecore.tile(x, (2, 1, 2), out), want)
+        between = np.ones(room.shape, bool)
+        between.transpose(axes)[(slice(None, None, abs(step)),) * 3] = False
+        assert not room[between].tobytes().strip(b"\0")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+def test_large(oracle, dtype, threads):
+    """By several threads, and beyond the caches: warm, for stores round them."""
+    x = array((1800, 3000 // np.dtype(dtype).itemsize), dtype).T
+    for reps in [(1, 1), (2, 2), (8, 1)]:
+        want = oracle(x, reps)
+        out = np.zeros(want.shape, dtype)
+        for _ in range(2):
+            assert same(tilecore.tile(x, reps, out, threads=threads), want)
+    big = array((4096, 6144 // np.dtype(dtype).itemsize), dtype).T
+    out = np.zeros(big.shape, dtype)
+    assert same(tilecore.tile(big, 1, out, threads=threads), oracle(big, (1, 1)))

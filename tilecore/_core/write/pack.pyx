@@ -1,0 +1,242 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A source that the innermost loops of a nest do not run along -> contiguous panels of it.
+
+Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
+So it is packed first: a *panel*, a box of the source that fits the cache, is brought into the order of the output, by
+kernels made for that; then it is tiled as any contiguous source is. Where nothing repeats, it is packed in its place in
+the output, and that is all, unless the output goes round the cache.
+
+    nest of a transposed (1024, 1024) float32 tiled (2, 2):
+                            run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
+    panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
+    its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
+
+Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Four packers
+write two axes of a panel each, the inner one the innermost of the output:
+
+    turn      another axis runs along the source: a transposition
+    pick      the inner axis steps over a few items, forward or backward
+    weave     the inner axis has two to four steps, and the next one runs along the source: interleaved channels
+    gather    all else: item by item
+
+The panels are numbered, as blocks are. Nothing here can fail.
+"""
+
+from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
+
+
+cdef enum:
+    # Less of a source is gathered as it is written: to choose panels takes longer.
+    LEAST_BYTES = 4096
+    LEAST_DIRECT_BYTES = 1024
+    # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
+    # and for stores round the cache. It lies in the second-level cache.
+    SIDE_BYTES = 512
+    PANEL_BYTES = 65536     # at least
+    # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
+    LEAST_SIDE_BYTES = 128
+    # A panel that is packed in its place in the output needs no room: it is two cache lines along the source, and long.
+    DIRECT_BYTES = 262144
+    # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
+    # are stored round the caches, which would not hold them.
+    ALIASED_BYTES = 1 << 22
+    MOST_STEP_BYTES = 16    # that pick steps over, or 8 items; farther apart words are moved as quickly
+    MOST_STEP = 8
+    MOST_WOVEN = 4
+    LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
+
+
+cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
+                        bint warm) noexcept nogil:
+    """Choose the panels and the packer; False if the source needs none. `dst` and `src` are set later."""
+    cdef Py_ssize_t item = nest.axis[0].count, size = item
+    cdef const Axis *axis
+    cdef int k, n = 0
+    if item > 16 or item & (item - 1) or nest.n == 1:
+        return False
+    panels.direct = not stream
+    for k in range(1, nest.n):
+        axis = &nest.axis[k]
+        if axis.src == 0:
+            panels.direct = False
+            continue
+        if n == 0 and axis.src == item:
+            return False
+        panels.axis[n] = axis[0]
+        size *= axis.count
+        n += 1
+    if n == 0:
+        return False
+    if panels.axis[0].dst != item:
+        panels.direct = False
+    if size < (LEAST_DIRECT_BYTES if panels.direct else LEAST_BYTES):
+        return False
+    panels.nest = nest
+    panels.kernels = kernels
+    panels.item = item
+    panels.stream = stream
+    panels.n = n
+    choose_packer(panels)
+    if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
+            and panels.axis[panels.across].dst % 4096 == 0):
+        panels.direct = False
+        panels.stream = True
+    choose_counts(panels)
+    return True
+
+
+cdef void choose_packer(Panels *panels) noexcept nogil:
+    cdef const Axis *axis = panels.axis
+    cdef Py_ssize_t item = panels.item, step = magnitude(axis[0].src)
+    cdef int k, across = 1
+    if panels.n == 1:
+        panels.axis[1] = Axis(1, 0, 0)
+    for k in range(2, panels.n):
+        if magnitude(axis[k].src) < magnitude(axis[across].src):
+            across = k
+    panels.inner, panels.across = 0, across
+    if (panels.kernels.pick != NULL and step % item == 0 and step <= MOST_STEP_BYTES and step <= MOST_STEP * item
+            and item <= 8 and axis[0].count * item >= 64):
+        panels.packer = PICK
+    elif (panels.kernels.weave != NULL and across == 1 and 2 <= axis[0].count <= MOST_WOVEN and axis[1].src == item
+            and item <= 8 and (not panels.direct or axis[1].dst == axis[0].count * item)):
+        panels.packer = WEAVE
+    elif (magnitude(axis[across].src) == item and axis[0].count >= max(16 // item, LEAST_TURNED)
+            and axis[across].count >= max(16 // item, LEAST_TURNED)):
+        panels.packer = TURN
+    else:
+        panels.packer = GATHER
+    if panels.packer == WEAVE or panels.packer == GATHER and axis[across].count > axis[0].count:
+        panels.inner, panels.across = across, 0
+
+
+cdef void choose_counts(Panels *panels) noexcept nogil:
+    """How much of each axis makes a panel."""
+    cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
+    cdef Py_ssize_t packed = item, left, count
+    cdef const Axis *axis = panels.axis
+    cdef int k, unit = panels.across + panels.inner if panels.n > 1 else 0  # the one of the two that is not axis 0
+    if panels.direct:
+        side, nbytes = SIDE_BYTES, DIRECT_BYTES
+    elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
+        side = min(side, nbytes // axis[0].count)
+    left = nbytes // item
+    for k in range(panels.n):
+        panels.count[k] = 1
+    if unit and (panels.packer == TURN or panels.packer == GATHER) and magnitude(axis[unit].src) < side:
+        take(panels, unit, side // magnitude(axis[unit].src), &left)
+    for k in range(panels.n):
+        if panels.count[k] == 1:
+            take(panels, k, left, &left)
+    if unit and left > 1 and panels.count[unit] < axis[unit].count:
+        left *= panels.count[unit]
+        panels.count[unit] = 1
+        take(panels, unit, left, &left)
+    panels.total = 1
+    panels.nbytes = item
+    for k in range(panels.n):
+        count = panels.count[k]
+        panels.packed[k] = packed
+        packed *= count
+        if k == 0 and panels.n > 1 and count < axis[0].count and packed % 1024 == 0:
+            packed += 64  # not all columns in the same few places of the first-level cache
+        panels.total *= (axis[k].count + count - 1) // count
+    panels.packed[panels.n] = 0
+    panels.count[panels.n] = 1
+    panels.nbytes = packed
+
+
+cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
+    """At most so many steps of an axis, in parts of nearly equal length: whole cache lines, where it is inner."""
+    cdef Py_ssize_t all_steps = panels.axis[k].count, count = min(all_steps, max(most, 1)), parts, line
+    if count < all_steps:
+        parts = (all_steps + count - 1) // count
+        line = 64 // panels.item
+        count = (all_steps + parts - 1) // parts
+        if count > line:
+            count = (count + line - 1) // line * line
+    panels.count[k] = count
+    left[0] = max(left[0] // count, 1)
+
+
+cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
+                     const char **src) noexcept nogil:
+    """Its counts, for the last of an axis is shorter, and where it begins."""
+    cdef const Axis *axis
+    cdef Py_ssize_t parts, first
+    cdef int k
+    dst[0], src[0] = panels.dst, panels.src
+    count[panels.n] = 1
+    for k in range(panels.n):
+        axis = &panels.axis[k]
+        parts = (axis.count + panels.count[k] - 1) // panels.count[k]
+        first = number % parts * panels.count[k]
+        number //= parts
+        count[k] = min(panels.count[k], axis.count - first)
+        dst[0] += first * axis.dst
+        src[0] += first * axis.src
+
+
+cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src) noexcept nogil:
+    """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
+    cdef Py_ssize_t index[MAX_RANK]
+    cdef Py_ssize_t step[MAX_RANK + 1]
+    cdef tilecore_rows rows
+    cdef int k
+    for k in range(panels.n + 1):
+        step[k] = panels.axis[k].dst if panels.direct else panels.packed[k]
+        index[k] = 0
+    if panels.packer == GATHER:
+        tilecore_prepare_rows(&rows, panels.kernels, panels.item, 1, panels.axis[panels.inner].src,
+                              step[panels.inner], count[panels.inner], False)
+    while True:
+        pack_two_axes(panels, &rows, count, step, dst, src)
+        k = 0
+        while k < panels.n:
+            if k != panels.inner and k != panels.across:
+                if index[k] < count[k] - 1:
+                    index[k] += 1
+                    dst += step[k]
+                    src += panels.axis[k].src
+                    break
+                dst -= index[k] * step[k]
+                src -= index[k] * panels.axis[k].src
+                index[k] = 0
+            k += 1
+        if k == panels.n:
+            return
+
+
+cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const Py_ssize_t *count,
+                        const Py_ssize_t *step, char *dst, const char *src) noexcept nogil:
+    cdef const tilecore_kernels *kernels = panels.kernels
+    cdef int inner = panels.inner, across = panels.across
+    cdef Py_ssize_t item = panels.item, along = panels.axis[inner].src, src_pitch = panels.axis[across].src
+    cdef Py_ssize_t dst_pitch = step[across], i
+    if panels.packer == TURN:
+        if src_pitch < 0:  # from the other end
+            dst += (count[across] - 1) * dst_pitch
+            src += (count[across] - 1) * src_pitch
+            dst_pitch = -dst_pitch
+        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream)
+    elif panels.packer == PICK:
+        kernels.pick(dst, dst_pitch, src, src_pitch, count[across], along // item, count[inner], item)
+    elif panels.packer == WEAVE:
+        kernels.weave(dst, src, src_pitch, count[across], count[inner], item)
+    else:
+        for i in range(count[across]):
+            rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)
+
+
+cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
+    """The loops that tile a panel of `count` steps, once it is packed; or from the source itself."""
+    cdef const Axis *axis
+    cdef int i, k = 0
+    nest_begin(nest, panels.item)
+    for i in range(1, panels.nest.n):
+        axis = &panels.nest.axis[i]
+        if axis.src == 0:
+            nest_push(nest, axis.count, 0, axis.dst)
+        else:
+            nest_push(nest, count[k], panels.packed[k] if packed else axis.src, axis.dst)
+            k += 1
