@@ -298,28 +298,31 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
 
 cdef void give_back_block(char *data) noexcept nogil:
     cdef Block *block = block_of(data)
-    cdef Py_ssize_t most = tilecore_atomic_load(&limit)
     cdef bint keep = block.bytes < TILECORE_KEPT_BELOW
-    if (block.touched > most or block.generation != generation
+    cdef long long now
+    if (block.touched > tilecore_atomic_load(&limit) or block.generation != generation
             or not keep and (tilecore_addresses_limited() or tilecore_block_idle(data, block.bytes) < 0)):
         free_block(block)
         return
     tilecore_poison(data, block.bytes)
-    block.since = tilecore_milliseconds()
+    now = tilecore_milliseconds()
+    block.since = now
     tilecore_acquire(&tilecore_idle_lock)
     put(&kept if keep else &lent, block)
     tilecore_release(&tilecore_idle_lock)
-    tidy(most, block.since)
+    tidy(now)   # the block may be another thread's by now, or gone
 
 
-cdef void tidy(Py_ssize_t most, long long now) noexcept nogil:
-    """Lend what is kept beyond its limit; return what is beyond `most`, or has been idle for long, the oldest first."""
+cdef void tidy(long long now) noexcept nogil:
+    """Lend what is kept beyond its limit; return what is beyond it all, or has been idle for long, the oldest first."""
     global looked
     cdef Block *block
+    cdef Py_ssize_t most
     cdef bint lend
     while True:
         tilecore_acquire(&tilecore_idle_lock)
         block = NULL
+        most = tilecore_atomic_load(&limit)     # under the lock: a lower one may have come before the last block
         lend = kept.bytes > min(TILECORE_KEPT_BYTES, most // 4)
         if lend:
             block = pop_oldest(&kept, now)

@@ -178,7 +178,7 @@ def recycled_bytes():
     Returns
     -------
     int
-        Bytes; at most `get_recycle_limit()`.
+        Bytes; at most `get_recycle_limit()`, unless a limit of addresses was set since (see `set_recycle_limit`).
 
     See Also
     --------
@@ -212,8 +212,8 @@ def set_recycle_limit(n, /):
 
     Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
     ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, and other allocations would
-    fail for it. Where it is set later, idle memory is returned with the next result of 32 MiB or more;
-    `release_memory` returns it at once.
+    fail for it. Where it is set later, up to 64 MiB serve results of the same sizes, below 32 MiB, and idle memory is
+    returned with the next result that is larger or finds none; `release_memory` returns it at once.
 
     Parameters
     ----------
