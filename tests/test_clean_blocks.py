@@ -88,7 +88,7 @@ def test_nothing_is_kept_where_memory_is_counted(kind, field, program):
         + f"""
 import resource
 limit = tilecore.get_recycle_limit()
-y = tilecore.tile(x, 300); z = tilecore.tile(x, 300); del y
+y = tilecore.tile(x, 300); z = tilecore.tile(x, 300); w = tilecore.tile(x, 40); del y
 assert tilecore.recycled_bytes() == 300 * 2**20
 with open("/proc/self/statm") as file: used = int(file.read().split()[{field}]) * resource.getpagesize()
 resource.setrlimit(resource.{kind}, (used + 300 * 2**20, resource.RLIM_INFINITY))
@@ -96,6 +96,8 @@ tilecore.tile(x, 40)        # what is idle goes with the next large result,
 assert tilecore.recycled_bytes() == 0
 del z                       # and nothing is kept any more
 assert tilecore.recycled_bytes() == tilecore.get_recycle_limit() == 0
+w.resize(42 * MIB)          # an older result may grow
+assert w[:40 * MIB].min() == 1
 numpy.ones(800 * 2**20, "u1")
 assert tilecore.tile(x, 800).min() == 1
 refused = "no memory for a result of 3145728000 bytes; input shape (1048576,)"

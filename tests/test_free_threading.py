@@ -205,3 +205,18 @@ held = [sum(1 for item in [*things, *out_of_things] if item is thing) for thing 
 assert held == [8] * 300
 """
     )
+
+
+@free_threaded
+def test_memory_that_is_released_as_it_is_given_back(program):
+    """By other threads: it may be gone before the next word of its notes is read. Two runs in three met that."""
+    program("""
+tilecore.set_recycle_limit(2**30)
+x, done = numpy.ones(2**19, "u1"), []
+def make():
+    for _ in range(10000): tilecore.tile(x, 3, threads=1)
+    done.append(True)
+def release():
+    while not done: tilecore.release_memory()
+together(*[make] * 6, release, release)
+""")

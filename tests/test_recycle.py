@@ -250,6 +250,21 @@ def test_resize_in_place():
     y = result(1, 5)
     y.resize(10, refcheck=False)
     assert (y == 5).all()
+    y = tilecore.tile(np.zeros(129 * KIB, "u1"), 1)
+    y.resize(144 * KIB, refcheck=False)  # in the same block: more of it counts
+    tilecore.release_memory()
+    del y
+    assert tilecore.recycled_bytes() == 144 * KIB
+
+
+@pytest.mark.parametrize("bytes", [2**61 - 1, 2**61, 2**62, sys.maxsize])
+def test_resize_to_more_than_there_is(bytes):
+    """There is no block of such a size, nor an idle one."""
+    y = result(1, 5)
+    result(1)
+    with pytest.raises(MemoryError):
+        y.resize(bytes, refcheck=False)
+    assert (y == 5).all()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="Linux before 4.14")

@@ -1,6 +1,8 @@
 """Blocks of memory that are kept when they are idle. See blocks.pyx."""
 
 
+cdef bint resize_block(char *data, Py_ssize_t bytes) noexcept nogil
+cdef char *new_block(Py_ssize_t wanted) noexcept nogil
 cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil
 cdef void give_back_block(char *data) noexcept nogil
 cdef Py_ssize_t block_bytes(const char *data) noexcept nogil

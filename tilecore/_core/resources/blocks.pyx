@@ -70,7 +70,7 @@ cdef extern from *:
 
 cdef enum:
     SLAB_BYTES = 4 << 21
-    SIZES = 8 * 62      # eight to each power of two, to a quarter of all addresses
+    SIZES = 8 * 62 + 1  # eight to each power of two, to a quarter of all addresses; and the next one is looked at
 
 
 cdef struct Slab:           # describes a block in which smaller ones lie
@@ -117,6 +117,15 @@ cdef char *data_of(Block *block) noexcept nogil:
 
 cdef Py_ssize_t block_bytes(const char *data) noexcept nogil:
     return block_of(data).bytes
+
+
+cdef bint resize_block(char *data, Py_ssize_t bytes) noexcept nogil:
+    """Have the block serve for so many bytes instead; False if it is too small, or too large by half."""
+    cdef Block *block = block_of(data)
+    if not block.bytes // 2 <= bytes <= block.bytes:
+        return False
+    block.touched = max(block.touched, bytes)
+    return True
 
 
 cdef int choose_size(Py_ssize_t *bytes) noexcept nogil:
@@ -179,9 +188,14 @@ cdef Slab *slab_of(char *data) noexcept nogil:
     return <Slab *>(data - TILECORE_BLOCK_HEAD)
 
 
-cdef char *new_block(Py_ssize_t bytes, Py_ssize_t wanted) noexcept nogil:
+cdef char *new_block(Py_ssize_t wanted) noexcept nogil:
+    """A block of at least `wanted` bytes from the system; NULL where there is no memory."""
+    cdef Py_ssize_t bytes = max(wanted, TILECORE_LEAST_RECYCLED_BYTES)
     cdef char *data = NULL
     cdef char *within = NULL
+    if wanted > PY_SSIZE_T_MAX // 4:
+        return NULL
+    choose_size(&bytes)
     if bytes >= TILECORE_OWN_BLOCK_BYTES:
         data = tilecore_block_new(bytes, wanted)
     else:
@@ -245,7 +259,10 @@ cdef void free_block(Block *block) noexcept nogil:
 
 
 cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
-    """A block of at least `bytes`, idle or new; NULL where there is no memory. `warm`: its pages are there."""
+    """A block of at least `bytes`, idle or new; NULL where there is no memory, or addresses are limited.
+
+    `warm`: its pages are there.
+    """
     cdef Block *block = NULL
     cdef Py_ssize_t whole = max(bytes, TILECORE_LEAST_RECYCLED_BYTES)
     cdef char *data
@@ -272,37 +289,40 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
         block.touched = max(block.touched, bytes)
         tilecore_unpoison(data_of(block), block.bytes)
         return data_of(block)
-    data = new_block(whole, bytes)
+    data = new_block(bytes)
     if data == NULL:
         trim(0)
-        data = new_block(whole, bytes)
+        data = new_block(bytes)
     return data
 
 
 cdef void give_back_block(char *data) noexcept nogil:
     cdef Block *block = block_of(data)
-    cdef Py_ssize_t most = tilecore_atomic_load(&limit)
     cdef bint keep = block.bytes < TILECORE_KEPT_BELOW
-    if (block.touched > most or block.generation != generation
+    cdef long long now
+    if (block.touched > tilecore_atomic_load(&limit) or block.generation != generation
             or not keep and (tilecore_addresses_limited() or tilecore_block_idle(data, block.bytes) < 0)):
         free_block(block)
         return
     tilecore_poison(data, block.bytes)
-    block.since = tilecore_milliseconds()
+    now = tilecore_milliseconds()
+    block.since = now
     tilecore_acquire(&tilecore_idle_lock)
     put(&kept if keep else &lent, block)
     tilecore_release(&tilecore_idle_lock)
-    tidy(most, block.since)
+    tidy(now)   # the block may be another thread's by now, or gone
 
 
-cdef void tidy(Py_ssize_t most, long long now) noexcept nogil:
-    """Lend what is kept beyond its limit; return what is beyond `most`, or has been idle for long, the oldest first."""
+cdef void tidy(long long now) noexcept nogil:
+    """Lend what is kept beyond its limit; return what is beyond it all, or has been idle for long, the oldest first."""
     global looked
     cdef Block *block
+    cdef Py_ssize_t most
     cdef bint lend
     while True:
         tilecore_acquire(&tilecore_idle_lock)
         block = NULL
+        most = tilecore_atomic_load(&limit)     # under the lock: a lower one may have come before the last block
         lend = kept.bytes > min(TILECORE_KEPT_BYTES, most // 4)
         if lend:
             block = pop_oldest(&kept, now)

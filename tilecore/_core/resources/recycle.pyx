@@ -31,7 +31,7 @@ from tilecore._core.numpy_api cimport (
     PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
 from tilecore._core.resources.blocks cimport (
-    block_bytes, count_idle, give_back_block, idle_limit, set_idle_limit, take_block, trim,
+    block_bytes, count_idle, give_back_block, idle_limit, new_block, resize_block, set_idle_limit, take_block, trim,
 )
 from tilecore._core.resources.limits cimport in_multiprocessing_child
 
@@ -63,8 +63,14 @@ cdef unsigned int trace_domain = _tracemalloc_domain
 # ---------------------------------------------------------------- what NumPy calls
 
 cdef void *take(void *context, size_t bytes) noexcept nogil:
+    """Also where addresses are limited: the array that asks has no other handler."""
+    cdef char *data = NULL
     cdef bint warm
-    return take_block(bytes, &warm) if bytes <= <size_t>PY_SSIZE_T_MAX else NULL
+    if bytes <= <size_t>PY_SSIZE_T_MAX:
+        data = take_block(bytes, &warm)
+        if data == NULL:
+            data = new_block(bytes)
+    return data
 
 
 cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogil:
@@ -86,7 +92,7 @@ cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
     """For `ndarray.resize`, the method."""
     cdef size_t before = block_bytes(<char *>data)
     cdef void *other
-    if before // 2 <= bytes <= before:
+    if bytes <= before and resize_block(<char *>data, bytes):
         return data
     other = take(context, bytes)
     if other != NULL:
@@ -172,7 +178,7 @@ def recycled_bytes():
     Returns
     -------
     int
-        Bytes; at most `get_recycle_limit()`.
+        Bytes; at most `get_recycle_limit()`, unless a limit of addresses was set since (see `set_recycle_limit`).
 
     See Also
     --------
@@ -206,8 +212,8 @@ def set_recycle_limit(n, /):
 
     Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
     ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, and other allocations would
-    fail for it. Where it is set later, idle memory is returned with the next result of 32 MiB or more;
-    `release_memory` returns it at once.
+    fail for it. Where it is set later, up to 64 MiB serve results of the same sizes, below 32 MiB, and idle memory is
+    returned with the next result that is larger or finds none; `release_memory` returns it at once.
 
     Parameters
     ----------
