@@ -62,6 +62,12 @@
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).
  *
+ * A source that no row runs along is packed first, to contiguous rows (write/pack.pyx), by item sizes:
+ *
+ *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
+ *     pick      items at steps, also backward: shuffles of 16 bytes, one for each step
+ *     weave     the items of 2 to 4 rows in turn, the same way round
+ *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
  * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/:
  * its width, its loads, stores and shuffles, the kernels that it is made of, and how one is chosen. To add one, write
