@@ -115,13 +115,13 @@ def programs_table(run: Run) -> str:
 
 
 def layouts_table(run: Run, kind: str) -> str:
-    """A row for each layout, size and kind of item."""
+    """A row for each layout, kind of item and size."""
     rows = []
     others = [case for case in ("numpy", "torch", "hptt", "memcpy") if any(k.case == case for k in run.samples)]
     for key in default_calls(run, kind):
         ratios = [run.ratio(key, case) for case in others]
-        rows.append([key.workload, run.shapes[key.workload], seconds(run.times(key).mid), *map(emphasis, ratios)])
-    return table(["layout", "input × repeats", "tilecore", *others], rows)
+        rows.append([key.workload, seconds(run.times(key).mid), *map(emphasis, ratios)])
+    return table(["layout", "tilecore", *others], rows)
 
 
 def threads_table(run: Run) -> str:

@@ -169,6 +169,7 @@ static void check_gaps(const char *kernels, const char *what, const char *dst, p
 static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdiff_t rows, ptrdiff_t count, int behind,
                           ptrdiff_t gap)
 {
+    tilecore_shuffles shuffles;
     ptrdiff_t step;
     /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged. */
     {
@@ -198,7 +199,8 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
         char *const dst = place(target, n_dst, behind);
         if (step == 0) continue;
         memset(dst, 0x55, (size_t)n_dst);
-        kernels->pick(dst, dst_pitch, src, pitch, rows, step, count, item);
+        tilecore_prepare_pick(&shuffles, step, item);
+        kernels->pick(&shuffles, dst, dst_pitch, src, pitch, rows, count);
         check_packed(kernels->name, "pick", dst, dst_pitch, item, src, pitch, step * item, rows, count, item);
         check_gaps(kernels->name, "pick", dst, dst_pitch, count * item, rows);
     }
@@ -206,9 +208,10 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
         const ptrdiff_t pitch = (count + gap) * item, n_src = (rows - 1) * pitch + count * item;
         const char *const src = place(source, n_src, behind);
         char *const dst = place(target, rows * count * item, behind);
-        kernels->weave(dst, src, pitch, rows, count, item);
+        tilecore_prepare_weave(&shuffles, rows, item);
+        kernels->weave(&shuffles, dst, src, pitch, count);
         check_packed(kernels->name, "weave", dst, item, rows * item, src, pitch, item, rows, count, item);
-        kernels->weave(dst, src + (rows - 1) * pitch, -pitch, rows, count, item);
+        kernels->weave(&shuffles, dst, src + (rows - 1) * pitch, -pitch, count);
         check_packed(kernels->name, "weave", dst, item, rows * item, src + (rows - 1) * pitch, -pitch, item, rows,
                      count, item);
     }

@@ -123,9 +123,6 @@ static int tilecore_has_size(const tilecore_rows *self)
     return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
 }
 
-enum { TILECORE_MOST_STEP = 8 }; /* of pick */
-#define TILECORE_NO_BYTE 0x80    /* as an index of a shuffle: it makes 0 */
-
 /* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
 
 #if defined(TILECORE_X86) || defined(TILECORE_NEON)

@@ -62,6 +62,12 @@
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).
  *
+ * A source that no row runs along is packed first, to contiguous rows (write/pack.pyx), by item sizes:
+ *
+ *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
+ *     pick      items at steps, also backward: shuffles of 16 bytes, one for each step
+ *     weave     the items of 2 to 4 rows in turn, the same way round
+ *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
  * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/:
  * its width, its loads, stores and shuffles, the kernels that it is made of, and how one is chosen. To add one, write
@@ -133,6 +139,18 @@ typedef struct tilecore_row_kernel {
 
 /* ---------------------------------------------------------------- instruction sets */
 
+enum { TILECORE_MOST_STEP = 8,
+       TILECORE_MOST_WOVEN = 4 };
+
+/* What `pick` and `weave` shuffle, 16 bytes of the source at a time, in vectors of 32. */
+typedef struct tilecore_shuffles {
+    ptrdiff_t item;
+    ptrdiff_t step;              /* of pick, in items */
+    ptrdiff_t rows;              /* of weave */
+    ptrdiff_t low[3], high[3];   /* of weave: where the halves of a period's vectors are loaded */
+    uint8_t mask[3 * 4][32];     /* of pick: a piece's; of weave: of a period's vector k and row r, at 4 * k + r */
+} tilecore_shuffles;
+
 /* The kernels of one instruction set. */
 typedef struct tilecore_kernels {
     const char *name;
@@ -148,13 +166,13 @@ typedef struct tilecore_kernels {
      * the caches. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                  ptrdiff_t columns, ptrdiff_t item, int far);
-    /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], for items up to 8 bytes
-     * and steps up to 8, forward and backward. NULL: there is none. */
-    void (*pick)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t step,
-                 ptrdiff_t count, ptrdiff_t item);
-    /* The items of 2 to 4 rows in turn: dst[(i * rows + r) * item] = src[r * pitch + i * item], for items up to 8
-     * bytes. NULL: there is none. */
-    void (*weave)(char *dst, const char *src, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t count, ptrdiff_t item);
+    /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], as prepared. NULL: there is
+     * none. */
+    void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
+                 ptrdiff_t rows, ptrdiff_t count);
+    /* The items of rows in turn: dst[(i * rows + r) * item] = src[r * pitch + i * item], as prepared. NULL: there is
+     * none. */
+    void (*weave)(const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t pitch, ptrdiff_t count);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
@@ -185,6 +203,40 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_k
     kernel = kernels->choose(self, repeats, rows);
     if (kernel->prepare) kernel->prepare(self);
     self->write = kernel->write;
+}
+
+/* For items of up to 8 bytes at steps of up to TILECORE_MOST_STEP, forward or backward. */
+TILECORE_INLINE void tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t step, ptrdiff_t item)
+{
+    ptrdiff_t at = step < 0 ? -16 * step - item : 0, byte, i;
+    self->item = item;
+    self->step = step;
+    memset(self->mask, 0x80, sizeof self->mask); /* 0 */
+    for (i = 0; i < 16; i += item, at += step * item)
+        for (byte = 0; byte < item; byte++) {
+            uint8_t *const piece = self->mask[(at + byte) / 16];
+            piece[i + byte] = piece[i + byte + 16] = (uint8_t)((at + byte) % 16);
+        }
+}
+
+/* For items of up to 8 bytes of 2 to TILECORE_MOST_WOVEN rows. After a period of vectors, the rows take turns as at
+ * first. */
+TILECORE_INLINE void tilecore_prepare_weave(tilecore_shuffles *self, ptrdiff_t rows, ptrdiff_t item)
+{
+    const ptrdiff_t end = rows == 3 ? 96 : 32;
+    ptrdiff_t at, byte = 0, row = 0, column = 0, first = 0;
+    self->item = item;
+    self->rows = rows;
+    memset(self->mask, 0x80, sizeof self->mask);
+    for (at = 0; at < end; at++) {
+        if (at % 32 == 0) self->low[at / 32] = first = column;
+        else if (at % 16 == 0) self->high[at / 32] = first = column;
+        self->mask[at / 32 * 4 + row][at % 32] = (uint8_t)(column + byte - first);
+        if (++byte == item) {
+            byte = 0;
+            if (++row == rows) row = 0, column += item;
+        }
+    }
 }
 
 #if defined(__cplusplus)

@@ -12,6 +12,8 @@ read once.
 A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks; the last
 of these may be shorter.
 
+A source of another layout is packed first, by panels, and each panel is tiled as above (pack.pyx).
+
 The blocks are numbered. Threads, and the stretches between two looks for a signal, take ranges of those numbers; a
 region of the output is a few nests of its own (regions.pyx).
 

@@ -9,6 +9,9 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*write)(const tilecore_rows *self, char *dst, const char *src,
                       Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
 
+    ctypedef struct tilecore_shuffles:
+        pass
+
     ctypedef struct tilecore_kernels:
         const char *name
         unsigned needs
@@ -18,11 +21,15 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
         void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
                      Py_ssize_t columns, Py_ssize_t item, bint far) noexcept nogil
-        void (*pick)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
-                     Py_ssize_t step, Py_ssize_t count, Py_ssize_t item) noexcept nogil
-        void (*weave)(char *dst, const char *src, Py_ssize_t pitch, Py_ssize_t rows, Py_ssize_t count,
-                      Py_ssize_t item) noexcept nogil
+        void (*pick)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
+                     Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count) noexcept nogil
+        void (*weave)(const tilecore_shuffles *self, char *dst, const char *src, Py_ssize_t pitch,
+                      Py_ssize_t count) noexcept nogil
 
+    enum: TILECORE_MOST_STEP
+    enum: TILECORE_MOST_WOVEN
+    void tilecore_prepare_pick(tilecore_shuffles *self, Py_ssize_t step, Py_ssize_t item)
+    void tilecore_prepare_weave(tilecore_shuffles *self, Py_ssize_t rows, Py_ssize_t item)
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)
@@ -46,6 +53,8 @@ cdef struct Panels:
     Py_ssize_t packed[MAX_RANK + 1]  # bytes per step in a panel
     int n
     int inner, across           # the two that the packer goes along; the others are loops round it
+    int unit                    # the one of the shortest steps in the source, but for the innermost; 0: there is none
+    tilecore_shuffles shuffles  # for pick and weave
     Py_ssize_t total            # panels
     char *dst
     const char *src

@@ -26,9 +26,9 @@ from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
 
 
 cdef enum:
-    # Less of a source is gathered as it is written: to choose panels takes longer.
-    LEAST_BYTES = 4096
-    LEAST_DIRECT_BYTES = 1024
+    # Fewer items are gathered as they are written: to choose panels takes longer.
+    LEAST_ITEMS = 2048
+    LEAST_DIRECT_ITEMS = 512
     # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
     # and for stores round the cache. It lies in the second-level cache.
     SIDE_BYTES = 512
@@ -40,9 +40,8 @@ cdef enum:
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
-    MOST_STEP_BYTES = 16    # that pick steps over, or 8 items; farther apart words are moved as quickly
-    MOST_STEP = 8
-    MOST_WOVEN = 4
+    MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
+    LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
 
 
@@ -69,7 +68,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
         return False
     if panels.axis[0].dst != item:
         panels.direct = False
-    if size < (LEAST_DIRECT_BYTES if panels.direct else LEAST_BYTES):
+    if size < item * (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
         return False
     panels.nest = nest
     panels.kernels = kernels
@@ -88,26 +87,32 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
 cdef void choose_packer(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
     cdef Py_ssize_t item = panels.item, step = magnitude(axis[0].src)
-    cdef int k, across = 1
-    if panels.n == 1:
-        panels.axis[1] = Axis(1, 0, 0)
+    cdef int k, unit = 1
+    panels.axis[panels.n] = Axis(1, 0, 0)
     for k in range(2, panels.n):
-        if magnitude(axis[k].src) < magnitude(axis[across].src):
-            across = k
-    panels.inner, panels.across = 0, across
-    if (panels.kernels.pick != NULL and step % item == 0 and step <= MOST_STEP_BYTES and step <= MOST_STEP * item
-            and item <= 8 and axis[0].count * item >= 64):
+        if magnitude(axis[k].src) < magnitude(axis[unit].src):
+            unit = k
+    panels.unit = unit if panels.n > 1 else 0
+    panels.inner, panels.across = 0, unit
+    if (panels.kernels.pick != NULL and item <= 8 and step % item == 0 and step <= MOST_STEP_BYTES
+            and step <= TILECORE_MOST_STEP * item and axis[0].count * item >= LEAST_SHUFFLED):
         panels.packer = PICK
-    elif (panels.kernels.weave != NULL and across == 1 and 2 <= axis[0].count <= MOST_WOVEN and axis[1].src == item
-            and item <= 8 and (not panels.direct or axis[1].dst == axis[0].count * item)):
+        tilecore_prepare_pick(&panels.shuffles, axis[0].src // item, item)
+    elif (panels.kernels.weave != NULL and item <= 8 and unit == 1 and 2 <= axis[0].count <= TILECORE_MOST_WOVEN
+            and axis[1].src == item and axis[1].count * item >= LEAST_SHUFFLED
+            and (not panels.direct or axis[1].dst == axis[0].count * item)):
         panels.packer = WEAVE
-    elif (magnitude(axis[across].src) == item and axis[0].count >= max(16 // item, LEAST_TURNED)
-            and axis[across].count >= max(16 // item, LEAST_TURNED)):
+        panels.inner, panels.across = 1, 0
+        tilecore_prepare_weave(&panels.shuffles, axis[0].count, item)
+    elif magnitude(axis[unit].src) == item and min(axis[0].count, axis[unit].count) >= max(16 // item, LEAST_TURNED):
         panels.packer = TURN
     else:
         panels.packer = GATHER
-    if panels.packer == WEAVE or panels.packer == GATHER and axis[across].count > axis[0].count:
-        panels.inner, panels.across = across, 0
+        for k in range(1, panels.n):  # the longest one is the best innermost loop
+            if axis[k].count > axis[panels.inner].count:
+                panels.inner = k
+        if panels.inner:
+            panels.across = 0
 
 
 cdef void choose_counts(Panels *panels) noexcept nogil:
@@ -115,7 +120,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
     cdef Py_ssize_t packed = item, left, count
     cdef const Axis *axis = panels.axis
-    cdef int k, unit = panels.across + panels.inner if panels.n > 1 else 0  # the one of the two that is not axis 0
+    cdef int k, unit = panels.unit
     if panels.direct:
         side, nbytes = SIDE_BYTES, DIRECT_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
@@ -220,9 +225,9 @@ cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const P
             dst_pitch = -dst_pitch
         kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream)
     elif panels.packer == PICK:
-        kernels.pick(dst, dst_pitch, src, src_pitch, count[across], along // item, count[inner], item)
+        kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, count[across], count[inner])
     elif panels.packer == WEAVE:
-        kernels.weave(dst, src, src_pitch, count[across], count[inner], item)
+        kernels.weave(&panels.shuffles, dst, src, src_pitch, count[inner])
     else:
         for i in range(count[across]):
             rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)
