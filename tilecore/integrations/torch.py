@@ -174,10 +174,12 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
     try:
         result = torch.from_numpy(tile_array(array, dims, None, min(torch.get_num_threads(), get_num_threads())))
     except Refusal as refusal:
-        if refusal.kind is not TypeError:
-            refusal.kind = RuntimeError  # as PyTorch's own
+        nested = any(getattr(count, "ndim", isinstance(count, (tuple, list))) for count in dims)
+        refusal.kind = TypeError if nested or refusal.kind is TypeError else RuntimeError  # as PyTorch's own
         names = {"repeats": "dims" if own is torch.tile else "repeats"}
         raise worded(refusal, own.__name__, array.shape, names, **{names["repeats"]: dims}) from refusal.__cause__
+    if not result.numel():
+        return input.new_empty(result.shape)  # NumPy's strides are 0, with which PyTorch refuses some views
     return result if integer is None else result.view(input.dtype)
 
 
