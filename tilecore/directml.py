@@ -1,9 +1,9 @@
 """DirectML DML_TILE_OPERATOR_DESC, feature levels 1_0 and above
 (https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc).
 
-`output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more. Every size fits in 32 bits,
-and so does the number of elements: DML_BUFFER_TENSOR_DESC, TotalTensorSizeInBytes: a tensor "may not
-exceed (2^32 - 1) elements". The feature level decides the ranks and data types.
+`output[i] = input[i mod input.shape]`. Every axis has a repeat of 1 or more. Every size and the number of elements fit
+in 32 bits: a tensor "may not exceed (2^32 - 1) elements" (DML_BUFFER_TENSOR_DESC, TotalTensorSizeInBytes). The feature
+level decides the ranks and data types.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def tile(
     feature_level : str
         As in the name DML_FEATURE_LEVEL_4_1: "1_0" or above.
     threads : int, optional
-        The most threads that may write.
+        The maximum number of threads.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     Raises
     ------
     TypeError, ValueError
-        As `tile` on every input of these sizes.
+        If `tile` raises it for every input of these sizes.
 
     Source: as `tile`.
     """

@@ -72,7 +72,7 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     threads : int, optional
-        The most threads that may write.
+        The maximum number of threads.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     Raises
     ------
     TypeError, ValueError
-        An opset that is not an int, or below 1. Opsets that are not known yet have the newest Tile.
+        An opset that is not an int, or below 1. Opsets newer than the known ones have the newest Tile.
     """
     return _find_version(opset)[1]
 
@@ -237,8 +237,8 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        As `tile_13` on every input of this shape. As in ONNX, each axis is checked by itself, and the
-        number of elements or bytes is not.
+        If `tile_13` raises it for every input of this shape. As in ONNX, only each axis is checked, not the number
+        of elements or bytes.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
@@ -277,7 +277,7 @@ def infer_shape_1(
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` on every input of this shape.
+        If `tile_1` raises it for every input of this shape.
 
     Source: ONNX Tile-1; its schema infers no shape.
     """

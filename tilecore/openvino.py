@@ -59,7 +59,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     out : array of the result's shape and the data's dtype, optional
         Where to write.
     threads : int, optional
-        The most threads that may write.
+        The maximum number of threads.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
-    Source: OpenVINO Tile-1. Its tests, not its text, count negative repeats as 0.
+    Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
     """
     tensor = None
     try:
@@ -127,8 +127,8 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        As `tile_1` on all data of this shape; but each axis is checked by itself, and the number of
-        elements or bytes is not. As in OpenVINO, a range that overflows as a whole gives None.
+        If `tile_1` raises it for all data of this shape. Only each axis is checked, not the number of elements or
+        bytes. As in OpenVINO, a range that overflows as a whole gives None.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """

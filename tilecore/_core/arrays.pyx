@@ -125,15 +125,16 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     reps : int or sequence of int
         Repeats per axis, 0 or more; at most 64 of them. Any iterable except text and sets.
     out : numpy.ndarray, optional
-        An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory
-        with `a`, and have no overlapping elements. It may have any strides. Errors are raised before anything
-        is written, except those of a signal handler and, for items with references, those of their own code
-        and a lack of memory.
+        An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory with
+        `a`, and have no overlapping elements. It may have any strides. Errors are raised before anything is
+        written, except by a signal handler. If the items are Python objects, their own code or a lack of memory may
+        also raise an error later.
     axis : int or tuple of int, optional
-        The axes to repeat, with one repeat for each; all others stay as they are. Negative axes count from
-        the end. By default the last repeat is for the last axis, and so on.
+        The axes to repeat, with one repeat for each. All others stay as they are. Negative axes count from the end.
+        By default, the last repeat is for the last axis, and so on.
     threads : int, optional
-        The most threads that write a result of 4 MiB or more. `get_num_threads` explains the default.
+        The maximum number of threads. One thread writes a result below 4 MiB. `get_num_threads` explains the
+        default.
 
     Returns
     -------
@@ -152,13 +153,12 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
         has another shape, is read-only, or overlaps `a` or itself; an `axis` that is named twice, or that the
         input does not have (`numpy.exceptions.AxisError`).
     MemoryError
-        A result larger than `get_max_bytes()`. Nothing has been allocated then.
+        A result larger than `get_max_bytes()`. Nothing is allocated.
 
     Notes
     -----
-    When a large result is garbage-collected, later results use its memory again: see `recycled_bytes`. To
-    read a large result, or to change little of it, `tile_mapped` is much faster. `tile_region` makes only a
-    part.
+    When a result of 128 KiB or more is garbage-collected, later results reuse its memory: see `recycled_bytes`. To
+    read a large result, or to change little of it, `tile_mapped` is much faster. `tile_region` makes only a part.
 
     Differences from `numpy.tile`: a negative repeat is an error on empty input too; ``1.0`` does not count
     as 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are
@@ -297,8 +297,8 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`; the size limit applies to the region. ValueError also for bounds outside the result, and
-        for a part of the plane along an empty axis of `a`.
+        As `tile`; the size limit applies to the region. ValueError also for bounds outside the result. With
+        ``reps=None``, ValueError for a part that is not empty along an empty axis of `a`.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
@@ -335,7 +335,7 @@ def tile_view(a, reps, *, axis=None):
     ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot express; \
 an axis repeated more than once must have one element; input shape (2, 1), dtype int64, reps (2, 1)
 
-    All repeats of an element are the same bytes of memory, so later changes to `a` show in all of them.
+    All repeats of an element share its memory, so later changes to `a` show in each repeat.
 
     Parameters
     ----------
@@ -388,12 +388,11 @@ def tile_mapped(a, reps, *, axis=None):
     >>> y[0, 5], y[1, 5], y[2, 5], x[5]
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
 
-    The block that repeats is written once, and its pages are mapped again for every repeat. This takes
-    milliseconds. The result is an ordinary, writeable array, and may be larger than physical memory. The
-    costs come later:
+    One copy of the repeated block is written, and its pages are mapped for every repeat. This takes milliseconds.
+    The result is an ordinary, writeable array, and may be larger than physical memory. The costs come later:
 
-    - The first read of a page takes 0.25 to 1 microseconds. The first write to it takes about 2 microseconds
-      and 4 KiB. Writing to the whole result takes longer than `tile` does, and all the memory.
+    - The first read of a page takes 0.25 to 1 microseconds. The first write to it takes about 2 microseconds and 4
+      KiB. Writing to the whole result takes longer than `tile`, and as much memory.
     - Tools that show resident memory count a page once for each repeat that was read.
 
     The result is an ordinary array, as from `tile`, if the system cannot share pages (only Linux can, and only
@@ -414,7 +413,8 @@ def tile_mapped(a, reps, *, axis=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`. The size limit applies to the block that is written, or to the whole of an ordinary result.
+        As `tile`. The size limit applies to the block that is written. If the result is an ordinary array, it
+        applies to the whole.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
     """

@@ -49,7 +49,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     Parameters
     ----------
     mode : "stdout" or "dicts"
-        Whether to print, or to return a dict of dicts, as `numpy.show_config` does.
+        "stdout" prints, and "dicts" returns a dict of dicts, as `numpy.show_config` does.
 
     Raises
     ------

@@ -80,14 +80,14 @@ cdef bint take_away(list found) except -1:
 cdef class replace_numpy_tile:
     """replace_numpy_tile()\n--\n
 
-    Put `tile` in the place of `numpy.tile`, for code that is not your own.
+    Replace `numpy.tile` by `tilecore.tile`, for code that is not your own.
 
     >>> import numpy, tilecore
     >>> with tilecore.replace_numpy_tile():
     ...     numpy.tile(numpy.arange(3), (2, 2)).shape      # from (3,), written by tilecore
     (2, 6)
 
-    or from here on, for as long as you keep the returned object:
+    Or until you restore it. Keep the returned object until then:
 
     >>> replaced = tilecore.replace_numpy_tile()
     >>> replaced.restore()
@@ -106,10 +106,10 @@ cdef class replace_numpy_tile:
 
     Notes
     -----
-    What it does not reach:
+    It does not affect:
 
     - names bound earlier: ``from numpy import tile``, a default argument, a table of functions;
-    - compiled code that does not look the name up in `numpy`;
+    - compiled code that holds NumPy's function;
     - `numpy.ma`, `numpy.matlib`, ``torch.tile``, ``jax.numpy.tile``: they do not call `numpy.tile`.
 
     Import first, then replace: a library that stores NumPy's functions when it is imported, as astropy does,
@@ -144,7 +144,7 @@ cdef class replace_numpy_tile:
         >>> numpy.tile is before
         True
 
-        A function that other code has put there in the meantime stays.
+        If other code has replaced `numpy.tile` in the meantime, its function stays.
 
         Source: tilecore.
         """

@@ -161,11 +161,11 @@ cdef class TilePlan:
         ----------
         arrays : list or tuple of array_like, or array_like
             Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``. Other
-            iterables may be endless and are an error: pass ``list(...)`` of them.
+            iterables raise an error, because they may be endless: pass ``list(...)``.
         out : numpy.ndarray, optional
             As in `tile`, of shape ``(n, *output_shape)``.
         threads : int, optional
-            As in `tile`, for the size of the whole result.
+            As in `tile`. The size of the whole result counts.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""tilecore's functions in Numba's compiled code, and `numpy.tile`, which Numba has not.
+"""tilecore's functions and `numpy.tile` in code that Numba compiles.
 
 Numba calls `init` by the entry point `numba_extensions`, before it compiles or loads its first function:
 
@@ -10,8 +10,8 @@ Numba calls `init` by the entry point `numba_extensions`, before it compiles or 
 array([[0, 1],
        [1, 0]])
 
-Compiled code calls C's `tilecore_output_shape` and `tilecore_tile`, without the GIL. It has their names, and each
-process looks up where they are: so functions may be cached.
+Compiled code calls the C functions `tilecore_output_shape` and `tilecore_tile`, without the GIL. It holds only their
+names, and each process looks up their addresses, so compiled functions may be cached.
 """
 
 from __future__ import annotations

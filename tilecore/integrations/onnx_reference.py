@@ -11,11 +11,11 @@
 >>> evaluator.run(None, {"x": np.ones((2, 3), "float32"), "tiles": two, "axis": one})[0].shape
 (2, 6)
 
-The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and accepts what the standard forbids: repeats whose
-length is not the input's rank, or whose type is not int64.
+The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and accepts repeats that the standard forbids: of a
+length other than the input's rank, or of a type other than int64.
 
-The evaluator uses `new_ops` in the model's graph and the subgraphs of If, Loop and Scan, but not in the
-model's functions, which have opsets of their own. `TileEvaluator` serves those too.
+The evaluator uses `new_ops` in the model's graph and the subgraphs of If, Loop and Scan, but not in the model's
+functions. `TileEvaluator` uses them there too, each by the opset of its function.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __dir__ = __all__.copy
 
 
 class Tile(OpRun):
-    """The Tile that a node means, by the opset of its model or function.
+    """The Tile of a node, by the opset of its model or function.
 
     >>> import numpy as np
     >>> Tile.eval(np.array([[1, 2, 3]]), np.array([2, 1]))      # by itself: the newest opset
@@ -45,9 +45,9 @@ class Tile(OpRun):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As the functions of `tilecore.onnx`; before anything runs, ValueError for a node with a wrong
-        number of inputs. In an If, Loop or Scan the evaluator raises its own TypeError, with ours as a
-        `__cause__`; `TileEvaluator` raises ours.
+        As the functions of `tilecore.onnx`. A node with a wrong number of inputs is a ValueError before anything
+        runs. In an If, Loop or Scan, the evaluator raises its own TypeError with tilecore's as a `__cause__`;
+        `TileEvaluator` raises tilecore's.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """

@@ -10,8 +10,8 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It is correct where the built-in operation is not. The CPU plugin's operation gives wrong values for some tilings of
-three or more axes, and refuses empty repeats that are an input. That of `openvino.Model.evaluate`, without a plugin,
+It gives correct results if the built-in operation does not. The CPU plugin's operation gives wrong values for some
+tilings of three or more axes, and refuses an input of empty repeats. `openvino.Model.evaluate`, without a plugin,
 crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
@@ -55,8 +55,8 @@ class Tile(Op):
     data : node or output of any shape
         Of any element type of whole bytes, strings included.
     repeats : node or output, shape (n,)
-        Of any integer type. Shape inference uses what OpenVINO knows of the values: those of a Constant,
-        the bounds of what is computed from shapes.
+        Of any integer type. Shape inference uses the values of a Constant, and the bounds that OpenVINO finds for
+        values computed from shapes.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def replace_tile(model: Model) -> int:
 
     Returns
     -------
-    int, their number
+    int: how many were replaced
 
     Raises
     ------

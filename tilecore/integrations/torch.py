@@ -8,10 +8,10 @@ tensor([[1, 2, 3, 1, 2, 3],
 
 A call takes one of four ways:
 
-- Most are a read and a write of memory: tensors on the CPU and NumPy arrays share it.
+- Most calls read and write memory directly: tensors on the CPU and NumPy arrays share it.
 - With a gradient, that is the forward half of a `torch.autograd.Function`.
-- Where a compiler, a mode or a transform is to know, it is a call of the operator ``tilecore::tile``. That is
-  registered with a kernel for shapes alone, a gradient and a rule for `torch.vmap`.
+- Under a compiler, a mode or a transform, it is a call of the operator ``tilecore::tile``, which has a fake kernel, a
+  gradient and a rule for `torch.vmap`.
 - All else goes to PyTorch's own function: small results with a gradient, other devices and layouts, subclasses,
   forward-mode differentiation, `torch.func.grad`, `torch.jit.trace`.
 """
@@ -66,7 +66,7 @@ def tile(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     Parameters
     ----------
     input : torch.Tensor
-        Of any shape, dtype and strides. What is not a plain tensor on the CPU goes to `torch.tile`.
+        Of any shape, dtype and strides. For all but plain tensors on the CPU, `torch.tile` is called.
     dims : int or sequence of int
         Repeats per axis, 0 or more; at most 64 of them. Symbolic ones too, while a program is traced.
 
@@ -78,11 +78,11 @@ def tile(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     Raises
     ------
     TypeError
-        `dims` that are not integers, an input that is no tensor.
+        `dims` that are not integers, an input that is not a tensor.
     RuntimeError
         Negative `dims`, sizes that overflow 64 bits or exceed `tilecore.get_max_bytes()`.
 
-    As many threads write at most as both `torch.get_num_threads()` and `tilecore.get_num_threads()` allow.
+    The number of threads is at most the smaller of `torch.get_num_threads()` and `tilecore.get_num_threads()`.
 
     Source: PyTorch 2.13, `torch.tile`.
     """

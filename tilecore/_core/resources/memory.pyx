@@ -29,8 +29,8 @@ def get_max_bytes():
     Returns
     -------
     int
-        Bytes. By default the physical memory or the cgroup's limit, the lower of the two; or the value of the
-        environment variable ``TILECORE_MAX_BYTES`` when tilecore was imported.
+        Bytes. The default is the lower of the physical memory and the cgroup's limit. The environment variable
+        ``TILECORE_MAX_BYTES`` sets another default when tilecore is imported.
 
     See Also
     --------
@@ -58,14 +58,14 @@ def set_max_bytes(n, /):
     Parameters
     ----------
     n : int or str
-        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``.
+        Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``.
 
     Raises
     ------
     TypeError
-        Where `n` is neither an integer nor a text.
+        If `n` is neither an integer nor a string.
     ValueError
-        Where `n` is negative, more than fits 64 bits, or a text that is no number of bytes.
+        If `n` is negative, does not fit 64 bits, or is a string that does not express a number of bytes.
     """
     global max_bytes
     max_bytes = read_bytes("set_max_bytes", n)

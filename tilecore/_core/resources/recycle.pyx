@@ -167,13 +167,13 @@ def recycled_bytes():
     >>> tilecore.release_memory()
     >>> x = tilecore.tile(numpy.zeros((1024, 1024)), (4, 1))    # (4096, 1024): 32 MiB
     >>> del x
-    >>> tilecore.recycled_bytes() in (0, 2**25)                 # 0 but on Linux
+    >>> tilecore.recycled_bytes() in (0, 2**25)                 # 0 if not on Linux
     True
 
-    The memory of results of 128 KiB and more is kept when they are garbage-collected, and later results of a
-    similar size are written into it: the system takes longer to provide new memory than tiling takes. The
-    process looks as much larger. The system may take the memory at any time (``MADV_FREE``), but for 64 MiB of
-    blocks below 32 MiB. What was idle for a minute goes back with the next result that dies. Only Linux has this.
+    When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of a similar size
+    reuse it. New memory would cost more time than tiling. Tools count idle memory as part of the process. The
+    system may take it at any time (``MADV_FREE``), except up to 64 MiB of blocks below 32 MiB. Memory that was idle
+    for a minute goes back to the system when the next result is garbage-collected. Recycling is Linux-only.
 
     Returns
     -------
@@ -206,27 +206,27 @@ def set_recycle_limit(n, /):
     >>> tilecore.set_recycle_limit(0)           # every result's memory goes back at once
     >>> tilecore.set_recycle_limit(before)
 
-    By default the smaller of 1 GiB and 1/16 of the physical memory or the cgroup's limit, or the value of the
-    environment variable ``TILECORE_RECYCLE_BYTES``. In a child process of multiprocessing an eighth of that
+    The default is 1/16 of the physical memory or of the cgroup's limit, and at most 1 GiB. The environment variable
+    ``TILECORE_RECYCLE_BYTES`` sets another one. In a child process of multiprocessing the limit is an eighth of the
     default, unless the variable is set or the child calls this function.
 
-    Nothing is kept, whatever `n` is, while the process has a limit of addresses or data (``RLIMIT_AS``,
-    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Such a limit counts idle memory, and other allocations would
-    fail for it. Where it is set later, up to 64 MiB serve results of the same sizes, below 32 MiB, and idle memory is
-    returned with the next result that is larger or finds none; `release_memory` returns it at once.
+    While the process has a limit of addresses or data, nothing is kept, whatever `n` is (``RLIMIT_AS``,
+    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Idle memory counts towards such a limit, so other allocations
+    could fail. If such a limit is set later, call `release_memory`. Otherwise up to 64 MiB stay for results of the
+    same sizes, until a result is larger than 32 MiB or finds none.
 
     Parameters
     ----------
     n : int or str
-        Bytes, 0 or more; or a text with a suffix, as ``"256M"`` or ``"4G"``. Larger results are not kept. Idle
-        memory beyond it goes back to the system at once, the oldest first.
+        Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``. The memory of larger results is
+        not kept. Idle memory beyond the limit goes back to the system at once, the oldest first.
 
     Raises
     ------
     TypeError
-        Where `n` is neither an integer nor a text.
+        If `n` is neither an integer nor a string.
     ValueError
-        Where `n` is negative, more than fits 64 bits, or a text that is no number of bytes.
+        If `n` is negative, does not fit 64 bits, or is a string that does not express a number of bytes.
 
     See Also
     --------

@@ -25,7 +25,7 @@ cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the 
 
 
 def get_num_threads():
-    """How many threads at most write one result.
+    """The maximum number of threads that write one result.
 
     >>> import tilecore
     >>> with tilecore.num_threads(2):
@@ -41,9 +41,9 @@ def get_num_threads():
 
     Notes
     -----
-    Results of 4 MiB and more are written by two threads, and by one more for each 2 MiB above that; in memory that
-    is new to the process, from 8 MiB on. The threads stay, take no processor's time between calls, and run where
-    their caller may (``os.sched_setaffinity``).
+    Two threads write a result of 4 MiB, and one more for each 2 MiB above that. If its memory is new to the
+    process, several threads write it from 8 MiB on. Between calls the threads sleep and use no CPU time. They run
+    only on CPUs that their caller may use (``os.sched_setaffinity``).
     """
     entered = by_context.get()
     if entered:
@@ -73,14 +73,14 @@ def set_num_threads(n):
     Parameters
     ----------
     n : int, or None
-        At least 1. None goes back to the environment variable ``TILECORE_NUM_THREADS``, else to the default.
+        At least 1. None restores the value of ``TILECORE_NUM_THREADS`` if it was set, else the default.
 
     Raises
     ------
     TypeError
-        Where `n` is neither an integer nor None.
+        If `n` is neither an integer nor None.
     ValueError
-        Where `n` is less than 1.
+        If `n` is less than 1.
     """
     tilecore_atomic_store(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
 
@@ -93,8 +93,8 @@ class num_threads(ContextDecorator):
     ...     tilecore.tile(numpy.zeros((512, 512)), (2, 2)).shape     # from (512, 512)
     (1024, 1024)
 
-    For the current context alone: other threads and asyncio tasks are not affected. A thread that is started in
-    the block is affected where threads inherit the context (``sys.flags.thread_inherit_context``: the default of
+    It applies to the current context: other threads and asyncio tasks are not affected. A thread started in the
+    block is affected only if threads inherit the context (``sys.flags.thread_inherit_context``, the default in
     free-threaded Python from 3.14 on).
 
     Parameters
