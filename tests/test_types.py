@@ -55,7 +55,7 @@ def test_stubs_are_those_of_the_modules(tmp_path):
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\n"
         "tilecore.capi\ntilecore._core.plan.(nest|sizes)\ntilecore._core.request.(arguments|integers)\n"  # for C alone
-        "tilecore._core.write.(batch|references|regions|results|strings|walk)\n"
-        "tilecore.integrations.openvino_op.Tile\n"  # its base has no types
+        "tilecore._core.resources.blocks\ntilecore._core.write.(batch|references|regions|results|strings|walk)\n"
+        "tilecore.integrations.(numba.on_stack|openvino_op.Tile)\n"  # what makes them has no types
     )
     check("mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)
