@@ -88,3 +88,27 @@ def test_large(oracle, dtype, threads):
     big = array((4096, 6144 // np.dtype(dtype).itemsize), dtype).T
     out = np.zeros(big.shape, dtype)
     assert same(tilecore.tile(big, 1, out, threads=threads), oracle(big, (1, 1)))
+
+
+@pytest.mark.process
+def test_few_panels_and_many_repeats(program):
+    """They are written in parts, so that a signal's handler runs and threads share them."""
+    program("""
+import signal, time
+x = numpy.arange(2**16, dtype="u1")[::-1]       # a single panel
+out = numpy.empty((2**13, 2**16), "u1")
+tilecore.tile(x, (2**13, 1), out, threads=2)
+assert (out[::999] == x).all() and (out[-1] == x).all()
+class Heard(Exception): pass
+def handler(*_): raise Heard
+signal.signal(signal.SIGALRM, handler)
+out[:] = 0
+signal.setitimer(signal.ITIMER_REAL, 0.001)
+for _ in range(1000):
+    try:
+        tilecore.tile(x, (2**13, 1), out, threads=1)
+        out[-1] = 0
+    except Heard:
+        break
+assert not out[-1].any()        # it came while the call was going on
+""")

@@ -348,14 +348,14 @@ def test_from_many_threads():
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="mapped results are Linux-only")
-@pytest.mark.parametrize("shape", ["(256, 1024)", "(262144,)", "(512, 512)"])
+@pytest.mark.parametrize("shape", ["(1024, 1024)", "(1048576,)", "(2048, 512)"])
 def test_another_shape_before_it_is_copied_after_all(shape, program):
     """Other code runs as the number of threads is asked for; then the system refuses the file."""
     program(
         f"""
 import resource, tilecore._core.write.plans as plans
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-a = numpy.arange(512 * 1024, dtype="f8").reshape(512, 1024)[:, ::2]
+a = numpy.arange(2048 * 1024, dtype="f8").reshape(2048, 1024)[:, ::2]
 want = numpy.tile(a, (32, 1))
 def get_num_threads():
     a.shape = {shape}
@@ -364,9 +364,9 @@ plans.get_num_threads = get_num_threads
 try:
     y = tilecore.tile_mapped(a, (32, 1))
 except ValueError as error:
-    assert a.shape != (512, 512) and str(error).startswith("tile_mapped: a changed its shape during the call"), error
+    assert a.shape != (2048, 512) and str(error).startswith("tile_mapped: a changed its shape during the call"), error
 else:
-    assert a.shape == (512, 512) and (y == want).all()
+    assert a.shape == (2048, 512) and (y == want).all()
 """,
         "-W",
         "ignore::DeprecationWarning",

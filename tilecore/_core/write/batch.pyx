@@ -32,14 +32,14 @@ from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note, place_strides
 from tilecore._core.resources.memory cimport memory_limit
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, Mode, Watch, choose_blocks,
-    choose_small_panels, execute_watched, look_for_signals, raise_pending, watch_begin, write_one_block, write_panels,
-    write_parallel,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, Mode, choose_blocks, choose_small_panels, execute_watched,
+    write_one_block, write_panels, write_parallel,
 )
 from tilecore._core.write.pack cimport Panels
 from tilecore._core.write.plans cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport new_result, write_result
+from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()

@@ -2,12 +2,12 @@
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest
+from tilecore._core.write.signals cimport Watch
 from tilecore._core.write.pack cimport Panels, tilecore_rows
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES, TILECORE_WATCH_BYTES
-    long long TILECORE_LOOK_MILLISECONDS
+    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES
 
 
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
@@ -39,21 +39,12 @@ cdef struct Mode:
     bint poll     # look for signals; in the main thread alone
 
 
-cdef struct Watch:          # when to look for signals
-    bint on
-    Py_ssize_t work         # bytes written since the clock was last read
-    long long looked        # when signals were last looked for, in milliseconds
-
-
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef bint choose_small_panels(Panels *panels, const Nest *nest) noexcept nogil
 cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                          int threads) noexcept nogil
-cdef int raise_pending() except -1
-cdef void watch_begin(Watch *watch, bint on) noexcept nogil
-cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil
 cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
                       char *dst, const char *src) noexcept nogil
 cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil

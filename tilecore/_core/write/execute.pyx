@@ -17,10 +17,6 @@ A source of another layout is packed first, by panels, and each panel is tiled a
 The blocks are numbered. Threads, and the stretches between two looks for a signal, take ranges of those numbers; a
 region of the output is a few nests of its own (regions.pyx).
 
-Signals. Python delivers them to the main thread alone, so only a call in the main thread looks for them; choose_mode
-finds that out while it holds the GIL. Another thread must not ask for the GIL here: a daemon thread goes on while the
-process ends, and the interpreter may be gone.
-
 Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and the few kilobytes of
 state lie on the stack. Without memory for a block of scratch, the block is made in the output; if a worker cannot be
 created, the others do its share. Hence `noexcept nogil`.
@@ -38,6 +34,9 @@ from tilecore._core.plan.nest cimport Axis, Nest
 from tilecore._core.write.pack cimport (
     Panels, choose_panels, find_panel, pack_panel, panel_nest, tilecore_kernels, tilecore_prepare_rows,
 )
+from tilecore._core.write.signals cimport (
+    TILECORE_LOOK_MILLISECONDS, TILECORE_WATCH_BYTES, Watch, look_for_signals, tilecore_milliseconds, watch_begin,
+)
 
 
 cdef extern from "kernels/kernels.h" nogil:
@@ -47,10 +46,6 @@ cdef extern from "kernels/kernels.h" nogil:
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
     enum: TILECORE_HAS_QUICK_MEMCPY
-
-
-cdef extern from "Python.h":
-    int PyErr_CheckSignals()
 
 
 cdef extern from *:
@@ -65,10 +60,6 @@ cdef extern from *:
     """
     const char *TILECORE_COMPILER
     int CYTHON_HEX_VERSION
-
-
-cdef extern from "kernels/locks.h" nogil:
-    long long tilecore_milliseconds()
 
 
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
@@ -280,7 +271,7 @@ cdef bint choose_small_panels(Panels *panels, const Nest *nest) noexcept nogil:
 
 
 cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Write what is made of the panels numbered first to last - 1."""
+    """Write the parts numbered first to last - 1 of what is made of the panels."""
     cdef const Panels *panels = <const Panels *>job
     cdef void *scratch = NULL
     cdef char *aligned = NULL
@@ -289,20 +280,20 @@ cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept no
     cdef Blocks blocks
     cdef Nest nest
     cdef Py_ssize_t count[MAX_RANK + 1]
-    cdef Py_ssize_t number
+    cdef Py_ssize_t number, packed = -1
     if not panels.direct:
         scratch = malloc(panels.nbytes + 64)
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
     for number in range(first, last):
-        find_panel(panels, number, count, &dst, &src)
+        find_panel(panels, number // panels.parts, count, &dst, &src)
         if panels.direct:
             pack_panel(panels, count, dst, src)
             continue
-        if scratch != NULL:
+        if scratch != NULL and number // panels.parts != packed:
+            packed = number // panels.parts
             pack_panel(panels, count, aligned, src)
-        panel_nest(panels, count, scratch != NULL, &nest)
+        blocks.dst = panel_nest(panels, count, number % panels.parts, scratch != NULL, dst, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
-        blocks.dst = dst
         blocks.src = <const char *>aligned if scratch != NULL else src
         write_blocks(&blocks, 0, blocks.total)
     free(scratch)
@@ -312,41 +303,6 @@ cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ss
                          int threads) noexcept nogil:
     """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
     tilecore_parallel(write, job, first, last, nbytes, threads)
-
-
-# ---------------------------------------------------------------- signals
-
-cdef int check_signals() noexcept with gil:
-    """-1 if a signal handler has raised; the exception stays set, for raise_pending."""
-    return PyErr_CheckSignals()
-
-
-cdef int raise_pending() except -1:
-    """Let Cython see the exception that is set."""
-    return -1
-
-
-cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
-    watch.on = on
-    watch.work = 0
-    # The first look comes early: a Ctrl-C from before a long call ends it at once.
-    watch.looked = tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0
-
-
-cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
-    """Count `work`, in bytes, and look for signals if the last look was long ago; 0, or -1 as check_signals."""
-    cdef long long now
-    if not watch.on:
-        return 0
-    watch.work += work
-    if watch.work < TILECORE_WATCH_BYTES:
-        return 0
-    watch.work = 0
-    now = tilecore_milliseconds()
-    if 0 <= now - watch.looked < TILECORE_LOOK_MILLISECONDS:
-        return 0
-    watch.looked = now
-    return check_signals()
 
 
 # ---------------------------------------------------------------- a nest

@@ -30,10 +30,9 @@ from tilecore._core.plan.nest cimport Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides
 from tilecore._core.resources.memory cimport memory_limit
-from tilecore._core.write.execute cimport (
-    TILECORE_WATCH_BYTES, Mode, Watch, execute, look_for_signals, raise_pending, watch_begin,
-)
+from tilecore._core.write.execute cimport Mode, execute
 from tilecore._core.write.plans cimport choose_mode
+from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()

@@ -55,7 +55,10 @@ cdef struct Panels:
     int inner, across           # the two that the packer goes along; the others are loops round it
     int unit                    # the one of the shortest steps in the source, but for the innermost; 0: there is none
     tilecore_shuffles shuffles  # for pick and weave
-    Py_ssize_t total            # panels
+    # What is made of a panel is written in parts, for threads and for looks for signals: of its longest repeat.
+    int split                   # which axis of the nest that is
+    Py_ssize_t parts
+    Py_ssize_t total            # of parts, of all panels
     char *dst
     const char *src
 
@@ -65,4 +68,5 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src) noexcept nogil
-cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil
+cdef char *panel_nest(const Panels *panels, const Py_ssize_t *count, Py_ssize_t part, bint packed, char *dst,
+                      Nest *nest) noexcept nogil

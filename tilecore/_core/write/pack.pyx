@@ -42,6 +42,7 @@ cdef enum:
     ALIASED_BYTES = 1 << 22
     MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
+    PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
     LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
 
 
@@ -81,6 +82,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
         panels.direct = False
         panels.stream = True
     choose_counts(panels)
+    choose_parts(panels)
     return True
 
 
@@ -149,6 +151,22 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     panels.packed[panels.n] = 0
     panels.count[panels.n] = 1
     panels.nbytes = packed
+
+
+cdef void choose_parts(Panels *panels) noexcept nogil:
+    """How many parts are made of each panel."""
+    cdef const Nest *nest = panels.nest
+    cdef Py_ssize_t nbytes = panels.nbytes
+    cdef int k
+    panels.split, panels.parts = 0, 1
+    for k in range(1, nest.n):
+        if nest.axis[k].src == 0:
+            nbytes *= nest.axis[k].count  # no more than the result takes, nearly
+            if panels.split == 0 or nest.axis[k].count > nest.axis[panels.split].count:
+                panels.split = k
+    if panels.split:
+        panels.parts = min(nest.axis[panels.split].count, nbytes // max(PART_BYTES, 8 * panels.nbytes) + 1)
+        panels.total *= panels.parts
 
 
 cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
@@ -233,15 +251,26 @@ cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const P
             rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)
 
 
-cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
-    """The loops that tile a panel of `count` steps, once it is packed; or from the source itself."""
+cdef char *panel_nest(const Panels *panels, const Py_ssize_t *count, Py_ssize_t part, bint packed, char *dst,
+                      Nest *nest) noexcept nogil:
+    """The loops that write a part of what a panel of `count` steps gives, packed or from the source itself.
+
+    Returns where the part begins, in the output of the panel at `dst`.
+    """
     cdef const Axis *axis
+    cdef Py_ssize_t first, last
     cdef int i, k = 0
     nest_begin(nest, panels.item)
     for i in range(1, panels.nest.n):
         axis = &panels.nest.axis[i]
         if axis.src == 0:
-            nest_push(nest, axis.count, 0, axis.dst)
+            first, last = 0, axis.count
+            if i == panels.split:
+                first = part * (axis.count // panels.parts) + min(part, axis.count % panels.parts)
+                last = first + axis.count // panels.parts + (part < axis.count % panels.parts)
+                dst += first * axis.dst
+            nest_push(nest, last - first, 0, axis.dst)
         else:
             nest_push(nest, count[k], panels.packed[k] if packed else axis.src, axis.dst)
             k += 1
+    return dst

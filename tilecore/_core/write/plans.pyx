@@ -17,9 +17,9 @@ from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport place_strides
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_WATCH_BYTES, Blocks, choose_blocks, execute, execute_small,
-    write_one_block,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, choose_blocks, execute, execute_small, write_one_block,
 )
+from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES
 
 
 cdef enum:

@@ -43,7 +43,8 @@ from tilecore._core.write.counting cimport (
     TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
     tilecore_remove_references, tilecore_stop_for, tilecore_try,
 )
-from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute, raise_pending
+from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
+from tilecore._core.write.signals cimport raise_pending
 from tilecore._core.write.strings cimport write_strings
 from tilecore._core.write.walk cimport TURN, Walk, advance, check_held, run_of, take_turn, walk_init
 

@@ -23,7 +23,8 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_push, order_axes
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Place, place_strides
-from tilecore._core.write.execute cimport Mode, Watch, execute_watched, look_for_signals, watch_begin, write_table
+from tilecore._core.write.execute cimport Mode, execute_watched, write_table
+from tilecore._core.write.signals cimport Watch, look_for_signals, watch_begin
 
 
 cdef enum:

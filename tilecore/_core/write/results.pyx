@@ -19,10 +19,11 @@ from tilecore._core.request.arguments cimport check_out
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
 from tilecore._core.resources.memory cimport check_size, memory_limit, new_array, no_memory
-from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, raise_pending
+from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode
 from tilecore._core.write.plans cimport choose_mode, execute_plan
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.regions cimport execute_region
+from tilecore._core.write.signals cimport raise_pending
 from tilecore._core.write.walk cimport check_held
 
 from tilecore._core.request.refusals import Refusal
