@@ -36,7 +36,9 @@ class Layout(Workload):
     """Its name ends in the least size of the input, after those of the layout and the dtype."""
 
     def input(self):
-        make = lambda *shape: np.resize(np.arange(251), shape).astype(self.dtype)  # noqa: E731
+        def make(*shape):
+            return np.resize(np.arange(251), shape).astype(self.dtype)
+
         layout, _, size = self.name.rsplit(", ", 2)
         return LAYOUTS[layout](make, int(size.split()[0]) // np.dtype(self.dtype).itemsize)
 

@@ -131,6 +131,7 @@ cdef bint resize_block(char *data, Py_ssize_t bytes) noexcept nogil:
 cdef int choose_size(Py_ssize_t *bytes) noexcept nogil:
     """Round up to a size of the row; its number."""
     cdef int power = 3
+    bytes[0] = max(bytes[0], TILECORE_LEAST_RECYCLED_BYTES)
     while bytes[0] > <Py_ssize_t>16 << power - 3:
         power += 1
     cdef Py_ssize_t step = <Py_ssize_t>1 << power - 3
@@ -190,7 +191,7 @@ cdef Slab *slab_of(char *data) noexcept nogil:
 
 cdef char *new_block(Py_ssize_t wanted) noexcept nogil:
     """A block of at least `wanted` bytes from the system; NULL where there is no memory."""
-    cdef Py_ssize_t bytes = max(wanted, TILECORE_LEAST_RECYCLED_BYTES)
+    cdef Py_ssize_t bytes = wanted
     cdef char *data = NULL
     cdef char *within = NULL
     if wanted > PY_SSIZE_T_MAX // 4:
@@ -264,7 +265,7 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
     `warm`: its pages are there.
     """
     cdef Block *block = NULL
-    cdef Py_ssize_t whole = max(bytes, TILECORE_LEAST_RECYCLED_BYTES)
+    cdef Py_ssize_t whole = bytes
     cdef char *data
     cdef int size, k
     if bytes > PY_SSIZE_T_MAX // 4:

@@ -124,7 +124,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.unit
     if panels.direct:
-        side, nbytes = SIDE_BYTES, DIRECT_BYTES
+        nbytes = DIRECT_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // axis[0].count)
     left = nbytes // item
@@ -140,7 +140,6 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
         panels.count[unit] = 1
         take(panels, unit, left, &left)
     panels.total = 1
-    panels.nbytes = item
     for k in range(panels.n):
         count = panels.count[k]
         panels.packed[k] = packed
