@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.process
@@ -64,6 +65,7 @@ for name in modules():
     )
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy refuses since 2.4")
 @pytest.mark.parametrize("before", ["numpy", "tilecore"])
 def test_an_interpreter_that_numpy_refuses(before, run, tmp_path):
     """The import fails there, for NumPy has been imported here; and so it must not begin before NumPy's."""
