@@ -264,16 +264,16 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     >>> tilecore.tile_region(x, (10**8, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e17 elements
     array([[5, 3, 4, 5, 3, 4],
            [2, 0, 1, 2, 0, 1]])
-    >>> tilecore.tile_region(x, None, (-1, -2), (3, 4))         # the plane that x tiles; shape (4, 6)
+    >>> tilecore.tile_region(x, None, (-1, -2), (3, 4))         # x repeats without end; shape (4, 6)
     array([[4, 5, 3, 4, 5, 3],
            [1, 2, 0, 1, 2, 0],
            [4, 5, 3, 4, 5, 3],
            [1, 2, 0, 1, 2, 0]])
 
-    The result is ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``. Time and memory depend on the
-    region alone. With ``reps=None``, it is the part ``[start, stop)`` of the endless plane
-    ``plane[i] = a[i mod a.shape]``. Use this for periodic windows, textures, and padding that wraps around
-    (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
+    The result is ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``. Time and memory depend only on the region.
+    With ``reps=None``, `a` repeats without end: the element at index ``i``, which may be negative, is
+    ``a[i mod a.shape]``. Use this for periodic windows, textures, a canvas of a fixed size, and padding that wraps
+    around (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
-            raise Refusal(ValueError, "must be None if reps is None: the plane continues along every axis", "axis")
+            raise Refusal(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
         plan.endless = reps is None
         target = write_result(&plan, array, NULL, &bounds, target, count)

@@ -168,7 +168,7 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
     """`value` as a dimension or a repeat; `low` is the smallest that is legal."""
 
     def refusal(kind: type[Exception], expected: str) -> Refusal:
-        return Refusal(kind, f"must be {expected}, but item {position} is {brief(value)}", argument)
+        return Refusal(kind, f"item {position} must be {expected}, got {brief(value)}", argument)
 
     if value is None:
         return None

@@ -193,7 +193,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
         if axes[k] < 0:
             axes[k] += ndim
         if placed[axes[k]] >= 0:
-            raise Refusal(ValueError, f"repeated axis {axes[k]}")
+            raise Refusal(ValueError, f"must not contain axis {axes[k]} twice", "axis")
         placed[axes[k]] = repeats[k] if k < nreps else 1
     if n != nreps:
         raise Refusal(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
