@@ -150,8 +150,8 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
         an `out` that is not an array or has another dtype.
     ValueError
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out` that
-        has another shape, is read-only, or overlaps `a` or itself; an `axis` that is named twice, or that the
-        input does not have (`numpy.exceptions.AxisError`).
+        has another shape, is read-only, or overlaps `a` or itself; an axis that is given twice, or is out of
+        bounds (`numpy.exceptions.AxisError`).
     MemoryError
         A result larger than `get_max_bytes()`. Nothing is allocated.
 
@@ -162,8 +162,7 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
 
     Differences from `numpy.tile`: a negative repeat is an error on empty input too; ``1.0`` does not count
     as 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are
-    a ValueError; the result is always new and C-contiguous; ``(100, 100)`` by ``(200, 0)`` allocates
-    nothing.
+    a ValueError; the result is always new and C-contiguous.
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
@@ -395,9 +394,9 @@ def tile_mapped(a, reps, *, axis=None):
       KiB. Writing to the whole result takes longer than `tile`, and as much memory.
     - Tools that show resident memory count a page once for each repeat that was read.
 
-    The result is an ordinary array, as from `tile`, if the system cannot share pages (only Linux can, and only
-    if memory is not locked), if repeats do not align with whole pages, if the process has used up its mappings
-    (``vm.max_map_count``), or if copying is as fast.
+    The result shares pages only on Linux, and only if memory is not locked. It is an ordinary array, as from `tile`,
+    if repeats do not align with whole pages, if the process has used up its mappings (``vm.max_map_count``), or if
+    copying is as fast.
 
     Parameters
     ----------

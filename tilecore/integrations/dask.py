@@ -5,9 +5,9 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 
 - An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region
   of that block's tiling.
-- With a larger input, no task reads more than a chunk's worth. On an axis that is longer than the result's
-  chunks, the input's blocks are joined or cut to that size, and each repeat of each piece is one chunk.
-  Other axes stay whole and are tiled as above. Dask then cuts and joins the chunks to the sizes asked for.
+- With a larger input, no task reads more than the size of a chunk. If an axis is longer than the result's chunks, the
+  input's blocks are joined or cut to that size, and each repeat of each piece is one chunk. Other axes stay whole and
+  are tiled as above. Dask then cuts and joins the chunks to the requested sizes.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def init():
     overload(tilecore.output_shape)(output_shape)
     if not any(value is numpy_tile for value, _ in builtin_registry.globals):
         overload(numpy_tile)(tile_of_numpy)
-        overload(replacement)(tile_of_numpy)  # what stands there while replace_numpy_tile is in force
+        overload(replacement)(tile_of_numpy)  # numpy.tile while replace_numpy_tile is in force
 
 
 def tile(a, reps, out=None, axis=None, threads=None):

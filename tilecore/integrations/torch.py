@@ -9,7 +9,7 @@ tensor([[1, 2, 3, 1, 2, 3],
 A call takes one of four ways:
 
 - Most calls read and write memory directly: tensors on the CPU and NumPy arrays share it.
-- With a gradient, that is the forward half of a `torch.autograd.Function`.
+- With a gradient, they do so in the forward half of a `torch.autograd.Function`.
 - Under a compiler, a mode or a transform, it is a call of the operator ``tilecore::tile``, which has a fake kernel, a
   gradient and a rule for `torch.vmap`.
 - All else goes to PyTorch's own function: small results with a gradient, other devices and layouts, subclasses,
@@ -18,7 +18,7 @@ A call takes one of four ways:
 
 from __future__ import annotations
 
-# With PyTorch, whose types do not show `torch.jit.is_tracing`, and without it, for it is large:
+# For checks with PyTorch, whose types lack `torch.jit.is_tracing`, and for checks without it:
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any, no-warn-return-any
 # mypy: disable-error-code="import-not-found,attr-defined"
 from collections.abc import Callable, Sequence

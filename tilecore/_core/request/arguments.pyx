@@ -4,9 +4,9 @@
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
-may change the input and `out`. So everything that may run it comes first, comparisons of dtypes included. Then,
-without running any of the caller's code, the plan is made, and the places of input and `out` (`place_note`) and their
-memory (`held_note`) are noted. Writing uses these notes, even if the shapes of the arrays change later. A check that
+may change the input and `out`. So everything that may run it comes first, comparisons of dtypes included. After that,
+none of the caller's code runs: the plan is made, and the places of input and `out` (`place_note`) and their memory
+(`held_note`) are noted. Writing uses these notes, even if the shapes of the arrays change later. A check that
 might run the caller's code belongs in the first part: a comparison of objects, isinstance (it reads `__class__`), a
 NumPy function that looks for `__array_function__`. Wherever Python code runs, profilers, signal handlers and the
 garbage collector may run too. So `check_held` checks, just before writing, that the memory is still there.

@@ -9,7 +9,7 @@ function's name, its own names for the arguments, and what the caller typed.
     tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
     Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
 
-Exceptions of the caller's own objects are not Refusals, and come out unchanged.
+Exceptions of the caller's own objects are not Refusals, and are passed on unchanged.
 
 Compiled, so that there is one class `Refusal` in a process, however often the package is imported.
 """

@@ -209,8 +209,8 @@ def set_recycle_limit(n, /):
     ``TILECORE_RECYCLE_BYTES`` sets another one. In a child process of multiprocessing the limit is an eighth of the
     default, unless the variable is set or the child calls this function.
 
-    Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept, whatever
-    `n` is. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
+    Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
+    `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
     call `release_memory`: until then, up to 64 MiB of memory may stay idle.
 
     Parameters
