@@ -136,7 +136,7 @@ TYPES = [(1, "N"), (None, 2), 2.0, True, b"N"]
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_dimension(value, error):
-    with refused(error, "shape must be .*, but item 1 is "):
+    with refused(error, "shape (must be .*, but item 1 is|item 1 must be .*, got) "):
         as_shape((4, value), "shape", intervals=True)
 
 

@@ -169,7 +169,7 @@ def test_the_pages_modules(environment):
     """Two packages."""
     files = pages_files()
     assert [name for name, _ in files] == [
-        *("pyproject.toml", "rows.pyx", "setup.py", "twice.cpp", "setup.py"),
+        *("pyproject.toml", "rows.pyx", "setup.py", "twice.c", "setup.py"),
         *("CMakeLists.txt", "meson.build", "grow.cpp", "in_ctypes.py"),
     ]
     for package in (files[:3], files[3:5]):
@@ -187,8 +187,9 @@ def test_the_pages_builds(environment):
     """CMake and Meson, and pybind11 by the changes to CMake's file that are told there."""
     environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
     files = dict(pages_files())
-    twice, cmake = ("twice.cpp", files["twice.cpp"]), ("CMakeLists.txt", files["CMakeLists.txt"])
-    grow = files["CMakeLists.txt"].replace("Python_add_library(twice MODULE WITH_SOABI twice.cpp)", "")
+    twice, cmake = ("twice.c", files["twice.c"]), ("CMakeLists.txt", files["CMakeLists.txt"])
+    grow = files["CMakeLists.txt"].replace("Python_add_library(twice MODULE WITH_SOABI twice.c)", "")
+    grow = grow.replace("LANGUAGES C)", "LANGUAGES CXX)").replace("c_std_11", "cxx_std_17")
     grow = grow.replace("target_include", "find_package(pybind11 REQUIRED)\ntarget_include", 1)
     grow = grow.replace("REQUIRED)\n", "REQUIRED)\npybind11_add_module(grow grow.cpp)\n", 1)
     grow = grow.replace("(twice PRIVATE", "(grow PRIVATE")

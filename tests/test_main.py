@@ -157,7 +157,7 @@ INTEGERS = "expected integers such as 2,3, got '"
         ("--repeats -1,2", "tile: --repeats must not be negative, got -1 for axis 0; input"),
         ("--repeats 1,9" + 30 * "0", "tile: axis 1 overflows"),
         *[(f"--repeats 3 --axis {n}", f"tile: axis {n} is out of bounds for array of dimension 2") for n in (2, -3)],
-        ("--repeats 3,2 --axis 1,-1", "tile: repeated axis"),
+        ("--repeats 3,2 --axis 1,-1", "tile: --axis must not contain axis 1 twice"),
         ("--repeats 3 --axis 0,1", "tile: --repeats must have one entry for each of th"),
         ("--repeats 3 --axis x", f"argument --axis: {INTEGERS}x'"),
         ("--repeats 3 --axis 0 --dialect onnx", "--axis is for --dialect numpy,"),

@@ -156,14 +156,14 @@ def test_no_memory():
         (numpys, (X, True), "reps must be an integer"),
         (numpys, (X, (1, 2.0)), "reps must be an integer"),
         (ours, (X, np.array([[1]])), "reps must be an integer"),
-        (numpys, (X, np.array([1, 2])), "rank of a result must be known"),
-        (ours, (X, List([1, 2])), "rank of a result must be known"),
+        (numpys, (X, np.array([1, 2])), "number of reps must be known"),
+        (ours, (X, List([1, 2])), "number of reps must be known"),
         (ours, (X, (1,) * 65), "64 axes"),
         (ours, ("text", 2), "a must be an array"),
         (into, (X, 2, np.zeros((2, 6), "f4")), "writeable array of float64"),
         (into, (X, 2, np.broadcast_to(0.0, (2, 6))), "writeable array of float64"),
         (into, (X, 2, np.zeros(12)), "rank of the result, 2"),
-        (shape_of, (np.array([1, 2]), 2), "rank of a result must be known"),
+        (shape_of, (np.array([1, 2]), 2), "number of reps must be known"),
         (with_threads, (X, 2, 1.5), "threads must be an integer"),
     ],
 )
@@ -205,8 +205,8 @@ def test_out():
         (whole[:2, 2:8], "share memory"),
         (whole[1:3, :6], "share memory"),
         (whole[:2, :12:2], "share memory"),
-        (strided(whole[2:], (2, 6), (8, 8)), "two elements"),
-        (strided(whole[2:], (2, 6), (0, 8)), "two elements"),
+        (strided(whole[2:], (2, 6), (8, 8)), "overlapping elements"),
+        (strided(whole[2:], (2, 6), (0, 8)), "overlapping elements"),
         (whole[2:, :5], "shape of the result"),
     ]:
         with pytest.raises(ValueError, match=words):

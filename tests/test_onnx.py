@@ -276,7 +276,7 @@ def test_shapes_of_onnx_itself():
     assert onnx.infer_shape_1(shape_proto(*dims), 2, 1) == ("N", 6, 0, None)
     with pytest.raises(ValueError, match=r"^ONNX Tile-13: repeats has length 1"):
         onnx.infer_shape(shape_proto(2, 3), [1])
-    with pytest.raises(ValueError, match=r"^ONNX Tile-13: input_shape must be 0 or more"):
+    with pytest.raises(ValueError, match=r"^ONNX Tile-13: input_shape item 1 must be 0 or more"):
         onnx.infer_shape(shape_proto(2, -1), [1, 1])
 
 

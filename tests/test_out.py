@@ -204,7 +204,7 @@ SHAPE = "axis must be an integer or a sequence of integers, got "
     [
         *[(2, n, np.exceptions.AxisError, f"axis {n} is out of bounds for array of dimension 2") for n in (2, -3)],
         *[(2, n, np.exceptions.AxisError, "axis -?9223372036854775807 is out of") for n in (10**30, -(2**70))],
-        ((2, 2), (1, -1), ValueError, "repeated axis 1"),
+        ((2, 2), (1, -1), ValueError, "axis must not contain axis 1 twice"),
         ((2, 2), 1, ValueError, "reps must have one entry for each of the 1 axes, got 2"),
         (2, (0, 1), ValueError, "one entry for each of the 2 axes, got 1"),
         *[(2, axis, TypeError, SHAPE + type(axis).__name__) for axis in (1.0, "a", True, {0})],

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 DIALECTS = [name for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")]
 
-# A module imports from its own room, or from rooms above it. A folder stands for all that is in it.
-ROOMS = [
+# A module imports from its own layer, or from earlier layers. A folder stands for all that is in it.
+LAYERS = [
     {"_version", "_core.numpy_api"},
     {"_core.request"},
     {"_core.plan"},
@@ -46,10 +46,10 @@ def module_of(path):
 
 
 def row_of(module):
-    """Of the room that a module is in; None for a package's __init__, which imports nothing."""
+    """The number of the layer that a module is in; None for a package's __init__, which imports nothing."""
     while module:
-        for row, rooms in enumerate(ROOMS):
-            if module in rooms:
+        for row, layers in enumerate(LAYERS):
+            if module in layers:
                 return row
         module = module.rpartition(".")[0]
 
@@ -75,7 +75,7 @@ def arrows():
 def test_imports_point_one_way():
     seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
     assert {("_core.write.plans", "_core.write.execute", "execute"), ("onnx", "_core.arrays", "tile_array")} <= seen
-    assert not {arrow for arrow in seen if None in map(row_of, arrow[:2])}, "a new room needs its place in ROOMS"
+    assert not {arrow for arrow in seen if None in map(row_of, arrow[:2])}, "a new layer needs its place in LAYERS"
     assert not {arrow for arrow in seen if row_of(arrow[0]) < row_of(arrow[1])}
     by_module = collections.defaultdict(set)
     for module, imported, _ in seen:

@@ -1,3 +1,3 @@
-"""What `cimport tilecore` gives. No import call is needed; tilecore.h describes the functions."""
+"""The names for `cimport tilecore`. No import call is needed; tilecore.h describes the functions."""
 
 from tilecore.capi cimport *

@@ -5,7 +5,7 @@
 array([[0, 1, 2, 0, 1, 2],
        [0, 1, 2, 0, 1, 2]])
 
-Which function to take for large results (`help` on each describes its cost):
+Which function to use for large results (`help` on each describes its cost):
 
 ==================  ==================================================================
 `tile`              a new array, in the memory of earlier results where possible
@@ -16,11 +16,11 @@ Which function to take for large results (`help` on each describes its cost):
 `tile_view`         a read-only view, if every repeated axis has length 1
 ==================  ==================================================================
 
-`tile` follows `numpy.tile`. The modules `tilecore.onnx`, `tilecore.openvino` and `tilecore.directml` follow the rules of
-ONNX, OpenVINO and DirectML.
+`tile` follows `numpy.tile`. The modules `tilecore.onnx`, `tilecore.openvino` and `tilecore.directml` follow the rules
+of ONNX, OpenVINO and DirectML.
 """
 
-# Before any module of ours: one that has begun in one interpreter refuses all others, and NumPy may refuse this one.
+# NumPy first: it may refuse this interpreter, and a compiled module of ours works only in the first that loads it.
 import numpy as _numpy  # noqa: F401
 
 try:
@@ -47,8 +47,8 @@ __all__ += ["directml", "onnx", "openvino"]
 __all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
 __all__ += ["get_include", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
-# Functions come from where users find them, in `help` and in pickles; tileplan.pyx does it for TilePlan. Of the other
-# two classes `inspect` looks for the source where they stand.
+# `help` and pickles name functions as users do; tileplan.pyx does this for TilePlan. The other two classes keep their
+# modules, because `inspect` looks for their source there.
 for _value in map(globals().get, __all__):
     if callable(_value) and not isinstance(_value, type):
         _value.__module__ = __name__

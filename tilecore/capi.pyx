@@ -6,8 +6,8 @@ get the table by import_tilecore() of tilecore.h, which checks the ABI's version
 functions in `__pyx_capi__`, Cython's list of them by name and signature. So this module's name and the
 signatures are part of the ABI.
 
-What is `nogil` here runs in threads that Python may not know: it takes no GIL and calls nothing that may.
-Sizes are checked before a plan is made, and nothing is written before; so executing a plan cannot fail.
+The `nogil` functions may run in threads that Python does not know, so they call nothing that takes the GIL.
+Sizes are checked before a plan is made, so executing a plan cannot fail.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -43,7 +43,7 @@ cdef extern from *:
         "unknown status",
     };
 
-    /* Static: it stays, whoever holds it. The C compiler compares the functions with the header's types. */
+    /* Static, so that it outlives its users. The C compiler compares the functions with the header's types. */
     static tilecore_api tilecore_table[1];
     #define tilecore_fill_table(...) \
         (void)(tilecore_table[0] = (tilecore_api){TILECORE_ABI_MAJOR, TILECORE_ABI_MINOR, __VA_ARGS__})
@@ -57,7 +57,7 @@ cdef extern from *:
 
 cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                    Py_ssize_t itemsize) noexcept nogil:
-    """Rank, sign and overflow, in this order; a status."""
+    """Check rank, sign and overflow, in this order; return a status."""
     cdef int k, status
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
         return TILECORE_BAD_RANK
@@ -74,7 +74,7 @@ cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, con
 
 cdef void note_place(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
                      Py_ssize_t itemsize) noexcept nogil:
-    """At `data`, by `strides`. NULL means the order of C, which is noted of equal strides too."""
+    """Note an array at `data`. NULL `strides` mean C order; strides that equal it are noted as C order too."""
     cdef int k
     place.data = <char *>data
     place.ndim = ndim
@@ -168,7 +168,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         extent[k] = stop[k] - start[k]
         if extent[k] <= 0:
             return
-        nbytes *= extent[k]  # no more than the whole output's, unless that is empty
+        nbytes *= extent[k]  # at most that of the whole output, unless that is empty
     note_place(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
     note_place(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
     execute_region(sizes, &source, &target, start, stop, nbytes, caller_mode(nbytes, threads))
@@ -209,4 +209,4 @@ fill_table(
     tilecore_plan_execute, tilecore_plan_execute_region, tilecore_output_shape, tilecore_tile, tilecore_status_text,
     tilecore_array_tile)
 _C_API = PyCapsule_New(tilecore_table, TILECORE_CAPSULE, NULL)
-ask_cpu_share()  # what needs no GIL cannot
+ask_cpu_share()  # functions without the GIL cannot

@@ -41,7 +41,7 @@ _FLOATS = _make_types("float32 float16")
 _TO_32 = _make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
 _TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
 
-# Ranks, and data types in the specification's order, from each feature level on.
+# The ranks, and the data types in the specification's order, since each feature level.
 _SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_8, _TO_32), (4, 1): (_1_TO_8, _TO_64)}
 
 
@@ -89,13 +89,13 @@ def tile(
     Parameters
     ----------
     input : tensor of rank 1 to 8 (4 before level 3_1), with no empty axis
-        Of one of `supported_types(feature_level)`, in either byte order.
+        One of `supported_types(feature_level)`, in either byte order.
     repeats : 1-D tensor of any integer type, or list or tuple of ints, shape (rank,)
         Repeats of each axis, 1 to 2**32 - 1.
     out : array of the result's shape and the input's dtype, optional
         Where to write.
     feature_level : str
-        As in the name DML_FEATURE_LEVEL_4_1: "1_0" or above.
+        "1_0" or above, as in the name DML_FEATURE_LEVEL_4_1.
     threads : int, optional
         The maximum number of threads.
 
@@ -147,7 +147,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
     Parameters
     ----------
     sizes : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), or None if unknown. None for all is an unknown rank.
+        A dimension is an int, a str (a symbol), or None if unknown. None for the whole shape means an unknown rank.
     repeats : sequence of dimensions, 1-D integer array, or None
         The repeats, as far as they are known.
     feature_level : str
@@ -170,7 +170,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
         if known is None:
             return None
-        # Nothing may be 0: an unknown is 1 or more.
+        # No size may be 0, so an unknown size is at least 1.
         _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
         return dims.tile_dims(*known)
     except Refusal as refusal:
@@ -181,7 +181,7 @@ def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int,
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
-    # The product of two negative repeats is positive: the core refuses those.
+    # The product of two negative repeats is positive; the core refuses them.
     if tensor.ndim not in level.ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
         _check(level, tensor.shape, counts)
     return counts
@@ -200,7 +200,7 @@ def _find_level(feature_level: str) -> _Level:
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-# The levels that exist so far, made once; others are made when they are asked for.
+# The levels that exist so far, made once. Others are made when first needed.
 _LEVELS = {text: _find_level(text) for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()}
 
 

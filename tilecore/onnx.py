@@ -65,8 +65,8 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
     Parameters
     ----------
     input : tensor of any shape
-        Of one of `supported_types(13)`, in either byte order. tensor(string) is an object array of
-        `str` alone, a `U` array or a StringDType array.
+        One of `supported_types(13)`, in either byte order. A tensor(string) is a `U` array, a StringDType array, or
+        an object array of only `str`.
     repeats : 1-D int64 tensor, or list or tuple of ints, shape (rank,)
         Repeats of each axis; 0 gives an empty axis.
     out : array of the result's shape and the input's dtype, optional
@@ -136,10 +136,10 @@ def tile_1(
     Parameters
     ----------
     input : tensor of rank 1 or more
-        Of one of `supported_types(1)`.
+        One of `supported_types(1)`.
     tiles, axis : tensors of one element
-        The number of repeats, and the axis; a negative axis counts from the end. Of any integer type,
-        or whole numbers of any float type: the specification mentions both, and models use both.
+        The number of repeats, and the axis; a negative axis counts from the end. Integers, or whole numbers of any
+        float type: the specification mentions both, and models use both.
     out, threads
         As in `tile_13`.
 
@@ -218,12 +218,11 @@ def infer_shape(
     Parameters
     ----------
     input_shape : tuple of dimensions, onnx.TensorShapeProto, or None
-        A dimension is an int, a str (a symbol), or None if unknown. None for the whole shape is an
-        unknown rank.
+        A dimension is an int, a str (a symbol), or None if unknown. None for the whole shape means an unknown rank.
     repeats : sequence of dimensions, onnx.TensorShapeProto, int64 array, or None
         The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, onnx.TensorShapeProto, or None
-        The shape of the repeats tensor: its length is the rank.
+        The shape of the repeats tensor. Its one dimension is the rank of the input.
     opset : int
         6 or more; `infer_shape_1` is for older ones.
     products : bool
@@ -293,7 +292,7 @@ def infer_shape_1(
         rank = len(shape)
         if position is None and rank < 2:
             position = 0  # no choice
-        # On an unknown axis, each axis may have tiles or 1.
+        # If the axis is unknown, each axis has either `tiles` repeats or 1.
         repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
         if position is not None:
             repeats[_check_axis(position, rank)] = count
@@ -356,7 +355,7 @@ def _read_whole_number(argument: str, value: Any) -> int:
         value = tuple(value)  # another thread may change a list meanwhile
     if isinstance(value, tuple) and len(value) == 1:
         value = value[0]
-    if type(value) is int:  # of any size: above int64 it is out of range, not of another type
+    if type(value) is int:  # of any size: beyond int64 it is out of range, not of a wrong type
         return value
     tensor = as_tensor(value, argument)
     if tensor.dtype.kind not in "iuf":

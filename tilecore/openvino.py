@@ -55,7 +55,7 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     ----------
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
-        Repeats of each axis; the last entry is for the last axis. ml_dtypes' integers are integers too.
+        Repeats of each axis; the last entry is for the last axis. The integers of ml_dtypes are accepted too.
     out : array of the result's shape and the data's dtype, optional
         Where to write.
     threads : int, optional
@@ -68,9 +68,9 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     Raises
     ------
     TypeError
-        Repeats that are not integers; bools are not.
+        Repeats that are not integers. Bools do not count as integers.
     ValueError
-        Repeats that are not 1-D, or too large for int64, as a uint64 may be.
+        Repeats that are not 1-D, or too large for int64.
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
@@ -112,9 +112,9 @@ def infer_shape(
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), (low, high), with None for an open end, or None if
-        unknown. None for the whole shape is an unknown rank. OpenVINO's PartialShape, Shape and
-        Dimension are taken here and below.
+        A dimension is an int, a str (a symbol), None if unknown, or (low, high), where a `high` of None means no
+        limit. None for the whole shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are
+        accepted here and below.
     repeats : sequence of dimensions, 1-D integer array, or None
         The repeats, as far as they are known.
     repeats_shape : tuple of one dimension, or None
@@ -138,7 +138,7 @@ def infer_shape(
         if shape is None or not isinstance(length, int):
             return None
         rank = max(len(shape), length)
-        # As upstream: unknown entries leave the whole shape open, padding included.
+        # As in OpenVINO: unknown entries leave the whole shape unknown, padding included.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
             counts = (1,) * (rank - length) + tuple(map(_clamp, entries))

@@ -4,14 +4,14 @@
  *
  *     // In the module's init function, with the GIL: if (import_tilecore() < 0) return NULL;
  *
- *     // Three floats to eight rows of them. No GIL needed. tilecore_status_text() puts the answer in words.
+ *     // From three floats to eight rows of them. No GIL needed. tilecore_status_text() explains the status.
  *     static int repeat_row(const float *row, float *rows)
  *     {
  *         const ptrdiff_t shape[] = {3}, repeats[] = {8, 1};
  *         return tilecore_tile(1, shape, NULL, 2, repeats, sizeof(float), row, rows, NULL, 0);
  *     }
  *
- *     // n images of 4 by 5, each 2 by 3 times: planned once. Executing cannot fail. No GIL needed.
+ *     // Tiles n images of shape (4, 5) by (2, 3), with one plan. Executing cannot fail. No GIL needed.
  *     static int tile_each(const float *images, float *tiled, int n)
  *     {
  *         const ptrdiff_t shape[] = {4, 5}, repeats[] = {2, 3};
@@ -31,19 +31,20 @@
  * - An array is a pointer to its element of index 0 on every axis, an extent for each axis, and strides: bytes
  *   from one element to the next on each axis, of any sign. NULL strides mean C-contiguous. An item is
  *   `itemsize` bytes without references to Python objects. Nothing needs alignment.
- * - The caller's output has room for the result. No two of its elements share a byte, and none shares one with
- *   the source. This is not checked. Elements of the source may share bytes (stride 0). Source and output of an
- *   empty result may be NULL. tilecore.set_max_bytes() does not apply.
- * - `threads`: the most threads that write. 0 or less: the default of the process, as
- *   tilecore.set_num_threads() or TILECORE_NUM_THREADS set it (tilecore.num_threads() is for Python's calls
- *   alone). Pass 1 in threads of your own. The calling thread alone writes outputs below 4 MiB.
- * - What needs no GIL runs in any number of threads at once. It never takes the GIL and does not look for
- *   signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
- * - A child of os.fork() can call everything. Its default is 1 thread, unless a number was set or
- *   a call from Python has asked for the default.
+ * - The output must be large enough for the result. Its elements must not overlap each other or the source.
+ *   This is not checked. Elements of the source may overlap (stride 0). Source and output of an empty result may
+ *   be NULL. tilecore.set_max_bytes() does not apply.
+ * - `threads` is the maximum number of threads that write. 0 or less means the default of the process, as set by
+ *   tilecore.set_num_threads() or TILECORE_NUM_THREADS (tilecore.num_threads() applies to calls from Python
+ *   only). Pass 1 in threads of your own. Only the calling thread writes outputs below 4 MiB.
+ * - Functions that need no GIL may run in any number of threads at once. They never take the GIL and do not check
+ *   for signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
+ * - A child of os.fork() may call all functions. Its default is 1 thread, unless a number was set or
+ *   a call from Python has used the default.
  *
- * Several source files in one module: each of them calls import_tilecore(). Or one does: then all define
- * TILECORE_UNIQUE_SYMBOL to a name of your own before this header, and all but that one TILECORE_NO_IMPORT.
+ * If a module has several source files, each of them calls import_tilecore(), or only one does. In that case, all
+ * files define TILECORE_UNIQUE_SYMBOL as the same name of your own before they include this header, and all but
+ * that one also define TILECORE_NO_IMPORT.
  */
 #ifndef TILECORE_TILECORE_H
 #define TILECORE_TILECORE_H
@@ -64,15 +65,15 @@ extern "C" {
 
 #define TILECORE_MAX_RANK 64
 
-/* Statuses. Arguments are checked in this order, and where one is refused nothing has been written. */
+/* Statuses. Arguments are checked in this order. Nothing is written unless the status is TILECORE_OK. */
 enum {
     TILECORE_OK = 0,
-    TILECORE_BAD_RANK = 1,     /* a number of axes or of repeats below 0 or above TILECORE_MAX_RANK */
+    TILECORE_BAD_RANK = 1,     /* the number of axes or of repeats is below 0 or above TILECORE_MAX_RANK */
     TILECORE_BAD_SHAPE = 2,    /* a negative extent */
     TILECORE_BAD_ITEMSIZE = 3, /* a negative itemsize; 0 is allowed */
     TILECORE_BAD_REPEATS = 4,  /* a negative repeat */
-    TILECORE_OVERFLOW = 5,     /* an extent of the result, or the product of those above 0, in elements or bytes */
-    TILECORE_NO_MEMORY = 6,    /* for a plan */
+    TILECORE_OVERFLOW = 5,     /* an extent of the result, or the product of those above 0 in elements or bytes */
+    TILECORE_NO_MEMORY = 6,    /* no memory for a plan */
     TILECORE_NOT_IMPORTED = 7  /* import_tilecore() was not called */
 };
 
@@ -113,8 +114,8 @@ const tilecore_api *tilecore_api_table = NULL;
 static const tilecore_api *tilecore_api_table = NULL;
 #endif
 
-/* Finds the installed tilecore. With the GIL, before any other function here; may be called again.
- * Returns 0, or -1 with an ImportError set that names both versions. */
+/* Finds the installed tilecore. Call it with the GIL, before any other function here; it may be called again.
+ * Returns 0, or -1 with an ImportError set. */
 static inline int import_tilecore(void)
 {
     PyObject *module = PyImport_ImportModule("tilecore.capi");
@@ -141,7 +142,7 @@ static inline int tilecore_imported(const char *function)
     return tilecore_api_table != NULL;
 }
 
-/* A sentence in English. Needs no GIL, cannot fail; lives as long as the process. */
+/* The status as a phrase in English. Needs no GIL, cannot fail. The text lives as long as the process. */
 static inline const char *tilecore_status_text(int status)
 {
     return tilecore_api_table != NULL ? tilecore_api_table->status_text(status) : "import_tilecore() was not called";
@@ -150,9 +151,8 @@ static inline const char *tilecore_status_text(int status)
 /* ---------------------------------------------------------------- in one call */
 
 /* The shape and the bytes of a result, by NumPy's rule: the shorter of `shape` (`ndim` entries) and `repeats`
- * (`nreps` entries) has 1s put in front. Writes as many entries to `output_shape` as the longer has,
- * TILECORE_MAX_RANK at most, and the bytes to `nbytes`; either may be NULL. Needs no GIL. Returns a status;
- * unless that is TILECORE_OK nothing is written. */
+ * (`nreps` entries) gets 1s in front. Writes one entry for each axis of the result to `output_shape`, and the
+ * number of bytes to `nbytes`; either may be NULL. Needs no GIL. Returns a status. */
 static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nreps, const ptrdiff_t *repeats,
                                         ptrdiff_t itemsize, ptrdiff_t *output_shape, ptrdiff_t *nbytes)
 {
@@ -160,9 +160,9 @@ static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nr
     return tilecore_api_table->output_shape(ndim, shape, nreps, repeats, itemsize, output_shape, nbytes);
 }
 
-/* Tiles `src` to `dst`, of the shape that tilecore_output_shape gives, without a plan; allocates nothing for
+/* Tiles `src` to `dst`, of the shape that tilecore_output_shape gives, without a plan. Allocates nothing for
  * small results. `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result. Needs no GIL.
- * Returns a status; unless that is TILECORE_OK nothing is written. */
+ * Returns a status. */
 static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps,
                                 const ptrdiff_t *repeats, ptrdiff_t itemsize, const void *src, void *dst,
                                 const ptrdiff_t *dst_strides, int threads)
@@ -174,7 +174,7 @@ static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_
 
 /* ---------------------------------------------------------------- plans */
 
-/* A plan, to be freed by tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
+/* Makes a plan; free it with tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
  * Needs no GIL. Sets `status`; returns NULL unless that is TILECORE_OK. */
 static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                 ptrdiff_t itemsize, int *status)
@@ -185,7 +185,7 @@ static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape
 }
 
 /* The same with the GIL. Returns NULL with a Python error set that shows the arguments: ValueError, MemoryError,
- * or RuntimeError without import_tilecore(). */
+ * or RuntimeError if import_tilecore() was not called. */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
 {
@@ -193,7 +193,7 @@ static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape,
     return tilecore_api_table->plan_new(ndim, shape, repeats, itemsize);
 }
 
-/* Frees a plan; NULL is allowed. No thread may be using it. This and the rest on plans need no GIL and cannot fail. */
+/* Frees a plan; NULL is allowed. No thread may be using it. This and the next functions need no GIL and cannot fail. */
 static inline void tilecore_plan_free(tilecore_plan *plan)
 {
     if (plan != NULL) tilecore_api_table->plan_free(plan);
@@ -218,8 +218,8 @@ static inline void tilecore_plan_execute(const tilecore_plan *plan, const void *
     tilecore_api_table->plan_execute(plan, src, src_strides, dst, dst_strides, threads);
 }
 
-/* Writes the region [start, stop) of the output, in time that depends on the region alone, to `dst`, of shape
- * stop - start. 0 <= start <= stop <= output shape on every axis; this is not checked. */
+/* Writes the region [start, stop) of the output to `dst`, of shape stop - start. The time depends only on the region.
+ * 0 <= start <= stop <= output shape must hold on every axis; this is not checked. */
 static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src,
                                                 const ptrdiff_t *src_strides, void *dst, const ptrdiff_t *dst_strides,
                                                 const ptrdiff_t *start, const ptrdiff_t *stop, int threads)
@@ -229,8 +229,8 @@ static inline void tilecore_plan_execute_region(const tilecore_plan *plan, const
 
 /* ---------------------------------------------------------------- Python's arrays */
 
-/* tilecore.tile(array, repeats), for arrays of any kind. With the GIL. Returns a new reference, or NULL with its
- * error set, or RuntimeError without import_tilecore(). */
+/* tilecore.tile(array, repeats), for arrays of any kind. Needs the GIL. Returns a new reference, or NULL with the
+ * error of tilecore.tile set, or a RuntimeError if import_tilecore() was not called. */
 static inline PyObject *tilecore_array_tile(PyObject *array, PyObject *repeats)
 {
     if (!tilecore_imported("tilecore_array_tile")) return NULL;

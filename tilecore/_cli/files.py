@@ -1,14 +1,14 @@
-"""Tiling from file to file, in memory that does not depend on the size of either.
+"""Tiles from file to file, in memory that does not depend on the size of either file.
 
-The result is written from its first byte to its last, slab by slab: a slab is a region that is contiguous
-in the file and fits the buffer. Of a float32 result of shape (4, 1000, 1000), 1 MiB holds 262 rows: three
-slabs and a rest for each of the four.
+The result is written from its first byte to its last, slab by slab. A slab is a region that is contiguous in the file
+and fits the buffer. Example: for a float32 result of shape (4, 1000, 1000), a buffer of 1 MiB holds 262 rows, so each
+of the four planes takes three slabs of 262 rows and one of 214.
 
-The input is mapped, and the pages that a slab reads stay resident until they are released. A slab reads
-no more bytes than it has, so counting the bytes written is enough.
+The input is mapped, and the pages that a slab reads stay resident until they are released. A slab reads at most as
+many bytes as it writes, so counting the bytes written is enough.
 
-A .npy file in Fortran order holds the transposed array in C order. Tiled by the reversed repeats, that is
-the transposed result: the result gets the input's order, and nothing is transposed.
+A .npy file in Fortran order holds the transposed array in C order. Tiling that array by the reversed repeats gives the
+transposed result. So the result gets the input's order, and nothing is transposed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,12 +25,12 @@ from tilecore._cli.units import with_unit
 from tilecore._core.tileplan import TilePlan
 
 Planned: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # for an input, by a dialect's rules
-# Takes the number of all bytes. Its context is a function that takes those of each slab.
+# Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 
 _MIB = 1 << 20
-PROGRAM = 64 * _MIB  # Python, NumPy and tilecore; they were seen to take half of it
-SLAB = 1 * _MIB  # still in the cache when it is written; larger ones took longer, by two threads too
+PROGRAM = 64 * _MIB  # Python, NumPy and tilecore; they were measured to take half of it
+SLAB = 1 * _MIB  # still in the cache when it is written; larger ones took longer, even with two threads
 LEAST_MEMORY = PROGRAM + 4 * SLAB
 
 
@@ -76,7 +76,7 @@ def slabs(plan: TilePlan, input: Mapped, memory: int, limit: int) -> Iterator[me
 
 
 def slab_limit(itemsize: int, memory: int) -> int:
-    """Bytes of the buffer: at most half of what it and the mapped input share."""
+    """Bytes of the buffer: at most half of the memory that it shares with the mapped input."""
     limit = min(max(SLAB, itemsize), (memory - PROGRAM) // 2)
     if limit < itemsize:
         least = -(-(PROGRAM + 2 * itemsize) // _MIB)

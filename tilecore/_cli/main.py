@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or the version; argparse's own ignores an error of the file."""
+        """Print help or the version. argparse's own method ignores write errors."""
         print(message, end="", file=file, flush=True)
 
 
@@ -71,7 +71,7 @@ def one_line(error: BaseException) -> str:
 
 
 def drop_unwritten(stream: TextIO | None) -> None:
-    """At its end Python would try to write again, and exit with another code if that fails."""
+    """Discard unwritten output: at exit Python would write it again, and change the exit code if that fails."""
     if stream is not None:
         try:
             stream.flush()
@@ -86,7 +86,7 @@ def interrupted_by_signals() -> Iterator[None]:
 
     def interrupt(number: int, frame: object) -> None:
         nonlocal ending
-        if not ending:  # a second one must not stop what cleans up after the first
+        if not ending:  # a second signal must not interrupt the clean-up after the first
             ending = True
             raise KeyboardInterrupt(number)
 
@@ -104,7 +104,7 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 def joined(argv: Sequence[str]) -> list[str]:
-    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes a leading dash for an option's."""
+    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes a leading dash for an option."""
     result: list[str] = []
     for text in argv:
         if result and result[-1] in ("--repeats", "--axis") and re.match("-[0-9]", text):
@@ -131,11 +131,11 @@ def parser() -> Parser:
     add("--repeats", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
     axes = "the axes to repeat, one for each of the repeats (default: the last ones)"
     add("--axis", **integer_list, help=axes)
-    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="whose rules to follow (default: %(default)s)")
+    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
     for dialect in DIALECTS.values():
         for name, option in dialect.options.items():
             add(flag(name), type=partial(version, dialect, name), metavar=option.metavar, help=option.help)
-    most = f"the most memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
+    most = f"the maximum memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
     add("--memory", metavar="SIZE", type=memory, default="256M", help=most)
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
@@ -194,7 +194,7 @@ def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> t
         raise reworded(error, rule.name, array, names, **typed) from None
 
 
-NUMPY = Rule("tile", lambda array, repeats: repeats)  # all that TilePlan takes
+NUMPY = Rule("tile", lambda array, repeats: repeats)  # TilePlan checks them
 
 
 def rule_of(arguments: argparse.Namespace) -> Rule:

@@ -42,7 +42,7 @@ def map_npy(path: str) -> Mapped:
     if path == STANDARD_STREAM:
         with _standard_input() as file:
             return _map(file, "standard input")
-    # O_NONBLOCK: a pipe without a writer opens at once, and is refused.
+    # O_NONBLOCK: a pipe without a writer opens at once, and is then refused.
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -104,9 +104,9 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
         raise ValueError(f"a header of {length} bytes, expected at most {_LONGEST_HEADER}")
     encoded = file.read(length)
     if len(encoded) < length:
-        raise ValueError("EOF in its header")
+        raise ValueError("the file ends within its header")
     text = encoded.decode("utf-8" if version == (3, 0) else "latin-1")
-    # NumPy has no public function for version 3. In ASCII, the same literal is a header of version 2.
+    # NumPy has no public function for version 3. With escapes in ASCII, the same literal is a header of version 2.
     ascii = text.encode("ascii", "backslashreplace")
     stream = BytesIO(len(ascii).to_bytes(4, "little") + ascii)
     header = npy.read_array_header_2_0(stream, max_header_size=10 * _LONGEST_HEADER)

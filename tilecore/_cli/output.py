@@ -40,7 +40,7 @@ def _write_all(fd: int, data: memoryview) -> None:
 
 @contextmanager
 def named(path: str) -> Iterator[None]:
-    """Errors of the system name `path`, the file that the user knows."""
+    """Make system errors name `path`, the file that the user knows."""
     try:
         yield
     except OSError as error:
@@ -68,7 +68,7 @@ def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        # What replaces a file is private until it has that file's mode.
+        # A file that replaces another is private until it has the other's mode.
         fd = os.open(temporary, flags, 0o666 if mode is None else 0o600)
         try:
             _make_room(fd, nbytes)
@@ -113,7 +113,7 @@ def _make_room(fd: int, nbytes: int) -> None:
         try:
             os.posix_fallocate(fd, 0, nbytes)
         except OSError as error:
-            # Not every file system can. ZFS says EINVAL, as all do of sizes beyond any file.
+            # Not every file system can. ZFS returns EINVAL; all do for sizes beyond the largest file.
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
 
@@ -121,6 +121,6 @@ def _make_room(fd: int, nbytes: int) -> None:
 def _link(temporary: str, path: str) -> None:
     try:
         os.link(temporary, path)
-    except OSError:  # the name is taken meanwhile; or FAT, which has no links
+    except OSError:  # the name has been taken in the meantime, or the file system has no hard links (FAT)
         _mode_to_keep(path, force=False)
         os.replace(temporary, path)

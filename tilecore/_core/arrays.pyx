@@ -2,10 +2,10 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
-`tile` is a compiled builtin: a plain array and a tuple of ints cost an allocation and a copy. Rarer arguments
-take functions out of line.
+`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. Separate functions
+handle rarer arguments.
 
-Each public function words the refusals of what it calls. The dialects call `tile_array` and word them themselves.
+Each public function words the Refusals that it catches. The dialects call `tile_array`, and word its Refusals.
 """
 
 from functools import partial
@@ -55,7 +55,7 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
 
 
 def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
-    """`tile` of a plain array, with Refusals that are not worded yet."""
+    """`tile` of a plain array. Raises Refusals, for the caller to word."""
     return tile_plain(array, reps, out, None, threads)
 
 
@@ -72,7 +72,7 @@ def repeats_of(value, numbers):
     (2, -3)
     >>> repeats_of([2, 3.0], 0)
 
-    Of any sign. `numbers` has a bit for each of NumPy's integer types that the array may have.
+    The ints may be negative. `numbers` has a bit for each of NumPy's integer types that the array may have.
     """
     cdef long long number = 0
     cdef list integers
@@ -127,8 +127,8 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     out : numpy.ndarray, optional
         An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory with
         `a`, and have no overlapping elements. It may have any strides. Errors are raised before anything is
-        written, except by a signal handler. If the items are Python objects, their own code or a lack of memory may
-        also raise an error later.
+        written, except those of signal handlers. For Python objects, their own code or a lack of memory may also
+        raise an error later.
     axis : int or tuple of int, optional
         The axes to repeat, with one repeat for each. All others stay as they are. Negative axes count from the end.
         By default, the last repeat is for the last axis, and so on.
@@ -150,8 +150,8 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
         an `out` that is not an array or has another dtype.
     ValueError
         A negative repeat, more than 64 repeats, sizes that overflow 64 bits, `threads` below 1; an `out` that
-        has another shape, is read-only, or overlaps `a` or itself; an `axis` that is named twice, or that the
-        input does not have (`numpy.exceptions.AxisError`).
+        has another shape, is read-only, or overlaps `a` or itself; an axis that is given twice, or is out of
+        bounds (`numpy.exceptions.AxisError`).
     MemoryError
         A result larger than `get_max_bytes()`. Nothing is allocated.
 
@@ -162,8 +162,7 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
 
     Differences from `numpy.tile`: a negative repeat is an error on empty input too; ``1.0`` does not count
     as 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are
-    a ValueError; the result is always new and C-contiguous; ``(100, 100)`` by ``(200, 0)`` allocates
-    nothing.
+    a ValueError; the result is always new and C-contiguous.
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
@@ -215,7 +214,7 @@ cdef tile_other(a, reps, out, axis, threads):
     masked = not copied and not simple and is_masked(a)
     plan_for(&plan, array, n, repeats)
     check_size(plan.sizes.nbytes)
-    if copied:  # `numpy.tile` does no more, whatever the class
+    if copied:  # `numpy.tile` does only this, for every class
         return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
     if simple and plan.sizes.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         return wrap_like(a, write_result(&plan, array, NULL, NULL, None, count))
@@ -231,8 +230,8 @@ cdef bint are_ones(const Py_ssize_t *repeats, int n) noexcept:
     return True
 
 
-# What `numpy.tile` uses of an array, and what decides how that is found; a record array looks for its fields last.
-# Of the class: an attribute of the array may run code.
+# What `numpy.tile` uses of an array, and the ways to look it up: a record array looks for its fields last. These are
+# read from the class, because an attribute of the array may run code.
 cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "ndim", "size")
 cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
@@ -241,7 +240,7 @@ cdef object WRAP = numpy.ndarray.__array_wrap__
 
 
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
-    """Whether `numpy.tile` does to an array of this class what it does to an ndarray.
+    """Whether `numpy.tile` treats an array of this class as it treats an ndarray.
 
     A matrix has two axes, never more. A metaclass may run code here.
     """
@@ -264,16 +263,16 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     >>> tilecore.tile_region(x, (10**8, 10**9), (5, 2), (7, 8))      # [5:7, 2:8] of 6e17 elements
     array([[5, 3, 4, 5, 3, 4],
            [2, 0, 1, 2, 0, 1]])
-    >>> tilecore.tile_region(x, None, (-1, -2), (3, 4))         # the plane that x tiles; shape (4, 6)
+    >>> tilecore.tile_region(x, None, (-1, -2), (3, 4))         # x repeats without end; shape (4, 6)
     array([[4, 5, 3, 4, 5, 3],
            [1, 2, 0, 1, 2, 0],
            [4, 5, 3, 4, 5, 3],
            [1, 2, 0, 1, 2, 0]])
 
-    The result is ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``. Time and memory depend on the
-    region alone. With ``reps=None``, it is the part ``[start, stop)`` of the endless plane
-    ``plane[i] = a[i mod a.shape]``. Use this for periodic windows, textures, and padding that wraps around
-    (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
+    The result is ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``. Time and memory depend only on the region.
+    With ``reps=None``, `a` repeats without end: the element at index ``i``, which may be negative, is
+    ``a[i mod a.shape]``. Use this for periodic windows, textures, a canvas of a fixed size, and padding that wraps
+    around (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
 
     Parameters
     ----------
@@ -297,8 +296,8 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`; the size limit applies to the region. ValueError also for bounds outside the result. With
-        ``reps=None``, ValueError for a part that is not empty along an empty axis of `a`.
+        As `tile`; the size limit applies to the region. ValueError also for bounds outside the result, and with
+        ``reps=None`` if an axis of `a` is empty but the region along it is not.
 
     Source: tilecore; the values are those of NumPy 2, `numpy.tile`, and ``numpy.pad(mode="wrap")``.
     """
@@ -311,7 +310,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
-            raise Refusal(ValueError, "must be None if reps is None: the plane continues along every axis", "axis")
+            raise Refusal(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
         plan.endless = reps is None
         target = write_result(&plan, array, NULL, &bounds, target, count)
@@ -395,9 +394,9 @@ def tile_mapped(a, reps, *, axis=None):
       KiB. Writing to the whole result takes longer than `tile`, and as much memory.
     - Tools that show resident memory count a page once for each repeat that was read.
 
-    The result is an ordinary array, as from `tile`, if the system cannot share pages (only Linux can, and only
-    if memory is not locked), if repeats do not align with whole pages, if the process has used up its mappings
-    (``vm.max_map_count``), or if copying is as fast.
+    The result shares pages only on Linux, and only if memory is not locked. It is an ordinary array, as from `tile`,
+    if repeats do not align with whole pages, if the process has used up its mappings (``vm.max_map_count``), or if
+    copying is as fast.
 
     Parameters
     ----------
@@ -431,7 +430,7 @@ def tile_mapped(a, reps, *, axis=None):
         read_request(&plan, array, reps, axis, None)
         if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
-            # Other code may have run before it gave up, and a new note is made of where the array lies.
+            # map_repeats may have run other code before it returned None, so the array may have changed.
             shape = &plan.sizes.shape[plan.sizes.ndim - plan.sizes.input_ndim]
             if result is None and not has_shape(array, plan.sizes.input_ndim, shape, plan.sizes.itemsize):
                 raise Refusal(ValueError, "changed its shape during the call", "input")
@@ -481,7 +480,7 @@ cdef tuple read_shape(shape):
 
 
 def planned_shape(shape, reps, axis=None):
-    """`output_shape`, with Refusals that are not worded yet."""
+    """`output_shape`. Raises Refusals, for the caller to word."""
     cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t dims[MAX_RANK + 1]

@@ -1,4 +1,4 @@
-"""What was built, what was found, what is set: for other builds and for bug reports."""
+"""The folder of the C headers, for other builds; the configuration, for bug reports."""
 
 import sys
 from pathlib import Path

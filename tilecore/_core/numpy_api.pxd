@@ -1,4 +1,4 @@
-"""What is used of NumPy's C API and Cython's own `numpy.pxd` lacks, or declares to return an object."""
+"""Declarations of NumPy's C API that Cython's own `numpy.pxd` lacks, or declares to return an object."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -89,15 +89,14 @@ cdef extern from *:
 
 
 cdef inline PyObject *try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags) noexcept:
-    """A new reference to a C-contiguous array, in memory of its own where `data` is NULL; or NULL
-    with an error set."""
+    """A new reference to a C-contiguous array, in its own memory if `data` is NULL; or NULL with an error set."""
     Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
     return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
 
 
 cdef inline cnp.ndarray array_upon(base, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides,
                                    cnp.dtype dtype, void *data, int flags):
-    """An array on memory that lives as long as `base`."""
+    """An array in memory that `base` owns."""
     Py_INCREF(dtype)
     array = new_from_descr(&PyArray_Type, dtype, ndim, shape, strides, data, flags, NULL)
     Py_INCREF(base)  # PyArray_SetBaseObject steals this

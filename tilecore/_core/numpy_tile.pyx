@@ -1,13 +1,13 @@
 # cython: language_level=3
-"""tilecore's `tile` in the place of `numpy.tile`, for other people's code.
+"""Replaces `numpy.tile` with tilecore's `tile`, for code that is not the user's own.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
 them. The function put there has NumPy's own signature: the first argument is called `A`. Each call checks that a
 replacement is still in force. If not, because the caller has kept the function, it calls the old `numpy.tile`.
 
-Signal handlers may raise between any two instructions of Python code. So all of this is compiled, and cannot stop
-halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the block, or
-between the block and `__exit__`.
+Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
+interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
+block, or between the block and `__exit__`.
 """
 
 import functools
@@ -24,9 +24,9 @@ from tilecore._core.request.subclasses import numpy_tile
 cimport cython
 
 
-# In C variables, which outlive the module's names at exit. A replacement is a list of what stood there before, or
-# empty once it is restored.
-cdef list held = []     # those in force, oldest first
+# In C variables, because the module's names are gone at exit. A replacement is a list of the function that it replaced,
+# and is empty after it is restored.
+cdef list held = []     # the replacements in force, oldest first
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
 cdef object in_its_place
@@ -36,7 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.wraps(numpy_tile)
-def tile(A, reps):  # by this name in errors
+def tile(A, reps):  # errors show this name
     return _tile(A, reps) if held else numpy_tile(A, reps)
 
 
@@ -54,7 +54,7 @@ cdef list put():
 
 
 cdef bint take_away(list found) except -1:
-    """Restore what was there before; False if that has been done already."""
+    """Restore the function that was replaced; False if that has been done already."""
     cdef list later
     cdef Py_ssize_t place
     with lock:
@@ -65,7 +65,7 @@ cdef bint take_away(list found) except -1:
             place += 1
         del held[place]
         if place < len(held):
-            # The next one restores what stood before both, unless somebody came between.
+            # The next replacement will restore what this one replaced, unless other code came in between.
             later = held[place]
             if later[0] is in_its_place:
                 later[0] = found[0]
@@ -80,22 +80,22 @@ cdef bint take_away(list found) except -1:
 cdef class replace_numpy_tile:
     """replace_numpy_tile()\n--\n
 
-    Replace `numpy.tile` by `tilecore.tile`, for code that is not your own.
+    Replace `numpy.tile` with `tilecore.tile`, for code that is not your own.
 
     >>> import numpy, tilecore
     >>> with tilecore.replace_numpy_tile():
     ...     numpy.tile(numpy.arange(3), (2, 2)).shape      # from (3,), written by tilecore
     (2, 6)
 
-    Or until you restore it. Keep the returned object until then:
+    Without a ``with`` block, keep the returned object, and restore `numpy.tile` yourself:
 
     >>> replaced = tilecore.replace_numpy_tile()
     >>> replaced.restore()
 
     It applies to the whole process: to every module and thread that calls ``numpy.tile`` or ``np.tile``.
-    Several replacements may be in force at once, nested or overlapping. When the last is restored,
-    `numpy.tile` is what it was before the first. It is also restored by an exception in the ``with`` block,
-    and when the object is garbage-collected.
+    Several replacements may be in force at once, nested or overlapping. When the last is restored, `numpy.tile` is
+    what it was before the first. An exception in the ``with`` block also restores it, and so does the garbage
+    collection of the object.
 
     Arrays of other libraries, and subclasses with ``__array_function__``, still get `numpy.tile` itself.
 

@@ -37,7 +37,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}
 
 
 @cython.final
-@cython.no_gc  # gc.get_objects() would show it half made; what it refers to makes no cycles
+@cython.no_gc  # gc.get_objects() would show it before it is complete; it cannot be part of a cycle
 cdef class TilePlan:
     """TilePlan(shape, reps, dtype, *, axis=None)\n--\n
 
@@ -60,11 +60,11 @@ cdef class TilePlan:
     Parameters
     ----------
     shape : int or sequence of int
-        Of the arrays to tile.
-    dtype : dtype_like
-        Of the arrays to tile.
+        The shape of the arrays to tile.
     reps, axis
         As in `tile`.
+    dtype : dtype_like
+        The dtype of the arrays to tile.
 
     Raises
     ------
@@ -97,7 +97,7 @@ cdef class TilePlan:
             self.dtype = numpy.dtype(dtype)
         except (TypeError, ValueError) as reason:
             if type(reason) is not TypeError and type(reason) is not ValueError:
-                raise  # the object's own
+                raise  # the caller's own exception
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
@@ -154,13 +154,14 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan.tile(arrays[i])``. Most of the work is done without the GIL. Use it as the
-        ``collate_fn`` of a data loader. All arrays are checked before anything is written.
+        ``result[i] = plan.tile(arrays[i])``. The number of arrays may differ from call to call. Most of the work is
+        done without the GIL. Use it in the ``collate_fn`` of a data loader. All arrays are checked before anything
+        is written.
 
         Parameters
         ----------
         arrays : list or tuple of array_like, or array_like
-            Arrays of the plan's shape and dtype, of any strides; or one array of shape ``(n, *shape)``. Other
+            Arrays of the plan's shape and dtype, with any strides; or one array of shape ``(n, *shape)``. Other
             iterables raise an error, because they may be endless: pass ``list(...)``.
         out : numpy.ndarray, optional
             As in `tile`, of shape ``(n, *output_shape)``.
@@ -193,7 +194,7 @@ cdef class TilePlan:
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
         cdef cnp.dtype dtype = self.dtype
-        # The shape comes last: comparing dtypes may run code of the caller's.
+        # Check the shape last: comparing dtypes may run the caller's code, which may change it.
         if descr_of(array) != <PyObject *>dtype:
             dtype = array.descr
             if not same_dtype(dtype, self.dtype):

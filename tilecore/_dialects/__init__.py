@@ -1,1 +1,1 @@
-"""What the dialects share: tensors as callers bring them, and dimensions that are not all known."""
+"""What the dialects share: reading tensors and repeats, and dimensions that are only partly known."""

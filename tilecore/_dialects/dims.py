@@ -1,15 +1,15 @@
 """Shape inference for every dialect: arithmetic on dimensions that are not all known.
 
-A dimension is what is known of a size before there is data:
+A dimension is what is known about a size before there is data:
 
     6          exactly 6
     None       anything
     "N"        anything, but the same wherever "N" stands
     (2, 5)     2 to 5; (2, None) is 2 or more: OpenVINO alone
 
-A shape is a tuple of them, or None where even the rank is unknown. Tiling multiplies dimensions by
-repeats, by two rules: ranges multiply, [a, b] * [c, d] = [a*c, b*d]; and 1 leaves its partner as it is,
-so symbols survive. Answers are canonical: (k, k) is k, and (0, None) is None.
+A shape is a tuple of dimensions, or None if even the rank is unknown. Tiling multiplies dimensions by repeats, by two
+rules: ranges multiply, [a, b] * [c, d] = [a*c, b*d]; and a factor of 1 changes nothing, so symbols survive. Results
+are canonical: (k, k) is k, and (0, None) is None.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     >>> multiply("N", 2, products=True)
     '2*N'
 
-    A known product past int64 raises `OverflowError`. A range past it is open: the sizes that come may
-    be those that fit.
+    A known product beyond int64 raises `OverflowError`. A range beyond it has no upper limit, because the actual
+    sizes may fit.
     """
     if repeat == 1:
         return dim
@@ -109,7 +109,7 @@ def multiply_symbols(*dims: int | str) -> Dim:
     >>> multiply_symbols("2*N", 3), multiply_symbols("N", "M", "N"), multiply_symbols("N + 1", 2)
     ('6*N', 'M*N**2', '2*(N + 1)')
 
-    Sums are not multiplied out. A number past int64 gives None.
+    Sums are not multiplied out. A number beyond int64 gives None.
     """
     number, powers = 1, Counter[str]()
     for dim in dims:
@@ -158,7 +158,7 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
     if shape is None:
         if not isinstance(length, int):
             return None
-        shape = (None,) * length  # the repeats tell the rank
+        shape = (None,) * length  # the length of the repeats is the rank
     elif isinstance(length, int) and length != len(shape):
         raise Refusal(ValueError, f"has length {length}, expected the input's rank {len(shape)}", "repeats")
     return shape, (None,) * len(shape) if counts is None else counts
@@ -168,38 +168,38 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
     """`value` as a dimension or a repeat; `low` is the smallest that is legal."""
 
     def refusal(kind: type[Exception], expected: str) -> Refusal:
-        return Refusal(kind, f"must be {expected}, but item {position} is {brief(value)}", argument)
+        return Refusal(kind, f"item {position} must be {expected}, got {brief(value)}", argument)
 
     if value is None:
         return None
     if isinstance(value, str):
         if not value:
-            raise refusal(ValueError, "named where they are symbols (None is an unknown size)")
+            raise refusal(ValueError, "a non-empty string for a symbol (None means unknown)")
         return value
     if intervals and hasattr(type(value), "get_min_length"):  # openvino.Dimension
         least, most = value.get_min_length(), value.get_max_length()
         return make_range(least, None if most < 0 else most)
     if intervals and isinstance(value, tuple):
         if len(value) != 2:
-            raise refusal(ValueError, "(low, high) where they are tuples")
+            raise refusal(ValueError, "(low, high) for an interval")
         first, last = (as_dim(end, argument, position, low=low) for end in value)
         if not isinstance(first, int) or not isinstance(last, int | None):
-            raise refusal(TypeError, "(int, int) or (int, None) where they are tuples")
+            raise refusal(TypeError, "(int, int) or (int, None) for an interval")
         if last is not None and last < first:
-            raise refusal(ValueError, "(low, high) with low <= high where they are tuples")
+            raise refusal(ValueError, "(low, high) with low <= high for an interval")
         return make_range(first, last)
     number = as_integer(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
         raise refusal(ValueError, "within int64")
     if number < low:
-        raise refusal(ValueError, f"{low} or more, or None where unknown")
+        raise refusal(ValueError, f"{low} or more, or None if unknown")
     return number
 
 
 def as_plain_shape(value: Any, intervals: bool) -> Any:
     """A shape object of ONNX or OpenVINO as a list of dimensions, or None; any other value as it is."""
     if intervals and hasattr(type(value), "get_dimension"):  # openvino.PartialShape
-        # By index: OpenVINO ends an iteration by a C++ exception, as slow as all the rest.
+        # By index: OpenVINO ends an iteration with a C++ exception, which takes as long as the whole loop.
         return None if value.rank.is_dynamic else [value[k] for k in range(len(value))]
     if type(value).__name__ == "TensorShapeProto":  # a dimension has a value, a name, or neither
         return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in value.dim]
@@ -219,7 +219,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
         if isinstance(value, (str, bytes)):
             raise TypeError
         items = iter(value)
-    except TypeError as reason:  # a 0-d array has the method, and cannot
+    except TypeError as reason:  # a 0-d array has __iter__, but raises
         if is_own(reason):
             raise
         what = f"must be a tuple of dimensions, or None if unknown, got a {type(value).__name__}"

@@ -14,7 +14,7 @@ from tilecore._core.request.refusals import NO_NAMES
 
 
 class Option(NamedTuple):
-    """Chooses a version: a keyword argument of `Dialect.rule`, and `--feature-level N_M`."""
+    """Chooses a version: by a keyword argument of `Dialect.rule`, and on the command line (`--feature-level N_M`)."""
 
     read: Callable[[str], Any]  # from the text on the command line to the value
     metavar: str
@@ -29,7 +29,7 @@ class Rule(NamedTuple):
 
     name: str  # in front of its errors
     counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # from an input and repeats to legal ones; raises `Refusal`
-    names: Mapping[str, str] = NO_NAMES  # its own for the core's arguments, as `worded` takes them
+    names: Mapping[str, str] = NO_NAMES  # its own names for the core's arguments, as `worded` takes them
 
 
 class Dialect(NamedTuple):

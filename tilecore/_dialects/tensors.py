@@ -1,7 +1,7 @@
 """From arrays, lists and NumPy integers to the tensors and 1-D integer repeats of a specification.
 
-Each dialect decides what is legal; the core does all arithmetic on sizes. What cannot be read is a
-`Refusal`, worded by the dialect's public function.
+Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a `Refusal`,
+which the dialect's public function words.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Out = TypeVar("Out", bound=NDArray[Any])
 Array: TypeAlias = NDArray[Any]
 
-MAX_RANK = 64  # NumPy's largest; longer repeats, endless ones too, are refused unread
+MAX_RANK = 64  # NumPy's largest; longer repeats are refused without reading the rest, which may be endless
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-# Each C integer type is a class of its own, even where two have one width (long and long long). Both
-# byte orders have one class. StringDType's class is `str`.
+# Each C integer type is a class of its own, even if two have the same width (long and long long). Both byte orders
+# have one class. StringDType's class is `str`.
 _CODES = "?bBhHiIlLqQefdFD"
 _NAMES: dict[type, str] = {np.dtype(code).type: np.dtype(code).name for code in _CODES} | {np.str_: "str", str: "str"}
 
@@ -74,7 +74,7 @@ def check_type(tensor: NDArray[Any], allowed: Types) -> None:
     if (found := name_element_type(tensor)) not in allowed.names:
         what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
         if found == "object" and "str" in allowed.names:
-            what += " (an object array counts as strings where every item is a str)"
+            what += " (an object array counts as strings if every item is a str)"
         raise Refusal(TypeError, what + "; tilecore.tile takes every dtype", "input")
 
 
@@ -122,7 +122,7 @@ def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
-    """The items, of no end perhaps, as a list that is no longer than an array has axes."""
+    """The items as a list. More than MAX_RANK are refused, so `items` may be endless."""
     found = list(islice(items, MAX_RANK + 1))
     if len(found) > MAX_RANK:
         raise make_length_refusal(argument)

@@ -5,9 +5,9 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 
 - An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region
   of that block's tiling.
-- With a larger input, no task reads more than a chunk's worth. On an axis that is longer than the result's
-  chunks, the input's blocks are joined or cut to that size, and each repeat of each piece is one chunk.
-  Other axes stay whole and are tiled as above. Dask then cuts and joins the chunks to the sizes asked for.
+- With a larger input, no task reads more than the size of a chunk. If an axis is longer than the result's chunks, the
+  input's blocks are joined or cut to that size, and each repeat of each piece is one chunk. Other axes stay whole and
+  are tiled as above. Dask then cuts and joins the chunks to the requested sizes.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def tile(
     reps : int or iterable of int
         As in `tilecore.tile`.
     chunks : optional
-        Chunks of the result, as `dask.array.core.normalize_chunks` takes them. "auto" makes them of about
-        ``array.chunk-size`` bytes, and follows the blocks of a large input.
+        Chunks of the result, as `dask.array.core.normalize_chunks` takes them. "auto" makes chunks of about
+        ``array.chunk-size`` bytes. If the input is larger than that, they follow its blocks.
     axis : int or tuple of int, optional
         As in `tilecore.tile`.
 
@@ -76,7 +76,7 @@ def tile(
     Raises
     ------
     TypeError
-        An `x` of masked arrays, or of other arrays than plain NumPy arrays; as `tilecore.tile`.
+        An `x` that is not, or is not made of, plain NumPy arrays, such as a masked array; as `tilecore.tile`.
     ValueError
         Unknown chunk sizes; chunks that do not add up to the result's shape; as `tilecore.tile`.
     MemoryError
@@ -205,9 +205,8 @@ def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TileP
         ArraySliceDep(chunks),
         range(ndim),
         source,
-        # On an axis that is not split, the source has an index of its own: every chunk gets all of it.
-        # Dask takes that for a reduction and makes the source once; blocks that are broadcast would be
-        # made again in each task.
+        # On an axis that is not split, the source has an index of its own: every chunk gets all of it. Dask treats
+        # that as a reduction and computes the source once. It would compute broadcast blocks again in each task.
         [axis if is_split else ndim + axis for axis, is_split in enumerate(split)],
         tuple(None if s else r for s, r in zip(split, plan.reps, strict=True)),
         None,
@@ -224,7 +223,7 @@ def tile_chunk(
     where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """One task: the region `where` of a block's tiling; an axis with reps of None stays whole."""
-    while isinstance(block, list):  # once for each axis with an index of its own
+    while isinstance(block, list):  # one level for each axis with an index of its own
         (block,) = block
     # Joining blocks, Dask changes byte order to the machine's and packs structures.
     block = block.astype(dtype, casting="same_kind", copy=False)

@@ -47,20 +47,20 @@ SIGNATURES = {
 c_output_shape, c_tile = (types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items())
 
 UNKNOWN = (
-    "tilecore: the rank of a result must be known when it is compiled, and so the number of reps; "
-    "give a tuple, which numba.np.unsafe.ndarray.to_fixed_tuple(reps, n) makes of n items, or give out"
+    "tilecore: the number of reps must be known at compile time; pass a tuple, such as "
+    "numba.np.unsafe.ndarray.to_fixed_tuple(reps, n) for n items, or pass out"
 )
 
 
 def init():
-    """Once in a process: see "Registering Extensions with Entry Points" in Numba's documentation."""
+    """Called once in each process: see "Registering Extensions with Entry Points" in Numba's documentation."""
     for name in SIGNATURES:
         llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address("tilecore.capi", name))
     overload(tilecore.tile)(tile)
     overload(tilecore.output_shape)(output_shape)
     if not any(value is numpy_tile for value, _ in builtin_registry.globals):
         overload(numpy_tile)(tile_of_numpy)
-        overload(replacement)(tile_of_numpy)  # what stands there while replace_numpy_tile is in force
+        overload(replacement)(tile_of_numpy)  # numpy.tile while replace_numpy_tile is in force
 
 
 def tile(a, reps, out=None, axis=None, threads=None):
@@ -69,7 +69,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
             raise TypingError(f"tilecore: a must be an array, a number, or a list or tuple of numbers, got {a}")
         return lambda a, reps, out=None, axis=None, threads=None: tilecore.tile(np.asarray(a), reps, out, axis, threads)
     if not is_nonelike(axis):
-        raise TypingError("tilecore: axis must be None in compiled code; give one repeat for each axis of a")
+        raise TypingError("tilecore: axis must be None in compiled code; pass one repeat for each axis of a")
     if not is_nonelike(threads) and not isinstance(threads, types.Integer):
         raise TypingError(f"tilecore: threads must be an integer or None, got {threads}")
     if not is_nonelike(out) and not (isinstance(out, types.Array) and out.dtype == a.dtype and out.mutable):
@@ -103,7 +103,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
 
 
 def tile_of_numpy(A, reps):
-    tile(A, reps)  # refuses here, and not within a call's call
+    tile(A, reps)  # raises typing errors here, not in a nested call
     return lambda A, reps: tilecore.tile(A, reps)
 
 
@@ -123,7 +123,7 @@ def output_shape(shape, reps):
 
 
 def count_of(integers, name):
-    """How many integers are in a value of this type; None where only the value tells."""
+    """How many integers a value of this type has; None if the type does not determine it."""
     if isinstance(integers, types.Integer):
         return 1
     if isinstance(integers, types.BaseTuple) and all(isinstance(item, types.Integer) for item in integers.types):
@@ -142,12 +142,12 @@ def count_of(integers, name):
 
 def check_rank(rank):
     if rank > capi.TILECORE_MAX_RANK:
-        raise TypingError(f"tilecore: there may be {capi.TILECORE_MAX_RANK} axes, NumPy's most, got {rank}")
+        raise TypingError(f"tilecore: the result must have at most {capi.TILECORE_MAX_RANK} axes, got {rank}")
     return rank
 
 
 def as_counts(integers, least, ones):
-    """A tuple as long as `ones`, of which some are in front if there are fewer integers; in compiled code alone."""
+    """A tuple as long as `ones`, with 1s in front if there are fewer integers. For compiled code only."""
     raise NotImplementedError
 
 
@@ -162,7 +162,7 @@ def compile_as_counts(integers, least, ones):
 
     def as_tuple(integers, least, ones):
         if not least <= len(integers) <= len(ones):
-            raise ValueError("tilecore: the number of reps is not that for which this was compiled")
+            raise ValueError("tilecore: the number of reps differs from the number at compile time")
         for k in range(len(integers)):
             ones = tuple_setitem(ones, len(ones) - len(integers) + k, np.intp(integers[k]))
         return ones
@@ -175,7 +175,7 @@ def compile_as_counts(integers, least, ones):
 
 @intrinsic
 def on_stack(typingctx, integers):
-    """Put a tuple where C finds it until the function that says this returns; NULL for an empty one."""
+    """A pointer to a copy of the tuple on the stack of the calling function; NULL for an empty tuple."""
 
     def generate(context, builder, signature, args):
         items = zip(cgutils.unpack_tuple(builder, args[0]), signature.args[0].types, strict=True)
@@ -190,7 +190,7 @@ def on_stack(typingctx, integers):
 
 @register_jitable
 def read_shape(shape, counts, itemsize, room):
-    """The result's, whose rank is that of `room`."""
+    """The shape of the result; `room` is a tuple of its rank."""
     place, nowhere = on_stack(room), on_stack(())
     status = c_output_shape(len(shape), on_stack(shape), len(counts), on_stack(counts), itemsize, place, nowhere)
     if status == capi.TILECORE_BAD_SHAPE:
@@ -216,14 +216,14 @@ def read_threads(threads):
 
 @register_jitable
 def check_bytes(a, out):
-    """Refuse no slices of arrays in different memory, columns or channels; what as_strided makes, when in doubt."""
+    """Refuse arrays that overlap. Separate arrays, columns and channels pass; strides of as_strided may be refused."""
     for k in range(out.ndim):
-        within = out.itemsize  # how far the shorter steps reach
+        within = out.itemsize  # bytes that the shorter steps span
         for j in range(out.ndim):
             if j != k and abs(out.strides[j]) <= abs(out.strides[k]):
                 within += abs(out.strides[j]) * (out.shape[j] - 1)
         if out.shape[k] > 1 and abs(out.strides[k]) < within:
-            raise ValueError("tilecore: out must not have two elements that share a byte")
+            raise ValueError("tilecore: out must not have overlapping elements")
     for stride in (1 << 62,) + a.strides + out.strides:  # apart in all of memory, or modulo a stride
         if stride != 0:
             low, high = find_ends(a, abs(stride))
@@ -235,7 +235,7 @@ def check_bytes(a, out):
 
 @register_jitable
 def find_ends(array, period):
-    """Where the bytes begin and end of those elements that lie within one period."""
+    """The addresses of the first and the last byte, plus one, of the elements within one period."""
     low = high = np.intp(array.ctypes.data)
     for k in range(array.ndim):
         if array.strides[k] % period != 0:

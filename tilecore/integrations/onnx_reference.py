@@ -103,8 +103,7 @@ class TileEvaluator(ReferenceEvaluator):
 
     Parameters
     ----------
-    As those of `onnx.reference.ReferenceEvaluator`. `new_ops` come before `OPS`: of two classes for one
-    operator the first counts.
+    As those of `onnx.reference.ReferenceEvaluator`. If `new_ops` has a Tile too, that is used instead of `OPS`.
 
     Source: ONNX, FunctionProto: the opsets of a function's nodes are the function's.
     """

@@ -10,9 +10,8 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-It gives correct results if the built-in operation does not. The CPU plugin's operation gives wrong values for some
-tilings of three or more axes, and refuses an input of empty repeats. `openvino.Model.evaluate`, without a plugin,
-crashes on some empty data.
+Use it where the built-in operation fails: the CPU plugin's Tile gives wrong values for some tilings of three or more
+axes, and refuses an input of empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
 `openvino.Model.evaluate` keeps the element types.
@@ -61,7 +60,7 @@ class Tile(Op):
     Raises
     ------
     TypeError
-        Repeats of another element type; data of less than 8 bits an element.
+        Repeats of another element type; data of less than 8 bits per element.
     ValueError
         Repeats that are not 1-D, or too large for int64.
 
@@ -160,7 +159,7 @@ def _find_known(repeats: Output) -> PartialShape | None:
 
 
 def replace_tile(model: Model) -> int:
-    """Replace every built-in Tile of a model by `Tile`.
+    """Replace every built-in Tile of a model with `Tile`.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -184,7 +183,7 @@ def replace_tile(model: Model) -> int:
     Raises
     ------
     TypeError
-        Data of less than 8 bits an element; the model is then unchanged.
+        Data of less than 8 bits per element; the model is then unchanged.
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """

@@ -9,7 +9,7 @@ tensor([[1, 2, 3, 1, 2, 3],
 A call takes one of four ways:
 
 - Most calls read and write memory directly: tensors on the CPU and NumPy arrays share it.
-- With a gradient, that is the forward half of a `torch.autograd.Function`.
+- With a gradient, they do so in the forward half of a `torch.autograd.Function`.
 - Under a compiler, a mode or a transform, it is a call of the operator ``tilecore::tile``, which has a fake kernel, a
   gradient and a rule for `torch.vmap`.
 - All else goes to PyTorch's own function: small results with a gradient, other devices and layouts, subclasses,
@@ -18,7 +18,7 @@ A call takes one of four ways:
 
 from __future__ import annotations
 
-# With PyTorch, whose types do not show `torch.jit.is_tracing`, and without it, for it is large:
+# For checks with PyTorch, whose types lack `torch.jit.is_tracing`, and for checks without it:
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any, no-warn-return-any
 # mypy: disable-error-code="import-not-found,attr-defined"
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ from tilecore._core.resources.threads import get_num_threads
 __all__ = ["repeat", "tile"]
 __dir__ = __all__.copy
 
-# Other classes may give `tile` a meaning of their own. The last two stand for a Tensor while a program is traced.
+# Other classes may override `tile`. The last two represent a Tensor while a program is traced.
 KINDS = {Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor}
 SMALL_BYTES = 2**15  # of a result with a gradient
 # NumPy lacks these types: their elements are copied as integers of the same size.
@@ -68,7 +68,7 @@ def tile(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     input : torch.Tensor
         Of any shape, dtype and strides. For all but plain tensors on the CPU, `torch.tile` is called.
     dims : int or sequence of int
-        Repeats per axis, 0 or more; at most 64 of them. Symbolic ones too, while a program is traced.
+        Repeats per axis, 0 or more; at most 64 of them. They may be symbolic while a program is traced.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
 
 
 def lacks_rule(input: Tensor) -> bool:
-    """Whether the operator has no rule for what goes on: forward-mode differentiation, `torch.func.grad`, `jit.trace`.
+    """Whether the operator lacks a rule for the active transform: forward mode, `torch.func.grad`, `jit.trace`.
 
     Dynamo reads this too. It cannot see which transform is active, only that one is.
     """
@@ -148,7 +148,7 @@ def lacks_rule(input: Tensor) -> bool:
 
 
 def is_watched() -> bool:
-    """Whether a mode or a transform is to learn of calls."""
+    """Whether a mode or a transform must see calls."""
     return (
         torch._C._is_torch_function_mode_enabled()
         or torch._C._len_torch_dispatch_stack() > 0
@@ -169,7 +169,7 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
         array = bits.numpy(force=True)  # of a tensor that requires a gradient too; conjugated if need be
     except (RuntimeError, TypeError, ValueError):  # sparse, quantized, nested, of more than 64 axes
         return own(input, dims)
-    if not bits.data_ptr():  # empty, or zeros that are nowhere
+    if not bits.data_ptr():  # empty, or zeros without memory
         return own(input, dims)
     try:
         result = torch.from_numpy(tile_array(array, dims, None, min(torch.get_num_threads(), get_num_threads())))
@@ -187,7 +187,7 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
 
 
 class Tiling(torch.autograd.Function):
-    """A tiling with a gradient: for little data, in a third of the time that a call of the operator takes."""
+    """A tiling with a gradient. For little data it takes a third of the time of the operator."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor, dims: Sequence[int], own: Callable[..., Tensor]) -> Tensor:
@@ -207,7 +207,7 @@ def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     split: list[int] = []
     axes = []  # of the repeats
     for n, count in zip(*in_step(ctx.shape, ctx.dims), strict=True):
-        if not isinstance(count, int) or count != 1:  # a symbol's value is not asked for
+        if not isinstance(count, int) or count != 1:  # comparing a symbol would fix its value
             axes.append(len(split))
             split.append(count)
         split.append(n)
@@ -216,7 +216,7 @@ def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
 
 
 def in_step(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Shape and repeats of one length, by 1s in front."""
+    """Shape and repeats, the shorter one with 1s in front."""
     more = len(dims) - len(shape)
     return [1] * more + list(shape), [1] * -more + list(dims)
 

@@ -23,7 +23,7 @@ cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
 
 
 cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssize_t dst) noexcept nogil:
-    """Put one more loop round the nest; one that only continues the outermost merges with it."""
+    """Add a loop around the nest, or merge it with the outermost loop if it only continues that."""
     cdef Axis *top = &nest.axis[nest.n - 1]
     if count == 1:
         return

@@ -8,11 +8,11 @@ outward, round a run of `itemsize` bytes:
 
     loop = (count, src, dst): `count` steps, `src` bytes forward in the source, `dst` in the output
 
-Collapsing. A loop that only continues the one inside it merges with it: its step is just what the
-inner loop covers, in the source and in the output. Three things happen by that one rule:
+Collapsing. A loop merges with the one inside it if it only continues that: if its step is what the inner loop covers,
+in the source and in the output. Three simplifications follow from this rule:
 
   - an inner axis that is not repeated merges into the axis outside it;
-  - an outer axis of extent 1 merges its repeat inward, for two repeats are one longer repeat;
+  - the repeat of an outer axis of extent 1 merges inward, because two repeats are one longer repeat;
   - a broadcast (stride 0) input axis is a repeat like any other.
 
 Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, strides 48 48 16 4.
@@ -44,9 +44,9 @@ cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_
                     Nest *nest) noexcept nogil:
     """The loops of the whole output of a plan that is not empty.
 
-    `src_strides` are those of the input's axes, `dst_strides` those of the output's; NULL for the
-    order of C. In an output of other strides, the axis with the shortest step becomes the innermost
-    loop, and one that steps backward is walked from its other end.
+    `src_strides` are those of the input's axes, `dst_strides` those of the output's; NULL for C order. With other
+    strides of the output, the axis with the shortest step becomes the innermost loop, and an axis with a negative
+    stride is written from its other end.
     """
     cdef int order[MAX_RANK]
     cdef int i, k, padding = sizes.ndim - sizes.input_ndim

@@ -1,8 +1,7 @@
-"""What can be executed: a tiling of any source of its shape, whole or in part, any number of times (write/plans.pyx).
+"""Plan: a tiling that write/plans.pyx executes for any source of its shape, whole or in part, any number of times.
 
-    tile            makes one on its stack, and executes it once
-    TilePlan        keeps one, its block prepared
-    the C API       keeps one, its block prepared: tilecore_plan; or makes one on its stack: tilecore_tile
+    tile, tilecore_tile         make one on the stack, and execute it once
+    TilePlan, tilecore_plan     keep one, with its block prepared
 """
 
 cimport numpy as cnp
@@ -13,9 +12,9 @@ from tilecore._core.plan.sizes cimport SIZES_OK, Sizes, sizes_check, sizes_init
 
 cdef struct Plan:
     Sizes sizes
-    bint endless        # regions alone: the plane that the input tiles, in all directions
+    bint endless        # for regions: the input repeats without end in all directions
     void *memory        # of `block`
-    void *block         # Blocks of write/execute.pxd, where the result is one of plain bytes in the order of C; or NULL
+    void *block         # Blocks of write/execute.pxd, if the result has plain bytes in C order; or NULL
 
 
 cdef struct Bounds:     # of a region
@@ -26,7 +25,7 @@ cdef struct Bounds:     # of a region
 
 cdef inline int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                           Py_ssize_t itemsize) noexcept nogil:
-    """A SizesStatus."""
+    """Return a SizesStatus."""
     plan.endless = False
     plan.memory = plan.block = NULL
     return sizes_init(&plan.sizes, ndim, shape, nreps, repeats, itemsize)

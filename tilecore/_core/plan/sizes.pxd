@@ -18,11 +18,11 @@ cdef enum SizesStatus:
 cdef struct Sizes:
     int ndim                        # rank of the output
     int input_ndim
-    int axis                        # the axis at fault where sizes_init fails
+    int axis                        # the axis at fault if sizes_init fails
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the output
-    Py_ssize_t input_nbytes         # of the input; 0 where the output is empty
-    Py_ssize_t copies               # of each input element; 0 where the output is empty
+    Py_ssize_t input_nbytes         # of the input; 0 if the output is empty
+    Py_ssize_t copies               # of each input element; 0 if the output is empty
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
     Py_ssize_t output[MAX_RANK]     # shape * repeats

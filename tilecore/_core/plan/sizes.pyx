@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Shape, repeats and itemsize -> checked sizes.
 
-After them nothing can fail: every count and every offset has been shown to fit. So the functions that use them are
+After these checks every count and every offset fits 64 bits, so the functions that use the sizes cannot fail: they are
 `noexcept nogil`.
 """
 
@@ -13,7 +13,7 @@ from tilecore._core.request.integers cimport as_tuple
 
 cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil:
-    """Fill `sizes`; a SizesStatus. Both ranks are at most MAX_RANK, the extents not negative.
+    """Fill `sizes`; return a SizesStatus. Both ranks must be at most MAX_RANK, and no extent negative.
 
     Elements and bytes are counted over the non-zero extents, as NumPy does: an empty result is refused if a slice
     of its shape could not exist.
@@ -31,7 +31,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
         repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
         sizes.shape[k] = extent
         sizes.repeats[k] = repeat
-        if repeat < 0:  # counts before what overflows on an axis, and that before what overflows in all
+        if repeat < 0:  # reported before an overflow of an axis, and that before an overflow of the product
             sizes.axis = k
             return SIZES_NEGATIVE
         if tilecore_multiply(extent, repeat, &sizes.output[k]):
@@ -58,7 +58,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
 
 
 cdef int sizes_check(const Sizes *sizes, int status) except -1:
-    """Raise what a failed sizes_init found."""
+    """Raise the Refusal for the status of a failed sizes_init."""
     cdef int k = sizes.axis
     if status == SIZES_OK:
         return 0

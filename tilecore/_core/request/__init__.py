@@ -1,1 +1,1 @@
-"""Reads what callers pass in, or refuses it."""
+"""Reads and checks the arguments of a call."""

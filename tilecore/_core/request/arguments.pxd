@@ -1,4 +1,4 @@
-"""Reading and refusing what a caller hands in. See arguments.pyx."""
+"""Reads and checks arguments. See arguments.pyx."""
 
 cimport numpy as cnp
 
@@ -26,7 +26,7 @@ cdef inline cnp.ndarray read_out(given, cnp.ndarray array):
 
 
 cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept:
-    """`dtype.__setstate__` can change the size of items, of a dtype that is otherwise the same."""
+    """Whether the array has this shape and itemsize: `dtype.__setstate__` can change the itemsize of the same dtype."""
     cdef int k
     if cnp.PyArray_NDIM(array) != ndim or cnp.PyArray_ITEMSIZE(array) != itemsize:
         return False

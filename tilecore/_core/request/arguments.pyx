@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Reading and refusing what a caller hands in, before anything is allocated.
+"""Reads and checks arguments, before anything is allocated.
 
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
-may change the input and `out`. So everything that may run it comes first, comparisons of dtypes included. Then,
-without running any of the caller's code, the plan is made, and the places of input and `out` (`place_note`) and their
-memory (`held_note`) are noted. Writing uses these notes, whatever becomes of the arrays' shapes. A check that might
-run the caller's code belongs in the first part: a comparison of objects, isinstance (it reads `__class__`), a NumPy
-function that looks for `__array_function__`. Python code also runs profilers, signal handlers and the garbage
-collector. After it, just before writing, `check_held` checks that the memory is still there.
+may change the input and `out`. So everything that may run it comes first, comparisons of dtypes included. After that,
+none of the caller's code runs: the plan is made, and the places of input and `out` (`place_note`) and their memory
+(`held_note`) are noted. Writing uses these notes, even if the shapes of the arrays change later. A check that
+might run the caller's code belongs in the first part: a comparison of objects, isinstance (it reads `__class__`), a
+NumPy function that looks for `__array_function__`. Wherever Python code runs, profilers, signal handlers and the
+garbage collector may run too. So `check_held` checks, just before writing, that the memory is still there.
 """
 
 import numpy
@@ -30,13 +30,13 @@ cnp.import_array()
 
 # ---------------------------------------------------------------- inputs
 
-# NumPy reads these classes by itself: they need no look for a protocol.
+# NumPy reads these classes directly: no need to look for a protocol.
 cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
 cdef object memmap = numpy.memmap
 
 
 cdef cnp.ndarray as_plain_array(a):
-    """`a`, which is not a plain ndarray, as one or as a memmap; None if its own type decides how it is tiled."""
+    """`a`, which is not a plain ndarray, as an ndarray or a memmap; None if its own type decides how it is tiled."""
     if PyArray_Check(a):
         return a if issubclass(type(a), memmap) else None
     if type(type(a)) is type and type(a) in KNOWN:  # a metaclass may have no hash
@@ -67,7 +67,7 @@ cdef cnp.ndarray plain_array(a):
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
-    """As read_out, for dtypes that have to be compared."""
+    """`read_out` for dtypes that must be compared."""
     cdef cnp.dtype dtype = array.descr
     cdef cnp.ndarray out = read_target(given, dtype)
     if dtype is not array.descr:
@@ -76,7 +76,7 @@ cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
 
 
 cdef cnp.ndarray read_target(given, cnp.dtype dtype):
-    """`given` as a plain array of this dtype. Comparing dtypes may run code of the caller's."""
+    """`given` as a plain array of this dtype. Comparing dtypes may run the caller's code."""
     cdef cnp.ndarray out
     cdef cnp.dtype found
     if not PyArray_CheckExact(given) and (not PyArray_Check(given) or is_masked(given)):
@@ -92,9 +92,9 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
-    """Note the place of `out` if it is exactly the result's, and apart from the source, which may be NULL.
+    """Check the shape of `out`, and that it shares no memory with the source, which may be NULL. Note its place.
 
-    1 if code written in Python has run, to see whether bytes are shared; else 0.
+    Return 1 if Python code has run, to find out whether bytes are shared; else 0.
     """
     cdef bint ran = False
     if not has_shape(out, ndim, shape, itemsize):
@@ -120,7 +120,7 @@ cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssiz
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
-    """The addresses of the first byte and of the one after the last; 0 where there is none."""
+    """Set the addresses of the first byte and of the one after the last. Return 0 if there are no bytes."""
     cdef Py_ssize_t span
     cdef int k
     low[0] = high[0] = <size_t>place.data
@@ -143,7 +143,7 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize, bint *ran) except -1:
-    """`ran` is set where code written in Python runs."""
+    """Whether the two share a byte. `ran` is set if Python code runs."""
     cdef size_t a_low, a_high, b_low, b_high
     if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
         return False
@@ -161,7 +161,7 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
     for k in range(place.ndim):
         if shape[k] == 0:
             return False
-        if shape[k] > 1:  # in the order of their steps
+        if shape[k] > 1:  # sorted by their steps
             i = n
             order[i] = k
             while i > 0 and abs(place.strides[order[i - 1]]) > abs(place.strides[order[i]]):
@@ -174,9 +174,9 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
             break
         covered = step * (shape[order[i]] - 1) + covered
     else:
-        return False  # each step goes past all that the shorter ones cover
-    # Let two overlapping elements differ in their index on axis k. They overlap as much if both move so that the
-    # first's index there is 0. So it is enough to compare index 0 with all others, axis by axis.
+        return False  # each step is longer than all that the shorter steps cover
+    # If two overlapping elements differ in their index on axis k, then moving both along k, until the smaller index is
+    # 0, keeps the overlap. So it is enough to compare index 0 with all others, axis by axis.
     ran[0] = True
     view = bytes_at(place, shape, itemsize)
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Counts that callers set, of threads or bytes; and what callers typed, as every error shows it."""
+"""Reads counts of threads or bytes, and shortens what callers typed for error messages."""
 
 import reprlib
 from array import array
@@ -10,9 +10,9 @@ import numpy as np
 
 
 class Brief(reprlib.Repr):
-    """Shows at most a line of what was given.
+    """Shows a value in at most one line.
 
-    An exception of an object's own `repr` comes out, because it may be a signal handler's.
+    It passes on an exception of the value's `repr`, because a signal handler may have raised it.
     """
 
     def __init__(self) -> None:
@@ -21,8 +21,8 @@ class Brief(reprlib.Repr):
         self.maxother = 80
 
     def repr1(self, x: Any, level: int) -> str:
-        # reprlib goes by the type's name alone, and other libraries have an `ndarray` or `array` too.
-        # A metaclass may have no hash, or one that lies.
+        # reprlib uses only the type's name, and other libraries have an `ndarray` or `array` too.
+        # A metaclass may have no hash, or a wrong one.
         is_known = type(type(x)) is type and type(x) in _KNOWN
         return super().repr1(x, level) if is_known else self.repr_instance(x, level)
 
@@ -62,7 +62,7 @@ def as_index(value: SupportsIndex) -> int:
 
 
 def is_own(reason: BaseException) -> bool:
-    """Whether `reason`, a TypeError, comes from the caller's code, and not from Python for lack of a method."""
+    """Whether the caller's code raised `reason`, a TypeError, and not Python because a method is missing."""
     trace = reason.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -71,7 +71,7 @@ def is_own(reason: BaseException) -> bool:
 
 
 def read_count(name: str, n: SupportsIndex) -> int:
-    """`n` as an int of any size, or else a TypeError in the name of the function `name`."""
+    """`n` as an int of any size. A TypeError begins with the function's `name`."""
     try:
         return as_index(n)
     except TypeError as reason:

@@ -1,4 +1,4 @@
-"""Whether two dtypes are the same, with no exception lost."""
+"""Compares dtypes without losing exceptions."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ def same_dtype(one: Any, other: Any) -> bool:
     >>> same_dtype(np.dtype("<i4"), np.dtype("int32")), same_dtype(np.dtype("<i4"), np.dtype(">i4"))
     (True, False)
 
-    As ``==``. But titles of fields, and StringDType's missing string, may be any objects. NumPy's own
-    comparison swallows what they raise when they are compared; here that comes out.
+    As ``==``, except for exceptions. Titles of fields, and StringDType's missing string, may be any objects. If
+    comparing them raises an exception, NumPy swallows it, and this function does not.
     """
     if one is other:
         return True
@@ -26,7 +26,7 @@ def same_dtype(one: Any, other: Any) -> bool:
 
 
 def same_missing(one: Any, other: Any) -> bool:
-    """Whether two StringDTypes have the same missing string, or both none; NaN is like NaN."""
+    """Whether two StringDTypes have the same missing string, or both none; NaN equals NaN here."""
     first, second = (getattr(one, "na_object", same_missing), getattr(other, "na_object", same_missing))
     if first is second:
         return True
@@ -51,7 +51,7 @@ def same_titles(one: Any, other: Any) -> bool:
 
 
 def drop_titles(dtype: Any) -> Any:
-    """The dtype without titles, which is compared without running the caller's code."""
+    """The dtype without titles: comparing it does not run the caller's code."""
     if dtype.subdtype is not None:
         return np.dtype((drop_titles(dtype.base), dtype.shape))
     if dtype.names is None:

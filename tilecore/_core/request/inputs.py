@@ -1,4 +1,4 @@
-"""An input of any kind as a NumPy array, without a copy where it has memory to share.
+"""An input of any kind as a NumPy array, without a copy if it has memory to share.
 
 NumPy takes arrays, sequences, buffers and objects with `__array__`. It would treat an object that has only DLPack's
 `__dlpack__` as a single Python object, so such objects go to `numpy.from_dlpack`.
@@ -13,7 +13,7 @@ from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
-# PyTorch's types that NumPy lacks, as PyTorch words them, and one that has as many bytes.
+# PyTorch's types that NumPy lacks, by their names in PyTorch's messages, and a type of the same size.
 _SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
 _NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
@@ -28,7 +28,7 @@ def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
 
 
 def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """`value` as an array, of a subclass if it gives one. A Refusal names the kind of object.
+    """`value` as an array, or as a subclass if it provides one. A Refusal names the type of `value`.
 
     >>> as_any_array([[1, 2, 3]])
     array([[1, 2, 3]])
@@ -51,21 +51,21 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
 
 
 def unreadable(value: object, reason: Exception, argument: str = "input") -> Refusal | None:
-    """The Refusal for a `value` whose reading has raised `reason`, one of UNREADABLE.
+    """The Refusal for a `value` that raised `reason`, one of UNREADABLE, when it was read.
 
-    None for an error of a class of the object's own, which comes out as it is.
+    None if the class of `reason` is the object's own: the caller then raises it unchanged.
     """
     if type(reason) not in UNREADABLE and not type(reason).__module__.startswith("numpy."):
         return None
     text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
     for missing, name in _SAME_SIZE.items():
         if f"ScalarType {missing}" in text:
-            text += f"; pass its view(torch.{name}), and view the result as the type that it had"
+            text += f"; pass its view(torch.{name}), and view the result as the original type"
     return Refusal(kind_of(reason), text, argument)
 
 
 def refuse_out(given: object) -> Refusal:
-    """The Refusal for an `out` that is no array of NumPy's."""
+    """The Refusal for an `out` that is not a NumPy array."""
     text = f"must be a NumPy array, got {type(given).__name__}"
     if any(kind.__module__ == "torch" for kind in type(given).__mro__):
         text += "; pass out.numpy()"
@@ -83,10 +83,10 @@ def _numpy_takes(value: object) -> bool:
 
 
 def kind_of(reason: Exception) -> type[Exception]:
-    """The class of our own error for another's.
+    """The class of tilecore's error for the error of another library.
 
-    NumPy's own MemoryError cannot be made from a text. PyTorch's RuntimeError and DLPack's BufferError mean an
-    input of the wrong kind.
+    NumPy's own MemoryError cannot be created from a text. PyTorch's RuntimeError and DLPack's BufferError mean that the
+    input is of the wrong kind.
     """
     kinds: tuple[type[Exception], ...] = (ValueError, MemoryError)
     return next((kind for kind in kinds if isinstance(reason, kind)), TypeError)

@@ -1,9 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Integers as callers write them: repeats, bounds, axes, shapes, a count of threads.
+"""Reads integers: repeats, bounds, axes, shapes, the number of threads.
 
-The usual kinds are read without running anything: ints, NumPy's integers, tuples, lists and arrays of them. All
-else, and the words of every error, take a longer way, which may run code of the caller's (`__index__`,
-`__iter__`); arguments.pyx tells what follows from that.
+The usual kinds are read without running the caller's code: ints, NumPy's integers, tuples, lists and arrays of them.
+Other kinds, and the messages of errors, may run it (`__index__`, `__iter__`); arguments.pyx explains the consequences.
 """
 
 import numpy
@@ -29,7 +28,7 @@ cdef extern from "Python.h":
 
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
-    """An int or a NumPy integer, at least `least`, that fits; nothing is run. False for all else."""
+    """Read an int or a NumPy integer of at least `least` that fits. Runs no code. False for all else."""
     cdef int overflow = 0
     cdef long long number
     if PyLong_CheckExact(item):
@@ -41,7 +40,7 @@ cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
 
 
 cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
-    """The usual kinds of integers: one, a tuple, a list, an array; how many. -1 for everything else."""
+    """Read an integer, or a tuple, a list or an array of them; return how many. -1 for all else."""
     cdef Py_ssize_t i, n
     cdef long long number = 0
     cdef tuple items
@@ -72,9 +71,10 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
 
 
 cdef int count_integers(value, unsigned long numbers) noexcept:
-    """How many: of a tuple of ints, or of an array of a type whose number's bit is set; -1 for all else.
+    """The length of a tuple of ints, or of an array of one of the types in `numbers`; -1 for all else.
 
-    No more than MAX_RANK, of any sign and, in a tuple, of any size. It runs nothing of the caller's.
+    `numbers` has a bit for each of NumPy's type numbers. There are at most MAX_RANK integers, of any sign and, in a
+    tuple, of any size. Runs none of the caller's code.
     """
     cdef Py_ssize_t i, n
     cdef long long number = 0
@@ -110,7 +110,7 @@ cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or wi
 
 
 cdef list draw_integers(given, str what):
-    """An integer, or what can be iterated: at most 65 items drawn, __len__ never asked."""
+    """The integers of an integer or an iterable. Draws at most 65 items, and never calls __len__."""
     cdef list integers = []
     items = None
     if type(given) is tuple or type(given) is list:
@@ -147,7 +147,7 @@ cdef list draw_integers(given, str what):
 
 
 cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) except -1:
-    """As read_integers, of integers of any kind."""
+    """`read_integers` for integers of any kind."""
     cdef list integers = draw_integers(given, what)
     cdef Py_ssize_t k, rank
     # Axes are counted in the output, whose rank is the larger of the two.
@@ -166,13 +166,13 @@ cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) excep
 
 
 cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
-    """As read_integers, of either sign."""
+    """`read_integers` for integers of either sign."""
     cdef int n = read_usual(given, -PY_SSIZE_T_MAX - 1, values)
     if n >= 0:
         return n
     cdef list integers = draw_integers(given, what)
     for k, value in enumerate(integers):
-        if what == "axis":  # no array has one further out
+        if what == "axis":  # larger ones are out of bounds for every array
             value = max(-PY_SSIZE_T_MAX, min(value, PY_SSIZE_T_MAX))
         elif not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
             raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, k)
@@ -181,7 +181,7 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
 
 
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
-    """Put each repeat in the place of its axis, 1 in the others; return the new count, `ndim`."""
+    """Put each repeat at the index of its axis, and 1 at all others; return the new count, `ndim`."""
     cdef Py_ssize_t axes[MAX_RANK + 1]
     cdef Py_ssize_t placed[MAX_RANK]
     cdef int k, n = read_signed(axis, axes, "axis")
@@ -193,7 +193,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
         if axes[k] < 0:
             axes[k] += ndim
         if placed[axes[k]] >= 0:
-            raise Refusal(ValueError, f"repeated axis {axes[k]}")
+            raise Refusal(ValueError, f"must not contain axis {axes[k]} twice", "axis")
         placed[axes[k]] = repeats[k] if k < nreps else 1
     if n != nreps:
         raise Refusal(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
@@ -203,7 +203,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
 
 
 cdef int read_threads(threads) except -1:
-    """The count of threads asked for, or 0 for the default."""
+    """The number of threads requested, or 0 for the default."""
     if threads is None:
         return 0
     try:

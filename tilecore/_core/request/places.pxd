@@ -1,4 +1,4 @@
-"""Where the elements of an array lie, as noted before anything else runs. See arguments.pyx."""
+"""Notes where the elements of an array lie, before other code may change it. See arguments.pyx."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -9,8 +9,8 @@ from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, descr_o
 cdef struct Place:      # where the elements of an array lay when they were noted
     char *data
     int ndim
-    bint contiguous     # in the order of C
-    Py_ssize_t strides[MAX_RANK]    # set where it is not
+    bint contiguous     # in C order
+    Py_ssize_t strides[MAX_RANK]    # set if not contiguous
 
 
 cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
@@ -24,7 +24,7 @@ cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
 
 
 cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
-    """Its strides, or NULL for the order of C."""
+    """Its strides, or NULL for C order."""
     if place.contiguous:
         return NULL
     return &place.strides[0]
@@ -33,13 +33,13 @@ cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
 cdef struct Held:       # an array and its memory, as noted by code that holds references to the array and its dtype
     PyObject *array
     PyObject *dtype
-    PyObject *base      # the owner of the memory; NULL where that is the array
+    PyObject *base      # the owner of the memory; NULL if that is the array
     const char *data
     Py_ssize_t nbytes   # of its items, wherever they lie
 
 
 cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noexcept:
-    # One by one: a struct made elsewhere and copied would wait until it stands there.
+    # Field by field: copying a struct that was just written would wait for the writes.
     held.array = <PyObject *>array
     held.dtype = descr_of(array)
     held.base = cnp.PyArray_BASE(array)
@@ -48,10 +48,10 @@ cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noe
 
 
 cdef inline bint holds(const Held *held) noexcept:
-    """False where code that has run since may have freed the memory, or changed what lies there.
+    """False if code that has run since may have freed the memory, or changed its meaning.
 
-    `ndarray.resize` and `ndarray.__setstate__` do so, and may get the same address again; `dtype.__setstate__`
-    changes the size of items. Another shape does no harm.
+    `ndarray.resize` and `ndarray.__setstate__` free it, and may get the same address again. `dtype.__setstate__`
+    changes the itemsize. Another shape does no harm.
     """
     cdef cnp.ndarray array = <cnp.ndarray>held.array
     return (cnp.PyArray_BYTES(array) == held.data and cnp.PyArray_NBYTES(array) == held.nbytes

@@ -1,15 +1,15 @@
 # cython: language_level=3
 """Errors are worded once, at the edge.
 
-Inside, code that cannot meet a request raises a `Refusal`: the kind of error, what is wrong, with which argument,
-on which axis. It knows no function's name. The public function that was called, of whatever dialect, catches it
-and has it `worded`: with its own name in front, its own names for the arguments, and then what the caller typed.
+Code inside raises a `Refusal`: the kind of error, what is wrong, with which argument, on which axis. It does not know
+the name of the function that was called. That public function, of any dialect, catches it, and `worded` adds the
+function's name, its own names for the arguments, and what the caller typed.
 
     core        Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
     tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
     Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
 
-Exceptions of the caller's own objects are not Refusals, and come out unchanged.
+Exceptions of the caller's own objects are not Refusals, and are passed on unchanged.
 
 Compiled, so that there is one class `Refusal` in a process, however often the package is imported.
 """
@@ -27,9 +27,9 @@ class Refusal(Exception):
     Parameters
     ----------
     kind : exception class
-        TypeError, ValueError or MemoryError: what the caller is to get.
+        The class that the caller gets: TypeError, ValueError or MemoryError.
     what : str
-        What is wrong, in a sentence whose subject is `argument` where that is given.
+        What is wrong: a sentence, but without its subject if that is `argument`.
     argument : str, optional
         The argument at fault, as the core calls it: "input", "repeats", "shape", "out", "start", ...
     axis : int, optional
@@ -50,9 +50,9 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
 
     Parameters
     ----------
-    input : array, or its shape, or None where nothing is known of it
+    input : array, or its shape, or None if unknown
     names : mapping
-        The function's own names for the core's arguments and for "input shape", where they differ.
+        The function's own names for the core's arguments and for "input shape", if they differ.
     given : the arguments as they were typed; those that are None are left out
     """
     subject = "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
@@ -71,8 +71,8 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
 def reworded(error, name, input=None, names=NO_NAMES, /, **given):
     """The error of another public function, reworded for the one that called it.
 
-    An error that `worded` made was raised while its refusal was handled: that is its context. Any
-    other comes out as it is.
+    An error made by `worded` was raised while its Refusal was handled, so the Refusal is its context. Any other error
+    is returned unchanged.
     """
     refusal = error.__context__
     return worded(refusal, name, input, names, **given) if isinstance(refusal, Refusal) else error

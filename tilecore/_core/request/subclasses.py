@@ -17,8 +17,8 @@ _masked: Any = None  # numpy.ma.MaskedArray, when found
 def is_masked(a: object) -> bool:
     """Whether `a` is a masked array.
 
-    By its type alone: isinstance would ask `a.__class__` too, and that may run code of the caller's.
-    This does not import numpy.ma: until its class is made, there is no masked array.
+    By its type alone: isinstance would also read `a.__class__`, which may run the caller's code.
+    This does not import numpy.ma: before that is imported, no masked array exists.
     """
     global _masked
     if _masked is None:
@@ -29,15 +29,15 @@ def is_masked(a: object) -> bool:
 def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
     """What `numpy.tile(a, counts)` gives for a masked array; `tile_plain` tiles a plain one by these counts.
 
-    As MaskedArray's own methods make their results: the data, its attributes, the mask. MaskedArray(...)
-    would make an explicit fill value of the default one.
+    It builds the result as MaskedArray's own methods do: the data, its attributes, the mask. MaskedArray(...) would
+    turn the default fill value into an explicit one.
     """
     if type(a) is not _masked or a._baseclass is not np.ndarray:
         return numpy_tile(a, counts)
     result = tile_plain(np.ndarray.view(a, np.ndarray)).view(type(a))
     result._update_from(a)
     if result._fill_value is not None:
-        result._fill_value = result._fill_value.copy()  # to set one later changes it in place
+        result._fill_value = result._fill_value.copy()  # setting one later changes it in place
     mask = a._mask
     if mask is not sys.modules["numpy.ma.core"].nomask:
         result._mask = tile_plain(mask)

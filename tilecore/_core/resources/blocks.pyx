@@ -4,21 +4,21 @@
     take_block() -> block in use -> give_back_block() -> idle, on a shelf -> take_block() -> in use again
                                           `-> over a limit, or idle for long: back to the system
 
-A block has one of the sizes of a fixed row, eight to each power of two, and each size has its shelves: the newest
-idle block of a size is found at once, and the oldest one goes first. There are two shelves for each size:
+Blocks have fixed sizes, eight for each power of two. Idle blocks of one size are on a list, called a shelf: the newest
+block is reused first, and the oldest returns to the system first. Each size has two shelves:
 
-    kept    below TILECORE_KEPT_BELOW bytes. To give such a block back takes no system call, and what its last owner
-            asked the system for (mprotect, madvise) stays, as with malloc's blocks of such sizes. The system cannot
-            take these pages back, so all together are limited, apart from the limit of idle memory.
-    lent    the others, and kept ones beyond that limit. What the last owner asked for is undone, and the system may
-            take the pages whenever it needs some (MADV_FREE); a block that cannot be made clean goes.
+    kept    blocks below TILECORE_KEPT_BELOW bytes. Giving one back takes no system call. Page attributes that its last
+            owner set (mprotect, madvise) stay, as with malloc's blocks of such sizes. The system cannot take these
+            pages back, so their total has a limit of its own.
+    lent    larger blocks, and kept ones beyond that limit. Their page attributes are reset, and the system may take
+            the pages when it needs memory (MADV_FREE). A block that cannot be reset returns to the system.
 
-Blocks that nobody has asked for in TILECORE_IDLE_MILLISECONDS go back to the system when the next one is given back:
-after a burst the memory does not stay.
+Blocks that were idle for TILECORE_IDLE_MILLISECONDS return to the system when the next block is given back, so that
+memory does not stay after a burst.
 
-Threads share the shelves, under a lock that is held for a few words and never during a system call. Nothing here
-needs Python: an array may die in any thread, or at exit. A forked child shares its parent's pages until one of the
-two writes, and then the system copies them. So the child starts with no idle block, and returns those it inherits.
+Threads share the shelves, under a lock that is held briefly and never during a system call. Nothing here needs Python:
+an array may die in any thread, or at exit. A forked child shares its parent's pages until one of the two writes, and
+then the system copies them. So the child starts with no idle block, and returns those it inherits.
 """
 
 
@@ -83,7 +83,7 @@ cdef struct Block:          # describes a block, in the TILECORE_BLOCK_HEAD byte
     Block *newer
     char *slab              # in which it lies, or NULL
     Py_ssize_t bytes        # of the block itself
-    Py_ssize_t touched      # so many have been asked for: the rest has no pages yet, and does not count
+    Py_ssize_t touched      # the most bytes in use so far: the rest has no pages yet, and does not count
     Py_ssize_t generation   # of the process that it belongs to
     long long since         # when it became idle
 
@@ -101,9 +101,9 @@ cdef struct Shelves:
 # Under the lock.
 cdef Shelves kept, lent
 cdef char *slab                         # that new blocks are cut from, or NULL
-cdef long long looked                   # when the age of idle blocks was last looked at
+cdef long long looked                   # when the age of idle blocks was last checked
 
-cdef Py_ssize_t limit                   # of all idle bytes: one word, a reader sees the old one or the new one
+cdef Py_ssize_t limit                   # of all idle bytes: one word, so other threads read the old one or the new one
 cdef Py_ssize_t generation              # counts the forks that led to this process
 
 
@@ -120,7 +120,7 @@ cdef Py_ssize_t block_bytes(const char *data) noexcept nogil:
 
 
 cdef bint resize_block(char *data, Py_ssize_t bytes) noexcept nogil:
-    """Have the block serve for so many bytes instead; False if it is too small, or too large by half."""
+    """Use the block for `bytes` bytes from now on; False if it is too small, or more than twice as large."""
     cdef Block *block = block_of(data)
     if not block.bytes // 2 <= bytes <= block.bytes:
         return False
@@ -129,7 +129,7 @@ cdef bint resize_block(char *data, Py_ssize_t bytes) noexcept nogil:
 
 
 cdef int choose_size(Py_ssize_t *bytes) noexcept nogil:
-    """Round up to a size of the row; its number."""
+    """Round up to the next size of a block; return its number."""
     cdef int power = 3
     bytes[0] = max(bytes[0], TILECORE_LEAST_RECYCLED_BYTES)
     while bytes[0] > <Py_ssize_t>16 << power - 3:
@@ -174,7 +174,7 @@ cdef Block *pop_newest(Shelves *shelves, int size) noexcept nogil:
 
 
 cdef Block *pop_oldest(Shelves *shelves, long long before) noexcept nogil:
-    """The block of any size that has been idle the longest, if since `before` at least."""
+    """The block that has been idle the longest, of any size, if it became idle at `before` or earlier."""
     cdef Shelf *found = NULL
     cdef int size
     for size in range(SIZES):
@@ -190,7 +190,7 @@ cdef Slab *slab_of(char *data) noexcept nogil:
 
 
 cdef char *new_block(Py_ssize_t wanted) noexcept nogil:
-    """A block of at least `wanted` bytes from the system; NULL where there is no memory."""
+    """A block of at least `wanted` bytes from the system; NULL if there is no memory."""
     cdef Py_ssize_t bytes = wanted
     cdef char *data = NULL
     cdef char *within = NULL
@@ -240,7 +240,7 @@ cdef char *cut_block(Py_ssize_t bytes, char **within) noexcept nogil:
 
 
 cdef void free_block(Block *block) noexcept nogil:
-    """Back to the system; a slab with its last block."""
+    """Return the block to the system, and a slab with its last block."""
     cdef char *within = block.slab
     cdef bint last
     tilecore_unpoison(data_of(block), block.bytes)
@@ -260,9 +260,9 @@ cdef void free_block(Block *block) noexcept nogil:
 
 
 cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
-    """A block of at least `bytes`, idle or new; NULL where there is no memory, or addresses are limited.
+    """A block of at least `bytes`, idle or new; NULL if there is no memory, or if addresses are limited.
 
-    `warm`: its pages are there.
+    `warm` is set to whether its pages are in memory.
     """
     cdef Block *block = NULL
     cdef Py_ssize_t whole = bytes
@@ -279,7 +279,8 @@ cdef char *take_block(Py_ssize_t bytes, bint *warm) noexcept nogil:
         if block != NULL:
             break
     tilecore_release(&tilecore_idle_lock)
-    # Where addresses are limited, idle blocks count. To ask takes longer than the rest, so not for each small block.
+    # Idle blocks count towards a limit of addresses. The check takes longer than all else, so it is not made for each
+    # small block.
     if (block == NULL or block.bytes >= TILECORE_KEPT_BELOW) and tilecore_addresses_limited():
         if block != NULL:
             free_block(block)
@@ -311,11 +312,11 @@ cdef void give_back_block(char *data) noexcept nogil:
     tilecore_acquire(&tilecore_idle_lock)
     put(&kept if keep else &lent, block)
     tilecore_release(&tilecore_idle_lock)
-    tidy(now)   # the block may be another thread's by now, or gone
+    tidy(now)   # another thread may have taken or freed the block by now
 
 
 cdef void tidy(long long now) noexcept nogil:
-    """Lend what is kept beyond its limit; return what is beyond it all, or has been idle for long, the oldest first."""
+    """Lend kept blocks beyond their limit. Return blocks beyond the whole limit, or idle for too long. Oldest first."""
     global looked
     cdef Block *block
     cdef Py_ssize_t most
@@ -323,7 +324,7 @@ cdef void tidy(long long now) noexcept nogil:
     while True:
         tilecore_acquire(&tilecore_idle_lock)
         block = NULL
-        most = tilecore_atomic_load(&limit)     # under the lock: a lower one may have come before the last block
+        most = tilecore_atomic_load(&limit)     # under the lock, because another thread may have lowered it
         lend = kept.bytes > min(TILECORE_KEPT_BYTES, most // 4)
         if lend:
             block = pop_oldest(&kept, now)
@@ -347,7 +348,7 @@ cdef void tidy(long long now) noexcept nogil:
 
 
 cdef void trim(Py_ssize_t most) noexcept nogil:
-    """Return the oldest idle blocks to the system, until those that are left take at most `most`."""
+    """Return idle blocks to the system, the oldest first, until at most `most` bytes are left."""
     cdef Block *block = NULL
     while True:
         tilecore_acquire(&tilecore_idle_lock)

@@ -1,4 +1,4 @@
-"""What this process may use. See limits.pyx."""
+"""The memory and the processors that this process may use. See limits.pyx."""
 
 
 cdef Py_ssize_t usable_cpus() noexcept nogil

@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
-"""What this process may use: memory and processors, the machine's or its control group's.
+"""The memory and the processors that this process may use: those of the machine or of its control group.
 
-Compiled, as is all that the first large call of a process runs: between two instructions of Python's a signal
-handler may raise, and its error would be taken for one that is expected here.
+The first large call of a process runs this code. It is compiled, because a signal handler may raise between any two
+Python instructions, and an `except` clause here would catch that error.
 """
 
 import os
@@ -36,10 +36,10 @@ def parse_bytes(text):
 
 
 def read_bytes(name, n):
-    """A count of bytes, an integer or a text; `name` is what an error calls it."""
+    """A count of bytes, from an integer or a text; errors begin with `name`."""
     if isinstance(n, str):
         try:
-            return min(parse_bytes(n), sys.maxsize)  # more than an address can reach is as good as no limit
+            return min(parse_bytes(n), sys.maxsize)  # more than all addresses is as good as no limit
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     n = read_count(name, n)
@@ -49,13 +49,13 @@ def read_bytes(name, n):
 
 
 def bytes_from_environment(name, default):
-    """The value of the environment variable `name`, or the default where it is not set."""
+    """The value of the environment variable `name`, or the default if it is not set."""
     text = os.environ.get(name)
     return default if text is None else read_bytes(f"environment variable {name}", text)
 
 
 def physical_memory():
-    """Bytes of memory: the machine's, or the control group's where lower."""
+    """The machine's memory in bytes, or the control group's limit if that is lower."""
     limits = [sys.maxsize]
     try:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -69,29 +69,29 @@ def physical_memory():
 
 # ---------------------------------------------------------------- processors
 
-# Asked once in each process, for C callers cannot ask. Of the share 0 means: not asked yet; of the child -1.
+# Found once in each process, because C callers cannot find them. A share of 0 and a child of -1 are not found yet.
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
-cdef object modules = sys.modules   # by no name that is gone at exit
+cdef object modules = sys.modules   # the name `sys` is gone at exit
 
 
 cdef Py_ssize_t usable_cpus() noexcept nogil:
-    """Processors that the calling thread may run on now, within this process' share; 1 until that is asked for."""
+    """The number of processors that the calling thread may use now, at most this process' share; 1 without a share."""
     cdef tilecore_affinity now
     cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
     return min(tilecore_read_affinity(&now) or all_cpus, most) if most > 1 else 1
 
 
 cdef int ask_cpu_share() except -1:
-    """What the control group pays for; one processor in a child of multiprocessing: its siblings have the others."""
+    """Find the share: the control group's quota, or 1 in a child of multiprocessing, whose siblings use the rest."""
     if tilecore_atomic_load(&cpu_share) == 0:
         tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
     return 0
 
 
 def cpu_quota():
-    """As many processors as the control group's quota pays for, rounded up."""
+    """The control group's quota in processors, rounded up."""
     quotas = [
         (int(quota), int(period))
         for quota, period in control_files("cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
@@ -103,9 +103,9 @@ def cpu_quota():
 cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
-    Asked once: without the GIL a fork() may find `sys.modules` locked by another thread that asks, and nobody
-    unlocks it in the child. No function of multiprocessing's is called: another thread may be importing it, and
-    then its names are not there yet, and nobody has begun a child.
+    `sys.modules` is read only once. Without the GIL, another thread may hold its lock during a fork(), and then it
+    stays locked in the child. No function of multiprocessing is called, because another thread may still be importing
+    it. In that case its names are missing, and no child has been started.
     """
     cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
@@ -118,7 +118,7 @@ cpdef bint in_multiprocessing_child() except -1:
 
 
 def forget_process():
-    """In a forked child, before multiprocessing tells whose child it is."""
+    """In a forked child, before multiprocessing notes the parent."""
     tilecore_atomic_store(&is_child, -1)
     tilecore_atomic_store(&cpu_share, 0)
 
@@ -130,9 +130,9 @@ if hasattr(os, "register_at_fork"):
 # ---------------------------------------------------------------- control groups
 
 def control_files(unified, controller, *legacy):
-    """The words in a control file, for this process' control group and every group above it.
+    """The words of a control file, for this process' control group and every group above it.
 
-    Version 2 has one file with all the words, version 1 one file (`legacy`) for each of them.
+    Version 2 has one file with all words. Version 1 has one file (`legacy`) for each word.
     """
     found = []
     for line in filter(None, read_text("/proc/self/cgroup").split("\n")):  # names may hold blanks
@@ -153,12 +153,12 @@ def control_files(unified, controller, *legacy):
 
 
 def read_text(path):
-    """The text of a file, or "" where there is none. Not by open(): a program may have it run Python (sys.audit)."""
+    """The text of a file, or "" if there is none. Not by open(), which may run Python code (sys.audit)."""
     cdef char part[4096]
     cdef bytes text = b""
     cdef size_t n = 1
     cdef FILE *file
-    if os.name == "nt":  # the mode is not Windows', and what is read here only Linux has
+    if os.name == "nt":  # Windows lacks this mode, and only Linux has these files
         return ""
     file = fopen(path.encode("utf-8", "surrogateescape"), "rbe")
     if file != NULL:

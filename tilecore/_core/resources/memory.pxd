@@ -1,4 +1,4 @@
-"""Where outputs live, and how large they may be. See memory.pyx."""
+"""Allocates results, and limits their size. See memory.pyx."""
 
 cimport numpy as cnp
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
-"""Where outputs live, and how large they may be."""
+"""Allocates results, and limits their size."""
 
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
@@ -16,7 +16,7 @@ from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can
 
 cnp.import_array()
 
-cdef Py_ssize_t max_bytes   # one aligned word: a reader in another thread sees the old limit or the new one
+cdef Py_ssize_t max_bytes   # one aligned word: other threads read the old limit or the new one
 
 
 def get_max_bytes():
@@ -87,9 +87,9 @@ cdef no_memory(nbytes):
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
-    """A new C-contiguous array, or None where there is no memory. References in it are NULL, for the caller to set.
+    """A new C-contiguous array, or None if there is no memory. References in it are NULL, for the caller to set.
 
-    `warm` tells whether its pages are there.
+    `warm` is set to whether its pages are in memory.
     """
     cdef PyObject *result
     warm[0] = False

@@ -1,4 +1,4 @@
-"""Memory of results, used again. See recycle.pyx."""
+"""Recycled memory. See recycle.pyx."""
 
 cimport numpy as cnp
 

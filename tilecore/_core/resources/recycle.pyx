@@ -1,16 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""Memory of results, written again by later ones.
+"""Recycled memory: later results reuse the memory of earlier ones.
 
-A page costs 1 to 4 us at its first touch, and while a program makes and drops other arrays, the C library gives
-memory back to the system and takes it anew, call by call. That takes longer than tiling. So results from
-TILECORE_LEAST_RECYCLED_BYTES on lie in blocks of our own (blocks.pyx), which are kept when their arrays die.
+The first touch of a page takes 1 to 4 us. While a program makes and drops other arrays, the C library returns memory
+to the system and requests it again, in each call. That takes longer than tiling. So results of
+TILECORE_LEAST_RECYCLED_BYTES or more lie in blocks of our own (blocks.pyx), which are kept when their arrays die.
 
-The array owns its memory as every NumPy array does, through a memory handler of NumPy's (NEP 49). NumPy calls
-`give_back` when the array dies, and it lives while a view, a buffer, or a DLPack capsule holds it. Nothing else
-learns of a block, so nothing can see it when it is written again. The handler is set in the array itself. The
-context's handler is never changed: to set that back may fail for want of memory, and then every array of the program
-would come from here.
+The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `give_back` when the
+array dies. The array lives while a view, a buffer or a DLPack capsule refers to it, so nothing can see its block being
+reused. The handler is set in the array itself. The context's handler is never changed: resetting it may fail for lack
+of memory, and then all arrays of the program would come from here.
 """
 
 import os
@@ -53,7 +52,7 @@ cdef extern from "kernels/locks.h" nogil:
 
 
 cdef enum:
-    CHILDREN = 8    # a child of multiprocessing keeps one part in so many: its siblings want memory too
+    CHILDREN = 8    # a child of multiprocessing keeps 1/8 of the default: its siblings need memory too
 
 cdef bint by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
 cdef Py_ssize_t settled = by_environment    # whether the limit is this process' own
@@ -63,7 +62,7 @@ cdef unsigned int trace_domain = _tracemalloc_domain
 # ---------------------------------------------------------------- what NumPy calls
 
 cdef void *take(void *context, size_t bytes) noexcept nogil:
-    """Also where addresses are limited: the array that asks has no other handler."""
+    """This allocates even if addresses are limited, because the array has no other handler."""
     cdef char *data = NULL
     cdef bint warm
     if bytes <= <size_t>PY_SSIZE_T_MAX:
@@ -89,7 +88,7 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
 
 
 cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
-    """For `ndarray.resize`, the method."""
+    """For the method `ndarray.resize`."""
     cdef size_t before = block_bytes(<char *>data)
     cdef void *other
     if bytes <= before and resize_block(<char *>data, bytes):
@@ -112,7 +111,7 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
 cdef bint can_recycle(Py_ssize_t nbytes) except -1:
-    """Whether memory of ours is for a result of this size."""
+    """Whether a result of this size may lie in a block of ours."""
     settle()
     return nbytes <= idle_limit()
 
@@ -127,7 +126,7 @@ cdef int settle() except -1:
 
 
 def forget_process():
-    """In a forked child, before multiprocessing tells whose child it is."""
+    """In a forked child, before multiprocessing notes the parent."""
     tilecore_atomic_store(&settled, by_environment)
 
 
@@ -137,7 +136,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     cdef char *data
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
-        return None  # memory is to come from elsewhere
+        return None  # the program has set an allocator of its own
     data = take_block(nbytes, warm)
     if data == NULL:
         return None
@@ -148,7 +147,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
         give_back_block(data)
         PyErr_Clear()
         return None
-    # As NumPy does with memory that it has asked a handler for.
+    # As NumPy does with memory from a handler.
     Py_INCREF(capsule)
     (<PyArrayObject_fields *>result).mem_handler = <PyObject *>capsule
     PyTraceMalloc_Track(trace_domain, <size_t>data, nbytes)
@@ -172,13 +171,13 @@ def recycled_bytes():
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of a similar size
     reuse it. New memory would cost more time than tiling. Tools count idle memory as part of the process. The
-    system may take it at any time (``MADV_FREE``), except up to 64 MiB of blocks below 32 MiB. Memory that was idle
-    for a minute goes back to the system when the next result is garbage-collected. Recycling is Linux-only.
+    system may take it at any time (``MADV_FREE``), except for up to 64 MiB in blocks below 32 MiB. Memory that was
+    idle for a minute goes back to the system when the next result is garbage-collected. Recycling is Linux-only.
 
     Returns
     -------
     int
-        Bytes; at most `get_recycle_limit()`, unless a limit of addresses was set since (see `set_recycle_limit`).
+        Bytes; at most `get_recycle_limit()`, unless an address limit was set since (see `set_recycle_limit`).
 
     See Also
     --------
@@ -210,10 +209,9 @@ def set_recycle_limit(n, /):
     ``TILECORE_RECYCLE_BYTES`` sets another one. In a child process of multiprocessing the limit is an eighth of the
     default, unless the variable is set or the child calls this function.
 
-    While the process has a limit of addresses or data, nothing is kept, whatever `n` is (``RLIMIT_AS``,
-    ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``). Idle memory counts towards such a limit, so other allocations
-    could fail. If such a limit is set later, call `release_memory`. Otherwise up to 64 MiB stay for results of the
-    same sizes, until a result is larger than 32 MiB or finds none.
+    Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
+    `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
+    call `release_memory`: until then, up to 64 MiB of memory may stay idle.
 
     Parameters
     ----------

@@ -15,13 +15,13 @@ cdef extern from "kernels/locks.h" nogil:
 
 
 cdef enum:
-    MOST_BY_DEFAULT = 8     # memory bandwidth is used up before that
-    MOST_OF_ALL = 0x7FFFFFFF    # what a C int holds; "as many as there are" need not know that
+    MOST_BY_DEFAULT = 8     # fewer threads already use the whole memory bandwidth
+    MOST_OF_ALL = 0x7FFFFFFF    # the largest C int; larger counts are accepted and mean the same
 
-# 0 where nothing was chosen. A reader in another thread sees the old choice or the new one.
+# 0 if nothing was chosen. Other threads read the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
 cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
-cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the blocks of num_threads entered
+cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the num_threads blocks being executed
 
 
 def get_num_threads():
@@ -35,15 +35,16 @@ def get_num_threads():
     Returns
     -------
     int
-        As set by `num_threads` in the current context; else by `set_num_threads` or the environment variable
-        ``TILECORE_NUM_THREADS``; else 1 in a child process of multiprocessing; else the number of CPUs that the
-        calling thread may use now (affinity mask and control-group quota), at most 8.
+        The first of these that applies: the number set by `num_threads` in the current context; the number set by
+        `set_num_threads` or the environment variable ``TILECORE_NUM_THREADS``; 1 in a child process of
+        multiprocessing; the number of CPUs that the calling thread may use now (affinity mask and control-group
+        quota), at most 8.
 
     Notes
     -----
     Two threads write a result of 4 MiB, and one more for each 2 MiB above that. If its memory is new to the
-    process, several threads write it from 8 MiB on. Between calls the threads sleep and use no CPU time. They run
-    only on CPUs that their caller may use (``os.sched_setaffinity``).
+    process, only one thread writes a result below 8 MiB. Between calls the threads sleep and use no CPU time. They
+    run only on CPUs that their caller may use (``os.sched_setaffinity``).
     """
     entered = by_context.get()
     if entered:
@@ -53,7 +54,7 @@ def get_num_threads():
 
 
 cdef int default_threads() noexcept nogil:
-    """Outside of every context; in a child of fork() one, until Python's code has asked whether it has siblings."""
+    """The number without num_threads; 1 in a child of fork(), until a call from Python has asked for its CPU share."""
     cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
     return <int>(chosen if chosen else min(usable_cpus(), MOST_BY_DEFAULT))
 
@@ -113,8 +114,8 @@ class num_threads(ContextDecorator):
         by_context.set((*by_context.get(), self))
 
     def __exit__(self, *exception):
-        # Not by a token: one object may be entered several times, also in several contexts; and a block may be left
-        # in another context, as the event loop closes an async generator that was broken off.
+        # Not by a token of the ContextVar. One object may be entered several times, also in several contexts. A block
+        # may be left in another context: the event loop closes an unfinished async generator in its own.
         entered = by_context.get()
         for k in range(len(entered) - 1, -1, -1):
             if entered[k] is self:
