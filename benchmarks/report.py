@@ -94,11 +94,7 @@ def shorten(run: Run) -> Run:
 
 
 def peers_table(run: Run, kind: str = "warm") -> str:
-    about = {
-        "workload": lambda key: key.workload,
-        "input × repeats": lambda key: run.shapes[key.group],
-        "output": lambda key: size(run.nbytes[key.group]),
-    }
+    about = {"workload": lambda key: key.workload, "input × repeats": lambda key: run.shapes[key.group]}
     return ratio_table(run, kind, about)
 
 
