@@ -40,7 +40,7 @@ class Layout(Workload):
 
     def input(self):
         def make(*shape):
-            return np.resize(np.arange(251), shape).astype(self.dtype)
+            return np.resize(np.arange(251).astype(self.dtype), shape)
 
         layout, _, size = self.name.rsplit(", ", 2)
         return LAYOUTS[layout](make, int(size.split()[0]) // np.dtype(self.dtype).itemsize)
