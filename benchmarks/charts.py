@@ -1,5 +1,6 @@
-"""Charts by matplotlib, as SVG: bars of ratios by workload, and curves of rates."""
+"""Charts by matplotlib, as SVG: bars of ratios by workload, and curves of rates. They can be read on a phone."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,82 +14,104 @@ from runs import Times  # noqa: E402
 from tables import times  # noqa: E402
 
 Lines = dict[str, list[tuple[float, Times]]]  # by name, points (x, GB/s)
+WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
+LINE = 540  # letters times their points, in a line of the notes
+MOST_TICKS = 7  # of sizes, whose names are long
 CAP = 100  # longer bars end here, broken, and their numbers tell
 AHEAD, BEHIND, EVEN = "#2f81d6", "#d1620a", "#a3adb8"
-LEGEND = {AHEAD: "tilecore is faster", BEHIND: "tilecore is slower", EVEN: "the quartiles overlap"}
+LEGEND = {AHEAD: "tilecore is faster", BEHIND: "tilecore is slower", EVEN: "no clear difference"}
+INK, QUIET, WARNING = "#1f2328", "#59636e", "#b42318"
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tilecore",  # the same data give the same file
-    "font.size": 8.5,
+    "font.size": 9,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#8c959f",
     "axes.axisbelow": True,
     "grid.color": "#d9dee3",
     "figure.constrained_layout.use": True,
-    "figure.constrained_layout.wspace": 0.03,
 }
 
 
-def save(figure, file: Path, title: str, notes: Sequence[str]) -> None:
-    """With the title, and with notes below it: the machine, and a warning that it was loaded."""
-    figure.suptitle("\n".join([title, *notes]), x=0.01, ha="left", fontsize=9.5, linespacing=1.5)
+def save(figure, file: Path, title: str, note: str, warning: str) -> None:
+    """With a title, and below it the release and the host, and a warning if other processes were busy."""
+    parts = [(title, INK, 10), (note, QUIET, 8), (warning, WARNING, 8)]
+    parts = [(textwrap.wrap(text, LINE // points), colour, points) for text, colour, points in parts if text]
+    heights = [1.5 * points / 72 * len(lines) for lines, _, points in parts]
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + sum(heights))
+    top = 1 - 0.05 / (height + sum(heights))
+    figure.get_layout_engine().set(rect=(0, 0, 1, height / (height + sum(heights))))
+    for (lines, colour, points), inches in zip(parts, heights, strict=True):
+        figure.text(0.01, top, "\n".join(lines), color=colour, fontsize=points, va="top", linespacing=1.3)
+        top -= inches / (height + sum(heights))
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
 
 
-def draw_ratios(file: Path, title: str, notes, rows: Sequence[str], columns: dict[str, Sequence[Times | None]]) -> None:
-    """A panel for each peer, a bar for each workload: its time relative to tilecore's."""
-    least = min([0.8, *(bar.mid / 1.3 for bars in columns.values() for bar in bars if bar)])
+def draw_ratios(file: Path, head: Sequence[str], workloads: dict[str, dict[str, Times]]) -> None:
+    """A group for each workload, a bar for each peer: its time relative to tilecore's."""
+    bars = [bar for group in workloads.values() for bar in group.values()]
+    count = sum(len(group) + 1.9 for group in workloads.values())
     with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(1, len(columns), sharey=True, squeeze=False, figsize=(11, 1.7 + 0.42 * len(rows)))
-        for panel, (name, bars) in zip(panels[0], columns.items(), strict=True):
-            panel.set(title=name, xscale="log", xlim=(least, 6 * CAP), ylim=(len(rows) - 0.5, -0.5))
-            panel.set_xticks([1, 10, CAP], ["1×\nequal", "10×", f"{CAP}×"])
-            panel.xaxis.set_minor_locator(NullLocator())
-            panel.set_yticks(range(len(rows)), rows, linespacing=1.25)
-            panel.tick_params(axis="y", length=0)
-            panel.grid(axis="x")
-            panel.axvline(1, color="#1f2328", linewidth=1)
-            for y, bar in enumerate(bars):
-                if bar is None:
-                    continue
+        figure, axes = plt.subplots(figsize=(WIDTH, 1.1 + 0.17 * count))
+        axes.set(xscale="log", xlim=(min([0.8, *(bar.mid / 1.3 for bar in bars)]), 4.5 * CAP), ylim=(count - 0.4, -0.2))
+        axes.set_xticks([1, 10, CAP], ["1×\nequal", "10×", f"{CAP}×"])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.grid(axis="x")
+        axes.axvline(1, color=INK, linewidth=1)
+        y, names = 0.0, {}
+        for words, group in workloads.items():
+            axes.text(
+                -0.25, y + 0.75, words, transform=axes.get_yaxis_transform(), va="center", backgroundcolor="white"
+            )
+            y += 1.9
+            for name, bar in group.items():
+                names[y] = name
                 end = min(bar.mid, CAP)
                 colour = AHEAD if bar.low > 1 else BEHIND if bar.high < 1 else EVEN
-                panel.barh(y, end - 1, left=1, height=0.5, color=colour)
+                axes.barh(y, end - 1, left=1, height=0.7, color=colour)
                 if bar.mid > CAP:
-                    panel.text(CAP / 2, y, "//", color="white", weight="bold", va="center")
-                panel.text(1.15 * max(1, end), y, times(bar.mid), va="center")
+                    axes.text(CAP / 1.6, y, "//", color="white", va="center_baseline")
+                axes.text(1.12 * max(1, end), y, times(bar.mid), va="center_baseline")
+                y += 1
+        axes.set_yticks(list(names), list(names.values()), color=QUIET)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
         handles = [Patch(color=colour, label=text) for colour, text in LEGEND.items()]
-        what = f"time relative to tilecore; higher: tilecore is faster; broken: over {CAP}×"
-        place = {"loc": "outside lower left", "alignment": "left"}
-        figure.legend(handles=handles, ncols=3, title=what, frameon=False, **place)
-        save(figure, file, title, notes)
+        handles.append(Patch(color="white", label=f"//: the bar is longer than {CAP}×"))
+        figure.legend(handles=handles, ncols=2, frameon=False, loc="outside lower center")
+        save(figure, file, *head)
 
 
-def draw_rates(file: Path, title: str, notes, ticks: dict[float, str], lines: Lines) -> None:
+def draw_rates(file: Path, head: Sequence[str], across: str, ticks: dict[float, str], lines: Lines) -> None:
     """Curves of GB/s over logarithmic axes, shaded between the quartiles.
 
-    "X, fresh" has the colour of "X", and is dashed; bounds are dotted.
+    "X, fresh" has the colour of "X, warm", and is dashed; bounds are dotted.
     """
     marks = [float(f"{m}e{e}") for e in range(-3, 6) for m in (1, 2, 5)]
-    bases = list(dict.fromkeys(name.partition(", fresh")[0] for name in lines))
+    bases = list(dict.fromkeys(name.removesuffix(", fresh").removesuffix(", warm") for name in lines))
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(11, 4.6))
+        figure, axes = plt.subplots(figsize=(WIDTH, 4))
         for name, points in lines.items():
-            base, fresh, _ = name.partition(", fresh")
-            bound = name.startswith("memset")
-            colour, style = f"C{bases.index(base)}", ":" if bound else "--" if fresh else "-"
+            base = name.removesuffix(", fresh").removesuffix(", warm")
+            style = ":" if name.startswith("memset") else "--" if name.endswith("fresh") else "-"
+            colour = f"C{bases.index(base)}"
             xs, rates = zip(*sorted(points), strict=True)
             lows, mids, highs = zip(*rates, strict=True)
             axes.plot(xs, mids, style, color=colour, marker=".", label=name)
             axes.fill_between(xs, lows, highs, color=colour, alpha=0.12, linewidth=0)
-        axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel=title.partition(", by ")[2])
-        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel=across)
+        places = sorted(ticks)[:: 1 + len(ticks) // MOST_TICKS]
+        axes.set_xticks(places, [ticks[x] for x in places])
         axes.yaxis.set_major_locator(FixedLocator(marks))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_minor_locator(NullLocator())
         axes.grid()
-        figure.legend(loc="outside right upper", frameon=False)
-        save(figure, file, title, notes)
+        figure.legend(ncols=2, frameon=False, loc="outside lower center")
+        save(figure, file, *head)

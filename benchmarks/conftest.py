@@ -8,6 +8,7 @@ the first that runs has all of them timed, and each records its own samples by t
 Ctrl-C ends a run, and what was recorded before is written.
 """
 
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -44,6 +45,11 @@ def kind(item):
     return item.originalname.removeprefix("test_")
 
 
+def case_seconds(item):
+    """How long its case is timed; a module may say so by kind, in CASE_SECONDS."""
+    return getattr(item.module, "CASE_SECONDS", {}).get(kind(item), CASE_SECONDS)
+
+
 def takes_turns(item):
     return "record" in item.fixturenames and not item.get_closest_marker("skip")
 
@@ -53,15 +59,30 @@ def in_group(item):
     return item.module, item.originalname, item.callspec.params["workload"]
 
 
+class Guarded:
+    """A call that takes turns with others: its first error ends it, and not the others."""
+
+    def __init__(self, call):
+        self.call, self.error = call, None
+
+    def sample(self):
+        try:
+            return math.nan if self.error else self.call.sample()
+        except Exception as error:
+            self.error = error
+            return math.nan
+
+
 def measure(items):
-    found, calls = {}, {}
+    failed, calls = {}, {}
     for item in items:
         try:
-            calls[item.nodeid] = item.module.prepare(kind(item), **item.callspec.params)
+            calls[item.nodeid] = Guarded(item.module.prepare(kind(item), **item.callspec.params))
         except Exception as error:  # of one case: the others are timed
-            found[item.nodeid] = error
-    kept = any(isinstance(call, KeptCall) for call in calls.values())
-    return found | in_turn(calls, most=30 if kept else 1000)
+            failed[item.nodeid] = error
+    kept = any(isinstance(guarded.call, KeptCall) for guarded in calls.values())
+    found = in_turn(calls, most=30 if kept else 1000, seconds=case_seconds(items[0]))
+    return found | {name: guarded.error for name, guarded in calls.items() if guarded.error} | failed
 
 
 @pytest.fixture
@@ -92,9 +113,9 @@ class Progress:
 
     def pytest_report_collectionfinish(self, items):
         self.all = len(items)
-        workloads = [item.callspec.params["workload"] for item in items if takes_turns(item)]
-        seconds = sum(CASE_SECONDS + workload.nbytes / BYTES_A_SECOND for workload in workloads)
-        seconds += OTHER_SECONDS * (len(items) - len(workloads))
+        timed = [(case_seconds(item), item.callspec.params["workload"]) for item in items if takes_turns(item)]
+        seconds = sum(seconds + workload.nbytes / BYTES_A_SECOND for seconds, workload in timed)
+        seconds += OTHER_SECONDS * (len(items) - len(timed))
         return f"takes about {seconds / 60:.1f} minutes; Ctrl-C ends it and keeps what is there"
 
     def pytest_runtest_logfinish(self):

@@ -19,6 +19,11 @@ class Key(NamedTuple):
     threads: int
 
     @property
+    def group(self) -> tuple[str, str]:
+        """What takes turns with it."""
+        return self.kind, self.workload
+
+    @property
     def ours(self) -> bool:
         return self.case.startswith("tilecore")
 
@@ -39,8 +44,8 @@ class Times(NamedTuple):
 class Run(NamedTuple):
     machine: dict[str, str]
     samples: dict[Key, list[float]]  # seconds, by round
-    nbytes: dict[str, int]  # of the output, by workload
-    shapes: dict[str, str]  # by workload
+    nbytes: dict[tuple[str, str], int]  # of the output, by kind and workload
+    shapes: dict[tuple[str, str], str]  # by kind and workload
 
     def times(self, key: Key) -> Times:
         return spread(self.samples[key])
@@ -66,7 +71,7 @@ def load(path: Path) -> Run:
         raise SystemExit(f"{path}: {error.strerror}; {MAKE_ONE.format(path)}") from None
     except (ValueError, KeyError, TypeError):
         raise SystemExit(f"{path}: not of pytest-benchmark; {MAKE_ONE.format(path)}") from None
-    run = Run(found[0], {}, {}, {})
+    run = Run(found[0] | {"date": data.get("datetime", "")[:10]}, {}, {}, {})
     for benchmark in found[1]:
         params = benchmark["params"] or {}
         if "workload" not in params:
@@ -75,9 +80,8 @@ def load(path: Path) -> Run:
         kind = benchmark["name"].partition("[")[0].removeprefix("test_")
         key = Key(kind, name, params["case"], params.get("threads", 0))
         run.samples[key] = benchmark["stats"]["data"]
-        run.nbytes[name] = benchmark["extra_info"]["output bytes"]
-        run.shapes[name] = " × ".join(f"({','.join(map(str, part))})" for part in (shape, reps))
-        run.shapes[name] += f" {dtype}"
+        run.nbytes[key.group] = benchmark["extra_info"]["output bytes"]
+        run.shapes[key.group] = " × ".join(f"({','.join(map(str, part))})" for part in (shape, reps)) + f" {dtype}"
     if not run.samples:
         raise SystemExit(f"{path}: no case of benchmarks/ in it")
     return run
@@ -90,9 +94,25 @@ def pool(several: Iterable[Times]) -> Times:
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    keys = [key for key in runs[0].samples if all(key in run.samples for run in runs)]
-    samples = {key: [value for run in runs for value in run.samples[key]] for key in keys}
-    return runs[0]._replace(samples=samples, machine=busiest(runs))
+    """Runs of the same cases, or of different ones. Of a workload's cases, which took turns, those stay that
+    every run with the workload has."""
+    groups: dict[tuple[str, str], list[dict[Key, list[float]]]] = {}
+    nbytes, shapes = {}, {}
+    for run in runs:
+        parts: dict[tuple[str, str], dict[Key, list[float]]] = {}
+        for key, values in run.samples.items():
+            parts.setdefault(key.group, {})[key] = values
+        for group, part in parts.items():
+            groups.setdefault(group, []).append(part)
+        nbytes |= run.nbytes
+        shapes |= run.shapes
+    samples = {
+        key: [value for part in parts for value in part[key]]
+        for parts in groups.values()
+        for key in parts[0]
+        if all(key in part for part in parts)
+    }
+    return Run(busiest(runs), samples, nbytes, shapes)
 
 
 def busiest(runs: Sequence[Run]) -> dict[str, str]:

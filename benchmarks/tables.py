@@ -20,7 +20,7 @@ def size(nbytes: float) -> str:
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if nbytes >= scale:
             return f"{nbytes / scale:.3g} {unit}"
-    return f"{nbytes} bytes"
+    return f"{nbytes:.3g} bytes"
 
 
 def times(ratio: float) -> str:

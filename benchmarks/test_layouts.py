@@ -1,7 +1,8 @@
 """Inputs of every layout: copied into C order, and tiled twice along each axis; tilecore, its peers and memcpy.
 
-By one thread. tilecore and numpy.copyto write to memory that was written to before; the others make results. HPTT (https://github.com/springer13/hptt), built as a shared library, transposes two axes of float32 and float64;
-the environment variable HPTT_LIBRARY is its path.
+By one thread. tilecore and numpy.copyto write to memory that was written to before; the others make results. HPTT
+(https://github.com/springer13/hptt), built as a shared library, transposes two axes of float32 and float64; the
+environment variable HPTT_LIBRARY is its path.
 """
 
 import ctypes
@@ -11,7 +12,7 @@ from math import isqrt
 
 import numpy as np
 from peers import memcpy, numpy, tilecore_out, warm_output
-from timing import Call
+from timing import Call, WithThreads
 from workloads import Workload, verify
 
 # A layout is a view of an array of at least n items.
@@ -30,6 +31,8 @@ LAYOUTS = {
 TYPES = ["u1", "i2", "f4", "f8", "c16"]
 SIZES = [2**14, 2**18, 2**22, 2**26]
 QUICK = [2**18]
+MOST_BYTES = 2**27  # of a result
+CASE_SECONDS = {"copied": 0.1, "tiled": 0.1}  # hundreds of cases are looked at together
 
 
 class Layout(Workload):
@@ -37,7 +40,7 @@ class Layout(Workload):
 
     def input(self):
         def make(*shape):
-            return np.resize(np.arange(251), shape).astype(self.dtype)
+            return np.resize(np.arange(251).astype(self.dtype), shape)
 
         layout, _, size = self.name.rsplit(", ", 2)
         return LAYOUTS[layout](make, int(size.split()[0]) // np.dtype(self.dtype).itemsize)
@@ -48,7 +51,7 @@ def layouts(full, repeats):
         for dtype in TYPES:
             for nbytes in SIZES if full else QUICK:
                 shape = layout(lambda *extents: np.broadcast_to(0, extents), nbytes // np.dtype(dtype).itemsize).shape
-                if nbytes * repeats ** len(shape) <= 2**28:
+                if nbytes * repeats ** len(shape) <= MOST_BYTES:
                     yield Layout(f"{name}, {dtype}, {nbytes} bytes", shape, (repeats,) * len(shape), dtype)
 
 
@@ -66,7 +69,6 @@ def tensor(x):
 
     if min(x.strides) < 0:
         raise ImportError("torch has no negative strides")
-    torch.set_num_threads(1)
     return torch.from_numpy(x)
 
 
@@ -118,7 +120,7 @@ def prepare(kind, workload, case):
     call = CASES[kind][case](x, workload.reps)
     if case != "memcpy":
         verify(np.asarray(call()), x, workload.reps)
-    return Call(call)
+    return WithThreads(call, 1) if case == "torch" else Call(call)
 
 
 def test_copied(record):

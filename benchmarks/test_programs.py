@@ -21,6 +21,7 @@ FIRST_MEGABYTES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 KINDS = {"work": MEGABYTES, "kept": MEGABYTES, "random": MEGABYTES, "first": FIRST_MEGABYTES}
 STEPS, SECONDS = 60, 1.0  # a program ends after so many, or so long
 LEAST_STEPS = 24
+CASE_SECONDS = {"work": 4, "kept": 2, "random": 2, "first": 1.3}  # most of it starts processes
 KEPT = 5  # results at a time
 
 
@@ -42,7 +43,7 @@ class Program:
 
 def pytest_generate_tests(metafunc):
     kind = metafunc.definition.originalname.removeprefix("test_")
-    sizes = KINDS[kind] if metafunc.config.getoption("full") else KINDS[kind][::4]
+    sizes = KINDS[kind][:: 2 if metafunc.config.getoption("full") else 4]
     cases = ["tilecore", *(PEERS if kind == "work" else ["numpy"])]
     chosen = [(rows(size), case) for size in sizes for case in cases]
     metafunc.parametrize(("workload", "case"), chosen, ids=[f"{w.name}-{case}" for w, case in chosen])

@@ -4,10 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from timing import Call
+from timing import WithThreads
 from workloads import WORKLOADS, verify
-
-import tilecore
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 from tilecore.integrations.torch import tile  # noqa: E402
@@ -18,23 +16,6 @@ CASES = {
     for threads in (1, 2)
     for name, call in {"tilecore": tile, "torch": torch.tile, "numpy": np.tile}.items()
 }
-
-
-class WithThreads:
-    """A call whose samples are taken with so many threads."""
-
-    def __init__(self, call, threads):
-        self.threads = threads
-        self.set_threads()
-        self.call = Call(call)
-
-    def set_threads(self):
-        torch.set_num_threads(self.threads)
-        tilecore.set_num_threads(self.threads)
-
-    def sample(self):
-        self.set_threads()
-        return self.call.sample()
 
 
 def pytest_generate_tests(metafunc):

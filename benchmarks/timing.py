@@ -6,7 +6,8 @@ machine that drifts does so for all.
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from timeit import Timer
 from typing import Any
 
@@ -36,6 +37,31 @@ class Call:
         return self.timer.timeit(self.times) / self.times
 
 
+class WithThreads(Call):
+    """A call whose samples are taken with so many threads of PyTorch and tilecore, which others then have as before."""
+
+    def __init__(self, call: Callable[[], Any], threads: int):
+        self.threads = threads
+        with self.set_threads():
+            super().__init__(call)
+
+    def sample(self) -> float:
+        with self.set_threads():
+            return super().sample()
+
+    @contextmanager
+    def set_threads(self) -> Iterator[None]:
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            with tilecore.num_threads(self.threads):
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+
 class KeptCall:
     """A call that keeps its results, so that each is written to fresh memory."""
 
@@ -53,10 +79,12 @@ class KeptCall:
         return time.perf_counter() - begin
 
 
-def in_turn(calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000) -> dict[str, list[float]]:
-    """As many samples of each as the time for all allows; rounds in random order."""
+def in_turn(
+    calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000, seconds: float = CASE_SECONDS
+) -> dict[str, list[float]]:
+    """As many samples of each as the time for all allows, `seconds` each; rounds in random order."""
     found: dict[str, list[float]] = {name: [] for name in calls}
-    end = time.perf_counter() + CASE_SECONDS * len(calls)
+    end = time.perf_counter() + seconds * len(calls)
     for count in range(most):
         if count >= least and time.perf_counter() > end:
             break

@@ -6,16 +6,17 @@ Each is a light card with dark words, so that it reads on a light page and on a 
 from pathlib import Path
 
 IMAGES = Path(__file__).with_name("images")
-INK, QUIET, LINE, CARD = "#1f2328", "#59636e", "#8c959f", "#ffffff"
+INK, QUIET, LINE, CARD, BAD = "#1f2328", "#59636e", "#8c959f", "#ffffff", "#b42318"
 COLOURS = ["#9ecbff", "#ffd58a", "#b7e3b0", "#ffb8b0", "#d9c2ff", "#c9d1d9"]
 CELL = 26
+WIDTH = 400  # a phone shows it hardly smaller
 
 
 class Drawing:
     def __init__(self, width, height, title):
         self.size, self.title, self.parts = (width, height), title, []
 
-    def text(self, x, y, words, size=13, fill=INK, anchor="start", weight="normal", mono=False):
+    def text(self, x, y, words, size=14, fill=INK, anchor="start", weight="normal", mono=False):
         family = (
             "ui-monospace,Menlo,Consolas,monospace" if mono else "-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
         )
@@ -71,78 +72,78 @@ def tiled(rows, reps):
 
 def draw_repeats():
     x = [[1, 2, 3], [4, 5, 6]]
-    drawing = Drawing(700, 250, "Repeats copy the whole array along each axis")
-    drawing.text(24, 34, "x", weight="bold", mono=True)
-    drawing.text(24, 54, "shape (2, 3)", fill=QUIET)
-    drawing.grid(24, 66, x, (2, 3))
-    places = [(150, (2, 1)), (310, (1, 2)), (508, (2, 2))]
-    for left, reps in places:
-        drawing.text(left, 34, f"tile(x, {reps})", weight="bold", mono=True)
-        drawing.text(left, 54, f"shape ({2 * reps[0]}, {3 * reps[1]})", fill=QUIET)
-        drawing.grid(left, 66, tiled(x, reps), (2, 3))
-    drawing.text(24, 208, "The first repeat is for axis 0 (down), the last for the last axis (across).", fill=QUIET)
-    drawing.text(24, 228, "A heavy border marks one copy. numpy.repeat would give 1 1 2 2 3 3 instead.", fill=QUIET)
+    drawing = Drawing(WIDTH, 382, "Repeats copy the whole array along each axis")
+    drawing.text(20, 32, "x", weight="bold", mono=True)
+    drawing.text(20, 52, "shape (2, 3)", fill=QUIET)
+    drawing.grid(20, 64, x, (2, 3))
+    for left, top, reps in [(220, 0, (2, 1)), (20, 170, (1, 2)), (220, 170, (2, 2))]:
+        drawing.text(left, top + 32, f"tile(x, {reps})", weight="bold", mono=True)
+        drawing.text(left, top + 52, f"shape ({2 * reps[0]}, {3 * reps[1]})", fill=QUIET)
+        drawing.grid(left, top + 64, tiled(x, reps), (2, 3))
+    drawing.text(20, 140, "A heavy border", fill=QUIET)
+    drawing.text(20, 158, "marks one copy.", fill=QUIET)
+    drawing.text(20, 312, "numpy.repeat", fill=QUIET)
+    drawing.text(20, 330, "gives 1 1 2 2 3 3.", fill=QUIET)
+    drawing.text(20, 366, "Repeats are for axis 0 (down), then axis 1 (across).", fill=QUIET)
     drawing.save("repeats")
 
 
 def draw_alignment():
-    drawing = Drawing(700, 300, "How NumPy, ONNX and OpenVINO align repeats with the axes of the input")
-    for k, words in enumerate(["", "repeats shorter than the shape", "shape shorter than the repeats"]):
-        drawing.text([24, 150, 430][k], 34, words, weight="bold")
-    cases = [(["2", "3", "4"], ["5", "2"]), (["3", "4"], ["5", "1", "2"])]
-    rows = [("NumPy", True), ("OpenVINO", True), ("ONNX, DirectML", False)]
-    for i, (system, aligns) in enumerate(rows):
-        top = 62 + 80 * i
-        drawing.text(24, top + 30, system, weight="bold")
-        for (shape, reps), left in zip(cases, (150, 430), strict=True):
-            rank = max(len(shape), len(reps))
+    drawing = Drawing(WIDTH, 526, "How NumPy, ONNX and OpenVINO align repeats with the axes of the input")
+    cases = {"repeats shorter than the shape": (["2", "3", "4"], ["5", "2"])}
+    cases |= {"shape shorter than the repeats": (["3", "4"], ["5", "1", "2"])}
+    rows = [("NumPy", True), ("OpenVINO", True), ("ONNX", False)]
+    top = 32
+    for words, (shape, reps) in cases.items():
+        drawing.text(20, top, words[0].upper() + words[1:], weight="bold")
+        top += 16
+        rank = max(len(shape), len(reps))
+        for system, aligns in rows:
+            drawing.text(20, top + 32, system)
+            if system == "ONNX":
+                drawing.text(20, top + 50, "DirectML")
             for line, (label, given) in enumerate([("shape", shape), ("repeats", reps)]):
                 y = top + 28 * line
-                drawing.text(left, y + 18, label, fill=QUIET)
+                drawing.text(108, y + 18, label, fill=QUIET)
                 missing = rank - len(given)
                 for k in range(rank):
-                    x = left + 60 + 30 * k
-                    if k < missing:
-                        if aligns:
-                            drawing.box(x, y, 28, 24, CARD, dash="4 3")
-                            drawing.text(x + 14, y + 17, "1", anchor="middle", fill=QUIET, mono=True)
-                    else:
+                    x = 172 + 30 * k
+                    if k >= missing:
                         drawing.box(x, y, 28, 24, COLOURS[0 if line == 0 else 1])
                         drawing.text(x + 14, y + 17, given[k - missing], anchor="middle", mono=True)
-            if aligns:
-                full = [[1] * (rank - len(given)) + [int(n) for n in given] for given in (shape, reps)]
-                result = ", ".join(str(a * b) for a, b in zip(*full, strict=True))
-                drawing.text(left + 158, top + 32, f"({result})", mono=True)
-            else:
-                drawing.text(left + 158, top + 32, "ValueError", mono=True, fill="#b42318")
+                    elif aligns:
+                        drawing.box(x, y, 28, 24, CARD, dash="4 3")
+                        drawing.text(x + 14, y + 17, "1", anchor="middle", fill=QUIET, mono=True)
+            full = [[1] * (rank - len(given)) + [int(n) for n in given] for given in (shape, reps)]
+            result = "(" + ", ".join(str(a * b) for a, b in zip(*full, strict=True)) + ")"
+            drawing.text(274, top + 32, result if aligns else "ValueError", mono=True, fill=INK if aligns else BAD)
+            top += 74
+        top += 26
     drawing.save("alignment")
 
 
 def draw_pages():
-    drawing = Drawing(700, 300, "How copy-on-write results share pages")
-    addresses, memory, page = 120, 400, 22
-    drawing.text(24, 34, "addresses", weight="bold")
-    drawing.text(24, 52, "of y = tile_mapped(x, (3, 1))", fill=QUIET, mono=True, size=12)
-    drawing.text(memory, 34, "physical memory", weight="bold")
-    drawing.text(memory, 52, "one block, and one page for each write", fill=QUIET)
+    drawing = Drawing(WIDTH, 370, "How copy-on-write results share pages")
+    addresses, memory, page = 100, 260, 22
+    drawing.text(20, 32, "y = tile_mapped(x, (3, 1))", weight="bold", mono=True)
+    drawing.text(addresses, 56, "addresses", fill=QUIET)
+    drawing.text(memory, 56, "memory", fill=QUIET)
     where = [70 + 25 * k for k in range(9)]
     block = [95, 120, 145]
     for k in range(3):
         drawing.box(memory, block[k], 70, page, COLOURS[k])
-        drawing.text(memory + 35, block[k] + 16, f"page {k}", anchor="middle", size=12)
+        drawing.text(memory + 35, block[k] + 16, f"page {k}", anchor="middle")
     drawing.box(memory, 245, 70, page, COLOURS[3])
-    drawing.text(memory + 35, 261, "copy", anchor="middle", size=12)
+    drawing.text(memory + 35, 261, "copy", anchor="middle")
     for k, top in enumerate(where):
         written = k == 7
         drawing.box(addresses, top, 70, page, COLOURS[3] if written else COLOURS[k % 3])
         if k % 3 == 1:
-            drawing.text(addresses - 12, top + 16, f"repeat {k // 3}", anchor="end", fill=QUIET)
+            drawing.text(addresses - 8, top + 16, f"repeat {k // 3}", anchor="end", fill=QUIET)
         target = 256 if written else block[k % 3] + 11
         drawing.arrow(addresses + 72, top + 11, memory - 4, target)
-    drawing.text(memory + 84, 126, "written once, mapped", fill=QUIET)
-    drawing.text(memory + 84, 144, "for every repeat", fill=QUIET)
-    drawing.text(memory + 84, 252, "y[2, 700] = -1 copied", fill=QUIET)
-    drawing.text(memory + 84, 270, "this page alone", fill=QUIET)
+    drawing.text(20, 326, "One block is written, and mapped for every repeat.", fill=QUIET)
+    drawing.text(20, 348, "y[2, 700] = -1 copied one page.", fill=QUIET)
     drawing.save("copy-on-write")
 
 

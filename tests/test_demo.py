@@ -16,7 +16,9 @@ def test_examples_and_times(capsys):
     shown = capsys.readouterr().out
     for call, _ in demo.EXAMPLES.values():
         assert f">>> {call}" in shown
-    assert len(re.findall(r"B: tilecore [\d.]+ \w?s, numpy.tile [\d.]+ \w?s$", shown, re.M)) == 2
+    assert len(re.findall(r"B: tilecore [\d.]+ \w?s, numpy.tile [\d.]+ \w?s \([\d.]+x\)$", shown, re.M)) == len(
+        demo.TIMED
+    )
     assert max(map(len, shown.splitlines())) <= 100
 
 

@@ -14,11 +14,13 @@ HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
 
 
-def test_blocks_and_files(tmp_path):
+@pytest.mark.parametrize(("options", "there"), [([], sys.platform == "linux"), (["-U__linux__"], False)])
+def test_blocks_and_files(tmp_path, options, there):
+    """Also as on systems that have neither."""
     compiler = os.environ.get("CC", sysconfig.get_config_var("CC") or "cc").split()
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{CORE}"]
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{CORE}", *options]
     subprocess.run([*compiler, *flags, HERE / "pages.c", "-o", tmp_path / "pages"], check=True)
     done = subprocess.run([tmp_path / "pages"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    there = "there" if sys.platform == "linux" else "missing"
-    assert done.stdout.startswith(f"blocks {there}, files {there}, "), done.stdout
+    found = "there" if there else "missing"
+    assert done.stdout.startswith(f"blocks {found}, files {found}, "), done.stdout

@@ -116,3 +116,15 @@ def test_nothing_to_judge(write):
     compare(new, "--fail", status=2)  # against what?
     compare(new, "--against", write("other.json", other), status=1)
     compare(new, "--against", write("empty.json", []), status=1)
+
+
+def test_parts_make_one_report(write):
+    """And nothing in which tilecore is slower is left out of its short table."""
+    rows = version(4)
+    for case in rows:
+        case["params"]["workload"] = ("rows", [2, 3], [1, 5], "u1")
+    text = compare(write("one.json", version()), write("other.json", rows))
+    short = text.partition("## In short")[2].partition("## All workloads")[0]
+    assert "| rows | (2,3) × (1,5) u1 | 400 ms | **0.50×** | **0.75×** |" in short
+    assert "clearly slower at: rows (numpy 0.50×, torch 0.75×)" in short
+    assert "| block |" not in short and "| block |" in text

@@ -486,5 +486,6 @@ def planned_shape(shape, reps, axis=None):
     cdef Py_ssize_t dims[MAX_RANK + 1]
     cdef int ndim = read_integers(shape, dims, "shape", 0)
     cdef int n = read_repeats(reps, axis, repeats, ndim)
-    sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
+    cdef int status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
+    sizes_check(&sizes, status)
     return as_tuple(sizes.output, sizes.ndim)

@@ -20,6 +20,14 @@
 /* A huge page of most processors and systems. */
 #define TILECORE_HUGE_BYTES ((ptrdiff_t)2 << 20)
 
+/* Room for notes on a block, right before it. */
+#define TILECORE_BLOCK_HEAD 64
+
+/* Blocks from this size on have a mapping of their own: on a boundary of huge pages, with one ordinary page before it.
+ * Smaller ones lie in larger blocks, side by side: a huge page each would be a waste, and in ordinary pages they were
+ * written in 1.2 to 2.3 times the time (0.15 to 1.9 MB that had left the caches; Zen 4, virtual). */
+#define TILECORE_OWN_BLOCK_BYTES (TILECORE_HUGE_BYTES / 4 * 3)
+
 #if defined(__linux__)
 #include <errno.h>
 #include <fcntl.h>
@@ -53,14 +61,6 @@ TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 }
 
 /* ---------------------------------------------------------------- blocks */
-
-/* Room for notes on a block, right before it. */
-#define TILECORE_BLOCK_HEAD 64
-
-/* Blocks from this size on have a mapping of their own: on a boundary of huge pages, with one ordinary page before it.
- * Smaller ones lie in larger blocks, side by side: a huge page each would be a waste, and in ordinary pages they were
- * written in 1.2 to 2.3 times the time (0.15 to 1.9 MB that had left the caches; Zen 4, virtual). */
-#define TILECORE_OWN_BLOCK_BYTES (TILECORE_HUGE_BYTES / 4 * 3)
 
 /* Bytes of a block's mapping that may lie in huge pages. The last one is a whole one if at least three quarters of it
  * are the block's. */
