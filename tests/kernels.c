@@ -273,7 +273,7 @@ int main(int n, char **names)
             check(kernels->name, "copy", dst, place(source, i, 0), 1, 1, i, i, i);
         }
         for (i = 1; i <= 16; i *= 2) {
-            static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 31, 33, 64, 67, 131};
+            static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 31, 33, 64, 67, 131, 272};
             const size_t all = sizeof extents / sizeof *extents;
             for (j = 0; j < all; j++)
                 for (k = 0; k < 6 * all; k++)

@@ -4,7 +4,7 @@
 Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
 So it is packed first: a *panel*, a box of the source that fits the cache, is brought into the order of the output, by
 kernels made for that; then it is tiled as any contiguous source is. Where nothing repeats, it is packed in its place in
-the output, and that is all, unless the output goes round the cache.
+the output, and that is all.
 
     nest of a transposed (1024, 1024) float32 tiled (2, 2):
                             run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
@@ -35,8 +35,9 @@ cdef enum:
     PANEL_BYTES = 65536     # at least
     # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room: it is two cache lines along the source, and long.
-    DIRECT_BYTES = 262144
+    # A panel that is packed in its place in the output needs no room.
+    DIRECT_SIDE_BYTES = 2048
+    DIRECT_BYTES = 1 << 20
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
@@ -54,7 +55,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     cdef int k, n = 0
     if item > 16 or item & (item - 1) or nest.n == 1:
         return False
-    panels.direct = not stream
+    panels.direct = True
     for k in range(1, nest.n):
         axis = &nest.axis[k]
         if axis.src == 0:
@@ -77,10 +78,11 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
-    if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
-            and panels.axis[panels.across].dst % 4096 == 0):
+    if panels.packer == TURN:
+        if panels.direct and warm and size >= ALIASED_BYTES and panels.axis[panels.across].dst % 4096 == 0:
+            panels.stream = True
+    elif stream:
         panels.direct = False
-        panels.stream = True
     choose_counts(panels)
     choose_parts(panels)
     return True
@@ -124,7 +126,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.unit
     if panels.direct:
-        nbytes = DIRECT_BYTES
+        nbytes, side = DIRECT_BYTES, DIRECT_SIDE_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // axis[0].count)
     left = nbytes // item
@@ -240,7 +242,7 @@ cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const P
             dst += (count[across] - 1) * dst_pitch
             src += (count[across] - 1) * src_pitch
             dst_pitch = -dst_pitch
-        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream)
+        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream and panels.direct)
     elif panels.packer == PICK:
         kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, count[across], count[inner])
     elif panels.packer == WEAVE:
