@@ -205,6 +205,26 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_k
     self->write = kernel->write;
 }
 
+/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step]. */
+#define TILECORE_GATHER(item) \
+    for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) \
+        for (k = 0; k < count; k++) memcpy(dst + k * dst_step, src + k * src_step, item); \
+    return
+TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t dst_step, const char *src,
+                                     ptrdiff_t src_pitch, ptrdiff_t src_step, ptrdiff_t rows, ptrdiff_t count,
+                                     ptrdiff_t item)
+{
+    ptrdiff_t k;
+    switch (item) {
+    case 1: TILECORE_GATHER(1);
+    case 2: TILECORE_GATHER(2);
+    case 4: TILECORE_GATHER(4);
+    case 8: TILECORE_GATHER(8);
+    default: TILECORE_GATHER(16);
+    }
+}
+#undef TILECORE_GATHER
+
 /* For items of up to 8 bytes at steps of up to TILECORE_MOST_STEP, forward or backward. */
 TILECORE_INLINE void tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t step, ptrdiff_t item)
 {

@@ -44,7 +44,10 @@ cdef enum:
     MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
-    LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
+    # Steps, and 16 bytes, from which a transposition is quicker than to gather: along the source; and along the output,
+    # where those of a tile will do.
+    LEAST_COLUMNS = 4
+    LEAST_ROWS = 10
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
@@ -108,7 +111,8 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
         panels.packer = WEAVE
         panels.inner, panels.across = 1, 0
         tilecore_prepare_weave(&panels.shuffles, axis[0].count, item)
-    elif magnitude(axis[unit].src) == item and min(axis[0].count, axis[unit].count) >= max(16 // item, LEAST_TURNED):
+    elif (magnitude(axis[unit].src) == item and axis[unit].count >= max(16 // item, LEAST_COLUMNS)
+            and axis[0].count >= min(max(16 // item, LEAST_ROWS), 32 // item)):
         panels.packer = TURN
     else:
         panels.packer = GATHER
@@ -205,16 +209,12 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
     cdef Py_ssize_t index[MAX_RANK]
     cdef Py_ssize_t step[MAX_RANK + 1]
-    cdef tilecore_rows rows
     cdef int k
     for k in range(panels.n + 1):
         step[k] = panels.axis[k].dst if panels.direct else panels.packed[k]
         index[k] = 0
-    if panels.packer == GATHER:
-        tilecore_prepare_rows(&rows, panels.kernels, panels.item, 1, panels.axis[panels.inner].src,
-                              step[panels.inner], count[panels.inner], False)
     while True:
-        pack_two_axes(panels, &rows, count, step, dst, src)
+        pack_two_axes(panels, count, step, dst, src)
         k = 0
         while k < panels.n:
             if k != panels.inner and k != panels.across:
@@ -231,12 +231,12 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
             return
 
 
-cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const Py_ssize_t *count,
-                        const Py_ssize_t *step, char *dst, const char *src) noexcept nogil:
+cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_ssize_t *step, char *dst,
+                        const char *src) noexcept nogil:
     cdef const tilecore_kernels *kernels = panels.kernels
     cdef int inner = panels.inner, across = panels.across
     cdef Py_ssize_t item = panels.item, along = panels.axis[inner].src, src_pitch = panels.axis[across].src
-    cdef Py_ssize_t dst_pitch = step[across], i
+    cdef Py_ssize_t dst_pitch = step[across]
     if panels.packer == TURN:
         if src_pitch < 0:  # from the other end
             dst += (count[across] - 1) * dst_pitch
@@ -248,8 +248,7 @@ cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const P
     elif panels.packer == WEAVE:
         kernels.weave(&panels.shuffles, dst, src, src_pitch, count[inner])
     else:
-        for i in range(count[across]):
-            rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)
+        tilecore_gather(dst, dst_pitch, step[inner], src, src_pitch, along, count[across], count[inner], item)
 
 
 cdef char *panel_nest(const Panels *panels, const Py_ssize_t *count, Py_ssize_t part, bint packed, char *dst,

@@ -92,8 +92,23 @@ TILECORE_TURN_TILES(1)
 TILECORE_TURN_TILES(2)
 TILECORE_TURN_TILES(4)
 TILECORE_TURN_TILES(8)
-TILECORE_TURN_TILES(16)
 #undef TILECORE_TURN_TILES
+
+/* The items of a cache line at once, so that each is read once. */
+TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                           ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
+{
+    ptrdiff_t r;
+    for (; columns >= 4; columns -= 4, dst += 4 * dst_pitch, src += 64)
+        for (r = 0; r < rows; r++) {
+            const char *const from = src + r * src_pitch;
+            char *const to = dst + r * 16;
+            memcpy(to, from, 16), memcpy(to + dst_pitch, from + 16, 16);
+            memcpy(to + 2 * dst_pitch, from + 32, 16), memcpy(to + 3 * dst_pitch, from + 48, 16);
+        }
+    for (; columns > 0; columns--, dst += dst_pitch, src += 16)
+        for (r = 0; r < rows; r++) memcpy(dst + r * 16, src + r * src_pitch, 16);
+}
 
 static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                       ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item)
@@ -107,19 +122,23 @@ static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char
     }
 }
 
-/* What is lower or narrower than a tile, by way of tiles. */
+/* What is lower or narrower than a tile, by way of tiles. Only what is not followed by other rows is read as it is. */
 TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item)
 {
     const ptrdiff_t n = 16 / item;
+    const char *const end = src + (src_pitch > 0 ? (rows - 1) * src_pitch : 0) + columns * item;
     char in[32 * 16], out[16 * 32];
     ptrdiff_t r, c, i;
     for (r = 0; r < rows; r += 2 * n)
         for (c = 0; c < columns; c += n) {
             const ptrdiff_t height = rows - r < 2 * n ? rows - r : 2 * n, width = columns - c < n ? columns - c : n;
-            for (i = 0; i < height; i++)
-                TILECORE_NAME(copy_short)(in + 16 * i, src + (r + i) * src_pitch + c * item, width * item);
+            for (i = 0; i < height; i++) {
+                const char *const from = src + (r + i) * src_pitch + c * item;
+                if (end - from >= 16) memcpy(in + 16 * i, from, 16);
+                else TILECORE_NAME(copy_short)(in + 16 * i, from, width * item);
+            }
             TILECORE_NAME(turn_tiles)(out, 32, in, 16, 2 * n, n, item);
             for (i = 0; i < width; i++)
                 TILECORE_NAME(copy_short)(dst + (c + i) * dst_pitch + r * item, out + 32 * i, height * item);
@@ -133,7 +152,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                                   ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int stream)
 {
-    const ptrdiff_t n = 16 / item, cell = 64 / item;
+    const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
      * fall into the same few places of the first-level cache. */
     const int lined = dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
@@ -142,10 +161,14 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
     const ptrdiff_t most = !(stream && lined && item >= 4) ? 128 : aliased ? 64 : 16;
     char lines[192 * 64], out[192 * 64];
     ptrdiff_t r, c, i, height, width;
+    if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
+        TILECORE_NAME(turn_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
+        return;
+    }
     for (r = 0; r < rows; r += height) {
         const ptrdiff_t back = stream && !lined && r > 0 ? cell : 0;
         height = lined && r == 0 ? most - (ptrdiff_t)((uintptr_t)dst & 63) / item : most;
-        if (r > 0 && rows - r + back < 2 * n) r = rows - 2 * n; /* all but the first are at least tiles */
+        if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
         if (height > rows - r) height = rows - r;
         for (c = 0; c < columns; c += width) {
             const char *from;
@@ -157,13 +180,13 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
             from = src + (r - back) * src_pitch + c * item;
             to = dst + c * dst_pitch + r * item;
             for (i = 0; most == 16 && i < height; i++) TILECORE_PREFETCH(from + 64 + i * src_pitch);
-            if (aliased && width == cell) {
+            if (aliased && width == cell && item < 16) {
                 for (i = 0; i < back + height; i++)
                     TILECORE_NAME(copy_short)(lines + 64 * i, from + i * src_pitch, 64);
                 from = lines;
                 pitch = 64;
             }
-            if (back + height < 2 * n || width < n) {
+            if (back + height < tall || width < n) {
                 TILECORE_NAME(turn_edge)(to, to_pitch, from + back * pitch, pitch, height, width, item);
                 continue;
             }
