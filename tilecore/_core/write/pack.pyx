@@ -35,12 +35,14 @@ cdef enum:
     PANEL_BYTES = 65536     # at least
     # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room.
-    DIRECT_SIDE_BYTES = 2048
+    # A panel that is packed in its place in the output needs no room. It is long, for its ends are seldom those of cache
+    # lines; and wide where it is stored round the caches, for processors to read ahead.
     DIRECT_BYTES = 1 << 20
+    STREAMED_SIDE_BYTES = 2048
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
+    LEAST_STREAMED = 512    # bytes of a row that is stored round the caches by itself
     MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
@@ -81,10 +83,10 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
-    if panels.packer == TURN:
-        if panels.direct and warm and size >= ALIASED_BYTES and panels.axis[panels.across].dst % 4096 == 0:
-            panels.stream = True
-    elif stream:
+    if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
+            and panels.axis[panels.across].dst % 4096 == 0):
+        panels.stream = True
+    if panels.stream and (panels.packer != TURN or panels.axis[0].count * item < LEAST_STREAMED):
         panels.direct = False
     choose_counts(panels)
     choose_parts(panels)
@@ -130,7 +132,9 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.unit
     if panels.direct:
-        nbytes, side = DIRECT_BYTES, DIRECT_SIDE_BYTES
+        nbytes = DIRECT_BYTES
+        if panels.stream:
+            side = STREAMED_SIDE_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // axis[0].count)
     left = nbytes // item

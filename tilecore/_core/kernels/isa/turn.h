@@ -80,11 +80,15 @@ TILECORE_INLINE void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, co
         const ptrdiff_t n = 16 / item; \
         ptrdiff_t r, c; \
         for (c = 0; c < columns; c += n) { \
+            const char *from; \
+            char *to; \
             if (c > columns - n) c = columns - n; \
-            for (r = 0; r < rows; r += 2 * n) { \
-                if (r > rows - 2 * n) r = rows - 2 * n; \
-                TILECORE_NAME(turn_tile)(dst + c * dst_pitch + r * item, dst_pitch, \
-                                         src + r * src_pitch + c * item, src_pitch, item); \
+            from = src + c * item, to = dst + c * dst_pitch; \
+            for (r = rows; r >= 2 * n; r -= 2 * n, from += 2 * n * src_pitch, to += 32) \
+                TILECORE_NAME(turn_tile)(to, dst_pitch, from, src_pitch, item); \
+            if (r > 0) { \
+                from -= (2 * n - r) * src_pitch, to -= 32 - r * item; \
+                TILECORE_NAME(turn_tile)(to, dst_pitch, from, src_pitch, item); \
             } \
         } \
     }
@@ -158,7 +162,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
     const int lined = dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
     const int aligned = src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
     /* Processors read ahead in some 16 rows at once. */
-    const ptrdiff_t most = !(stream && lined && item >= 4) ? 128 : aliased ? 64 : 16;
+    const ptrdiff_t most = item < 4 ? 128 : stream && lined && !aliased ? 16 : item < 8 ? 128 : 64;
     char lines[192 * 64], out[192 * 64];
     ptrdiff_t r, c, i, height, width;
     if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
