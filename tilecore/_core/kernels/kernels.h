@@ -162,10 +162,10 @@ typedef struct tilecore_kernels {
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
-     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `stream`: it is stored round the caches,
-     * and is in memory for other threads after `stream_end`. */
+     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `cached`: the output lies in
+     * the caches. `stream`: it is stored round them, and is in memory for other threads after `stream_end`. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                 ptrdiff_t columns, ptrdiff_t item, int stream);
+                 ptrdiff_t columns, ptrdiff_t item, int cached, int stream);
     /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], as prepared. NULL: there is
      * none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,

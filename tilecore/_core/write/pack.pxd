@@ -20,7 +20,7 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
         void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
-                     Py_ssize_t columns, Py_ssize_t item, bint stream) noexcept nogil
+                     Py_ssize_t columns, Py_ssize_t item, bint cached, bint stream) noexcept nogil
         void (*pick)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
                      Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count) noexcept nogil
         void (*weave)(const tilecore_shuffles *self, char *dst, const char *src, Py_ssize_t pitch,

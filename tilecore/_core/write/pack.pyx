@@ -35,8 +35,8 @@ cdef enum:
     PANEL_BYTES = 65536     # at least
     # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room. It is long, for its ends are seldom those of cache
-    # lines; and wide where it is stored round the caches, for processors to read ahead.
+    # A panel that is packed in its place in the output needs no room. It is long, for its ends share cache lines with
+    # others; and wide where it is stored round the caches, for processors to read ahead.
     DIRECT_BYTES = 1 << 20
     STREAMED_SIDE_BYTES = 2048
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
@@ -246,7 +246,8 @@ cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_
             dst += (count[across] - 1) * dst_pitch
             src += (count[across] - 1) * src_pitch
             dst_pitch = -dst_pitch
-        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream and panels.direct)
+        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, not panels.direct,
+                     panels.direct and panels.stream)
     elif panels.packer == PICK:
         kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, count[across], count[inner])
     elif panels.packer == WEAVE:

@@ -150,19 +150,21 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
 }
 
 /* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells, first
- * along the rows: a cache line of each of so many rows. `stream`: the output is stored round the caches, by way of one
- * cell, in whole lines. Where these begin elsewhere in each column, a cell begins with the last rows of the one before,
- * which the caches still hold. */
+ * along the rows: a cache line of each of so many rows. `cached`: the output lies in the caches, the source may not.
+ * `stream`: the output is stored round the caches, by way of one cell, in whole lines. Where these begin elsewhere in
+ * each column, a cell begins with the last rows of the one before, which the caches still hold. */
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int stream)
+                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int cached,
+                                                  int stream)
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
      * fall into the same few places of the first-level cache. */
     const int lined = dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
     const int aligned = src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
-    /* Processors read ahead in some 16 rows at once. */
-    const ptrdiff_t most = item < 4 ? 128 : stream && lined && !aliased ? 16 : item < 8 ? 128 : 64;
+    /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
+    const int ahead = item >= 4 && (cached || (stream && lined && !aliased));
+    const ptrdiff_t most = ahead ? 16 : (item < 8 ? 128 : 64);
     char lines[192 * 64], out[192 * 64];
     ptrdiff_t r, c, i, height, width;
     if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
@@ -183,7 +185,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
             if (width > columns - c) width = columns - c;
             from = src + (r - back) * src_pitch + c * item;
             to = dst + c * dst_pitch + r * item;
-            for (i = 0; most == 16 && i < height; i++) TILECORE_PREFETCH(from + 64 + i * src_pitch);
+            for (i = 0; ahead && i < height; i++) TILECORE_PREFETCH(from + 64 + i * src_pitch);
             if (aliased && width == cell && item < 16) {
                 for (i = 0; i < back + height; i++)
                     TILECORE_NAME(copy_short)(lines + 64 * i, from + i * src_pitch, 64);
