@@ -35,10 +35,11 @@ cdef enum:
     PANEL_BYTES = 65536     # at least
     # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room. It is long, for its ends share cache lines with
-    # others; and wide where it is stored round the caches, for processors to read ahead.
-    DIRECT_BYTES = 1 << 20
+    # A panel that is packed in its place in the output needs no room. Where it is stored round the caches, it is wide, for
+    # processors to read ahead, and long, for its ends share cache lines with others.
+    DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
+    STREAMED_BYTES = 1 << 20
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
@@ -134,7 +135,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     if panels.direct:
         nbytes = DIRECT_BYTES
         if panels.stream:
-            side = STREAMED_SIDE_BYTES
+            nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // axis[0].count)
     left = nbytes // item
