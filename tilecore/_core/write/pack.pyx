@@ -35,8 +35,8 @@ cdef enum:
     PANEL_BYTES = 65536     # at least
     # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room. Where it is stored round the caches, it is wide, for
-    # processors to read ahead, and long, for its ends share cache lines with others.
+    # A panel that is packed in its place in the output needs no room. Where it is stored round the caches, it is wide,
+    # for processors to read ahead, and long, for its ends share cache lines with others.
     DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20

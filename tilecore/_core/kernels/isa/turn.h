@@ -126,7 +126,7 @@ static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char
     }
 }
 
-/* What is lower or narrower than a tile, by way of tiles. Only what is not followed by other rows is read as it is. */
+/* What is lower or narrower than a tile, by way of tiles. 16 bytes of each row are read, but where the source ends. */
 TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item)
