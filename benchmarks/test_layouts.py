@@ -17,7 +17,7 @@ from workloads import Workload, verify
 
 # A layout is a view of an array of at least n items.
 LAYOUTS = {
-    "transposed": lambda make, n: make(isqrt(n), n // isqrt(n)).T,
+    "transposed": lambda make, n: make(isqrt(n) - 5, n // (isqrt(n) - 5) + 1).T,
     "transposed, power of two": lambda make, n: make(2 ** (n.bit_length() // 2), 2 ** ((n.bit_length() - 1) // 2)).T,
     "reversed": lambda make, n: make(n)[::-1],
     "mirrored": lambda make, n: make(isqrt(n), isqrt(n))[:, ::-1],

@@ -180,13 +180,13 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
             const char *const src = place(source, n_src, behind);
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, behind);
+            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, gap == 1, behind);
             check_packed(kernels->name, "turn", dst, item, dst_pitch, src, pitch, item, rows, count, item);
             check_gaps(kernels->name, "turn", dst, dst_pitch, rows * item, count);
             /* Rows and columns back to front. */
             memset(dst, 0x55, (size_t)n_dst);
             kernels->turn(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
-                          item, behind);
+                          item, gap == 1, behind);
             check_packed(kernels->name, "turn", dst + (count - 1) * dst_pitch, item, -dst_pitch,
                          src + (rows - 1) * pitch, -pitch, item, rows, count, item);
         }
@@ -273,7 +273,7 @@ int main(int n, char **names)
             check(kernels->name, "copy", dst, place(source, i, 0), 1, 1, i, i, i);
         }
         for (i = 1; i <= 16; i *= 2) {
-            static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 31, 33, 64, 67, 131};
+            static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 31, 33, 64, 67, 131, 272};
             const size_t all = sizeof extents / sizeof *extents;
             for (j = 0; j < all; j++)
                 for (k = 0; k < 6 * all; k++)

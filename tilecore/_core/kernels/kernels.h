@@ -162,10 +162,10 @@ typedef struct tilecore_kernels {
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
-     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `far`: the source lies beyond
-     * the caches. */
+     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `cached`: the output lies in
+     * the caches. `stream`: it is stored round them, and is in memory for other threads after `stream_end`. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                 ptrdiff_t columns, ptrdiff_t item, int far);
+                 ptrdiff_t columns, ptrdiff_t item, int cached, int stream);
     /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], as prepared. NULL: there is
      * none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
@@ -204,6 +204,26 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_k
     if (kernel->prepare) kernel->prepare(self);
     self->write = kernel->write;
 }
+
+/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step]. */
+#define TILECORE_GATHER(item) \
+    for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) \
+        for (k = 0; k < count; k++) memcpy(dst + k * dst_step, src + k * src_step, item); \
+    return
+TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t dst_step, const char *src,
+                                     ptrdiff_t src_pitch, ptrdiff_t src_step, ptrdiff_t rows, ptrdiff_t count,
+                                     ptrdiff_t item)
+{
+    ptrdiff_t k;
+    switch (item) {
+    case 1: TILECORE_GATHER(1);
+    case 2: TILECORE_GATHER(2);
+    case 4: TILECORE_GATHER(4);
+    case 8: TILECORE_GATHER(8);
+    default: TILECORE_GATHER(16);
+    }
+}
+#undef TILECORE_GATHER
 
 /* For items of up to 8 bytes at steps of up to TILECORE_MOST_STEP, forward or backward. */
 TILECORE_INLINE void tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t step, ptrdiff_t item)

@@ -296,6 +296,8 @@ cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept no
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.src = <const char *>aligned if scratch != NULL else src
         write_blocks(&blocks, 0, blocks.total)
+    if panels.direct and panels.stream:
+        kernels.stream_end()
     free(scratch)
 
 

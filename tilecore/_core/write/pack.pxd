@@ -20,7 +20,7 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
         void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
-                     Py_ssize_t columns, Py_ssize_t item, bint far) noexcept nogil
+                     Py_ssize_t columns, Py_ssize_t item, bint cached, bint stream) noexcept nogil
         void (*pick)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
                      Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count) noexcept nogil
         void (*weave)(const tilecore_shuffles *self, char *dst, const char *src, Py_ssize_t pitch,
@@ -30,6 +30,8 @@ cdef extern from "kernels/kernels.h" nogil:
     enum: TILECORE_MOST_WOVEN
     void tilecore_prepare_pick(tilecore_shuffles *self, Py_ssize_t step, Py_ssize_t item)
     void tilecore_prepare_weave(tilecore_shuffles *self, Py_ssize_t rows, Py_ssize_t item)
+    void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
+                         Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)

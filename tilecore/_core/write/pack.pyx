@@ -4,7 +4,7 @@
 Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
 So it is packed first: a *panel*, a box of the source that fits the cache, is brought into the order of the output, by
 kernels made for that; then it is tiled as any contiguous source is. Where nothing repeats, it is packed in its place in
-the output, and that is all, unless the output goes round the cache.
+the output, and that is all.
 
     nest of a transposed (1024, 1024) float32 tiled (2, 2):
                             run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
@@ -35,15 +35,22 @@ cdef enum:
     PANEL_BYTES = 65536     # at least
     # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room: it is two cache lines along the source, and long.
+    # A panel that is packed in its place in the output needs no room. Where it is stored round the caches, it is wide,
+    # for processors to read ahead, and long, for its ends share cache lines with others.
     DIRECT_BYTES = 262144
+    STREAMED_SIDE_BYTES = 2048
+    STREAMED_BYTES = 1 << 20
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
+    LEAST_STREAMED = 512    # bytes of a row that is stored round the caches by itself
     MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
-    LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
+    # Steps, and 16 bytes, from which a transposition is quicker than to gather: along the source; and along the output,
+    # where those of a tile will do.
+    LEAST_COLUMNS = 4
+    LEAST_ROWS = 10
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
@@ -54,7 +61,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     cdef int k, n = 0
     if item > 16 or item & (item - 1) or nest.n == 1:
         return False
-    panels.direct = not stream
+    panels.direct = True
     for k in range(1, nest.n):
         axis = &nest.axis[k]
         if axis.src == 0:
@@ -79,8 +86,9 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     choose_packer(panels)
     if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
             and panels.axis[panels.across].dst % 4096 == 0):
-        panels.direct = False
         panels.stream = True
+    if panels.stream and (panels.packer != TURN or panels.axis[0].count * item < LEAST_STREAMED):
+        panels.direct = False
     choose_counts(panels)
     choose_parts(panels)
     return True
@@ -106,7 +114,8 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
         panels.packer = WEAVE
         panels.inner, panels.across = 1, 0
         tilecore_prepare_weave(&panels.shuffles, axis[0].count, item)
-    elif magnitude(axis[unit].src) == item and min(axis[0].count, axis[unit].count) >= max(16 // item, LEAST_TURNED):
+    elif (magnitude(axis[unit].src) == item and axis[unit].count >= max(16 // item, LEAST_COLUMNS)
+            and axis[0].count >= min(max(16 // item, LEAST_ROWS), 32 // item)):
         panels.packer = TURN
     else:
         panels.packer = GATHER
@@ -125,6 +134,8 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef int k, unit = panels.unit
     if panels.direct:
         nbytes = DIRECT_BYTES
+        if panels.stream:
+            nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
     elif axis[0].count <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // axis[0].count)
     left = nbytes // item
@@ -203,16 +214,12 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
     cdef Py_ssize_t index[MAX_RANK]
     cdef Py_ssize_t step[MAX_RANK + 1]
-    cdef tilecore_rows rows
     cdef int k
     for k in range(panels.n + 1):
         step[k] = panels.axis[k].dst if panels.direct else panels.packed[k]
         index[k] = 0
-    if panels.packer == GATHER:
-        tilecore_prepare_rows(&rows, panels.kernels, panels.item, 1, panels.axis[panels.inner].src,
-                              step[panels.inner], count[panels.inner], False)
     while True:
-        pack_two_axes(panels, &rows, count, step, dst, src)
+        pack_two_axes(panels, count, step, dst, src)
         k = 0
         while k < panels.n:
             if k != panels.inner and k != panels.across:
@@ -229,25 +236,25 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
             return
 
 
-cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const Py_ssize_t *count,
-                        const Py_ssize_t *step, char *dst, const char *src) noexcept nogil:
+cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_ssize_t *step, char *dst,
+                        const char *src) noexcept nogil:
     cdef const tilecore_kernels *kernels = panels.kernels
     cdef int inner = panels.inner, across = panels.across
     cdef Py_ssize_t item = panels.item, along = panels.axis[inner].src, src_pitch = panels.axis[across].src
-    cdef Py_ssize_t dst_pitch = step[across], i
+    cdef Py_ssize_t dst_pitch = step[across]
     if panels.packer == TURN:
         if src_pitch < 0:  # from the other end
             dst += (count[across] - 1) * dst_pitch
             src += (count[across] - 1) * src_pitch
             dst_pitch = -dst_pitch
-        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream)
+        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, not panels.direct,
+                     panels.direct and panels.stream)
     elif panels.packer == PICK:
         kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, count[across], count[inner])
     elif panels.packer == WEAVE:
         kernels.weave(&panels.shuffles, dst, src, src_pitch, count[inner])
     else:
-        for i in range(count[across]):
-            rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)
+        tilecore_gather(dst, dst_pitch, step[inner], src, src_pitch, along, count[across], count[inner], item)
 
 
 cdef char *panel_nest(const Panels *panels, const Py_ssize_t *count, Py_ssize_t part, bint packed, char *dst,

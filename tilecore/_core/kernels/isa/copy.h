@@ -85,7 +85,7 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
 TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
 {
     const ptrdiff_t head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), w = TILECORE_WIDTH;
-    if (n < head + 4 * w) {
+    if (n < head + 64) {
         TILECORE_NAME(copy)(dst, src, n);
         return;
     }
@@ -100,6 +100,11 @@ TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, 
         TILECORE_STREAM(dst + w, b);
         TILECORE_STREAM(dst + 2 * w, c);
         TILECORE_STREAM(dst + 3 * w, d);
+    }
+    for (; n >= 64; n -= 64, dst += 64, src += 64) {
+        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + 64 - w);
+        TILECORE_STREAM(dst, a);
+        if (w < 64) TILECORE_STREAM(dst + 64 - w, b);
     }
     TILECORE_NAME(copy)(dst, src, n);
 }

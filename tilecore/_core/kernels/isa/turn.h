@@ -70,86 +70,139 @@ TILECORE_INLINE void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, co
 }
 #endif
 
-/* Tiles one below the other, in strips side by side. Not inline: compilers would keep the addresses of all rows on the
- * stack, from one tile to the next, and take three times as long. */
+/* Tiles below each other, in strips side by side; the last ones overlap those before them. At least one tile high and
+ * wide. Not inline: compilers would keep the addresses of all rows on the stack, from one tile to the next, and take
+ * three times as long. */
 #define TILECORE_TURN_TILES(item) \
     TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_##item)( \
-        char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t tiles, ptrdiff_t strips) \
+        char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns) \
     { \
-        ptrdiff_t i; \
-        for (; strips > 0; strips--, dst += 16 / item * dst_pitch, src += 16) \
-            for (i = 0; i < tiles; i++) \
-                TILECORE_NAME(turn_tile)(dst + 32 * i, dst_pitch, src + 32 / item * i * src_pitch, src_pitch, item); \
+        const ptrdiff_t n = 16 / item; \
+        ptrdiff_t r, c; \
+        for (c = 0; c < columns; c += n) { \
+            const char *from; \
+            char *to; \
+            if (c > columns - n) c = columns - n; \
+            from = src + c * item, to = dst + c * dst_pitch; \
+            for (r = rows; r >= 2 * n; r -= 2 * n, from += 2 * n * src_pitch, to += 32) \
+                TILECORE_NAME(turn_tile)(to, dst_pitch, from, src_pitch, item); \
+            if (r > 0) { \
+                from -= (2 * n - r) * src_pitch, to -= 32 - r * item; \
+                TILECORE_NAME(turn_tile)(to, dst_pitch, from, src_pitch, item); \
+            } \
+        } \
     }
 TILECORE_TURN_TILES(1)
 TILECORE_TURN_TILES(2)
 TILECORE_TURN_TILES(4)
 TILECORE_TURN_TILES(8)
-TILECORE_TURN_TILES(16)
 #undef TILECORE_TURN_TILES
 
+/* The items of a cache line at once, so that each is read once. */
+TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                           ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
+{
+    ptrdiff_t r;
+    for (; columns >= 4; columns -= 4, dst += 4 * dst_pitch, src += 64)
+        for (r = 0; r < rows; r++) {
+            const char *const from = src + r * src_pitch;
+            char *const to = dst + r * 16;
+            memcpy(to, from, 16), memcpy(to + dst_pitch, from + 16, 16);
+            memcpy(to + 2 * dst_pitch, from + 32, 16), memcpy(to + 3 * dst_pitch, from + 48, 16);
+        }
+    for (; columns > 0; columns--, dst += dst_pitch, src += 16)
+        for (r = 0; r < rows; r++) memcpy(dst + r * 16, src + r * src_pitch, 16);
+}
+
 static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                      ptrdiff_t tiles, ptrdiff_t strips, ptrdiff_t item)
+                                      ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item)
 {
     switch (item) {
-    case 1: TILECORE_NAME(turn_tiles_1)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
-    case 2: TILECORE_NAME(turn_tiles_2)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
-    case 4: TILECORE_NAME(turn_tiles_4)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
-    case 8: TILECORE_NAME(turn_tiles_8)(dst, dst_pitch, src, src_pitch, tiles, strips); return;
-    default: TILECORE_NAME(turn_tiles_16)(dst, dst_pitch, src, src_pitch, tiles, strips);
+    case 1: TILECORE_NAME(turn_tiles_1)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    case 2: TILECORE_NAME(turn_tiles_2)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    case 4: TILECORE_NAME(turn_tiles_4)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    case 8: TILECORE_NAME(turn_tiles_8)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    default: TILECORE_NAME(turn_tiles_16)(dst, dst_pitch, src, src_pitch, rows, columns);
     }
 }
 
-/* What is less than a tile, by way of one. */
+/* What is lower or narrower than a tile, by way of tiles. 16 bytes of each row are read, but where the source ends. */
 TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item)
 {
+    const ptrdiff_t n = 16 / item;
+    const char *const end = src + (src_pitch > 0 ? (rows - 1) * src_pitch : 0) + columns * item;
     char in[32 * 16], out[16 * 32];
-    ptrdiff_t i;
-    for (i = 0; i < rows; i++) TILECORE_NAME(copy_short)(in + 16 * i, src + i * src_pitch, columns * item);
-    TILECORE_NAME(turn_tiles)(out, 32, in, 16, 1, 1, item);
-    for (i = 0; i < columns; i++) TILECORE_NAME(copy_short)(dst + i * dst_pitch, out + 32 * i, rows * item);
+    ptrdiff_t r, c, i;
+    for (r = 0; r < rows; r += 2 * n)
+        for (c = 0; c < columns; c += n) {
+            const ptrdiff_t height = rows - r < 2 * n ? rows - r : 2 * n, width = columns - c < n ? columns - c : n;
+            for (i = 0; i < height; i++) {
+                const char *const from = src + (r + i) * src_pitch + c * item;
+                if (end - from >= 16) memcpy(in + 16 * i, from, 16);
+                else TILECORE_NAME(copy_short)(in + 16 * i, from, width * item);
+            }
+            TILECORE_NAME(turn_tiles)(out, 32, in, 16, 2 * n, n, item);
+            for (i = 0; i < width; i++)
+                TILECORE_NAME(copy_short)(dst + (c + i) * dst_pitch + r * item, out + 32 * i, height * item);
+        }
 }
 
-/* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells of a
- * cache line of each of 64 rows, first along the rows. The last cells overlap those before them, to be whole
- * tiles. `far`: the source lies beyond the caches. */
+/* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells, first
+ * along the rows: a cache line of each of so many rows. `cached`: the output lies in the caches, the source may not.
+ * `stream`: the output is stored round the caches, by way of one cell, in whole lines. Where these begin elsewhere in
+ * each column, a cell begins with the last rows of the one before, which the caches still hold. */
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int far)
+                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int cached,
+                                                  int stream)
 {
-    const ptrdiff_t n = 16 / item, cell = 64 / item, most = 64;
-    /* The cache lines of such rows fall into the same few places of the first-level cache. */
-    const int aliased = src_pitch % 1024 == 0;
-    char lines[64 * 64];
+    const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
+    /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
+     * fall into the same few places of the first-level cache. */
+    const int lined = dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
+    const int aligned = src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
+    /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
+    const int ahead = item >= 4 && (cached || (stream && lined && !aliased));
+    const ptrdiff_t most = ahead ? 16 : (item < 8 ? 128 : 64);
+    char lines[192 * 64], out[192 * 64];
     ptrdiff_t r, c, i, height, width;
+    if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
+        TILECORE_NAME(turn_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
+        return;
+    }
     for (r = 0; r < rows; r += height) {
-        height = rows - r < most ? rows - r : most;
-        i = -height & (2 * n - 1);
-        if (i <= r) r -= i, height += i;
+        const ptrdiff_t back = stream && !lined && r > 0 ? cell : 0;
+        height = lined && r == 0 ? most - (ptrdiff_t)((uintptr_t)dst & 63) / item : most;
+        if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
+        if (height > rows - r) height = rows - r;
         for (c = 0; c < columns; c += width) {
             const char *from;
             char *to;
-            ptrdiff_t pitch = src_pitch, tiles = height / (2 * n);
-            width = columns - c < cell ? columns - c : cell;
-            i = -width & (n - 1);
-            if (i <= c) c -= i, width += i;
-            from = src + r * src_pitch + c * item;
+            ptrdiff_t pitch = src_pitch, to_pitch = dst_pitch;
+            width = aligned && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
+            if (c > 0 && columns - c < n) c = columns - n;
+            if (width > columns - c) width = columns - c;
+            from = src + (r - back) * src_pitch + c * item;
             to = dst + c * dst_pitch + r * item;
-            if (far && !aliased)
-                for (i = 0; i < height; i++) TILECORE_PREFETCH(from + (i + most) * src_pitch);
-            if (aliased && width == cell) {
-                for (i = 0; i < height; i++) TILECORE_NAME(copy_short)(lines + 64 * i, from + i * src_pitch, 64);
+            for (i = 0; ahead && i < height; i++) TILECORE_PREFETCH(from + 64 + i * src_pitch);
+            if (aliased && width == cell && item < 16) {
+                for (i = 0; i < back + height; i++)
+                    TILECORE_NAME(copy_short)(lines + 64 * i, from + i * src_pitch, 64);
                 from = lines;
                 pitch = 64;
             }
-            TILECORE_NAME(turn_tiles)(to, dst_pitch, from, pitch, tiles, width / n, item);
-            for (i = 0; i < width; i += n, to += n * dst_pitch, from += 16) {
-                ptrdiff_t k = i + n <= width ? 2 * n * tiles : 0;
-                for (; k < height; k += 2 * n)
-                    TILECORE_NAME(turn_edge)(to + k * item, dst_pitch, from + k * pitch, pitch,
-                                             height - k < 2 * n ? height - k : 2 * n,
-                                             width - i < n ? width - i : n, item);
+            if (back + height < tall || width < n) {
+                TILECORE_NAME(turn_edge)(to, to_pitch, from + back * pitch, pitch, height, width, item);
+                continue;
+            }
+            if (stream) to = out, to_pitch = (back + height) * item;
+            TILECORE_NAME(turn_tiles)(to, to_pitch, from, pitch, back + height, width, item);
+            for (i = 0; stream && i < width; i++) {
+                char *begin = dst + (c + i) * dst_pitch + r * item, *end = begin + height * item;
+                const ptrdiff_t early = back ? (ptrdiff_t)((uintptr_t)begin & 63) : 0;
+                if (r + height < rows) end -= (uintptr_t)end & 63;
+                TILECORE_NAME(stream)(begin - early, out + i * to_pitch + back * item - early, end - begin + early);
             }
         }
     }
