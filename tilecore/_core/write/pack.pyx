@@ -4,19 +4,19 @@
 Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
 So it is packed first: a *panel*, a box of the source that fits the cache, is brought into the order of the output, by
 kernels made for that; then it is tiled as any contiguous source is. Where nothing repeats, it is packed in its place in
-the output, and that is all, unless the output goes round the cache.
+the output, and that is all.
 
     nest of a transposed (1024, 1024) float32 tiled (2, 2):
                             run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Four packers
+Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three packers
 write two axes of a panel each, the inner one the innermost of the output:
 
     turn      another axis runs along the source: a transposition
-    pick      the inner axis steps over a few items, forward or backward
-    weave     the inner axis has two to four steps, and the next one runs along the source: interleaved channels
+    pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
+              next one: interleaved channels
     gather    all else: item by item
 
 The panels are numbered, as blocks are. Nothing here can fail.
@@ -40,7 +40,9 @@ cdef enum:
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
-    MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
+    MOST_STEP_BYTES = 64    # that pick steps over: farther apart, each item has a cache line of its own
+    MOST_WOVEN = 4          # channels
+    LEAST_STREAMED = 2048   # bytes of a row that goes round the cache by itself
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
     LEAST_TURNED = 4        # steps of each axis, and 16 bytes, from which a transposition is quicker than to gather
@@ -54,7 +56,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     cdef int k, n = 0
     if item > 16 or item & (item - 1) or nest.n == 1:
         return False
-    panels.direct = not stream
+    panels.direct = True
     for k in range(1, nest.n):
         axis = &nest.axis[k]
         if axis.src == 0:
@@ -77,6 +79,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
+    if stream and (panels.packer != PICK or panels.axis[panels.inner].count * item < LEAST_STREAMED):
+        panels.direct = False
     if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
             and panels.axis[panels.across].dst % 4096 == 0):
         panels.direct = False
@@ -96,16 +100,10 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             unit = k
     panels.unit = unit if panels.n > 1 else 0
     panels.inner, panels.across = 0, unit
-    if (panels.kernels.pick != NULL and item <= 8 and step % item == 0 and step <= MOST_STEP_BYTES
-            and step <= TILECORE_MOST_STEP * item and axis[0].count * item >= LEAST_SHUFFLED):
+    if panels.kernels.pick != NULL and choose_pick(panels):
         panels.packer = PICK
-        tilecore_prepare_pick(&panels.shuffles, axis[0].src // item, item)
-    elif (panels.kernels.weave != NULL and item <= 8 and unit == 1 and 2 <= axis[0].count <= TILECORE_MOST_WOVEN
-            and axis[1].src == item and axis[1].count * item >= LEAST_SHUFFLED
-            and (not panels.direct or axis[1].dst == axis[0].count * item)):
-        panels.packer = WEAVE
-        panels.inner, panels.across = 1, 0
-        tilecore_prepare_weave(&panels.shuffles, axis[0].count, item)
+        if panels.axis[0].count <= MOST_WOVEN:
+            panels.inner, panels.across = 1, 0
     elif magnitude(axis[unit].src) == item and min(axis[0].count, axis[unit].count) >= max(16 // item, LEAST_TURNED):
         panels.packer = TURN
     else:
@@ -115,6 +113,23 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
                 panels.inner = k
         if panels.inner:
             panels.across = 0
+
+
+cdef bint choose_pick(Panels *panels) noexcept nogil:
+    """Whether the inner axis, or groups of its few steps, can be picked; then it is prepared."""
+    cdef const Axis *axis = panels.axis
+    cdef Py_ssize_t item = panels.item, along = axis[0].src, count = axis[0].count, step = axis[1].src
+    if axis[0].count > MOST_WOVEN:
+        step = along
+        along, count = 0, 1
+        if axis[0].count * item < LEAST_SHUFFLED:
+            return False
+    elif count * axis[1].count * item < LEAST_SHUFFLED or (panels.direct and axis[1].dst != count * item):
+        return False
+    if step != item and (along % item or magnitude(along) * (count - 1) + item > magnitude(step)):
+        return False  # neither in rows of their own, nor together
+    return (step % item == 0 and magnitude(step) <= MOST_STEP_BYTES
+            and tilecore_prepare_pick(&panels.shuffles, count, along, step, item))
 
 
 cdef void choose_counts(Panels *panels) noexcept nogil:
@@ -130,7 +145,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     left = nbytes // item
     for k in range(panels.n):
         panels.count[k] = 1
-    if unit and (panels.packer == TURN or panels.packer == GATHER) and magnitude(axis[unit].src) < side:
+    if unit and (panels.packer != PICK or magnitude(axis[unit].src) < magnitude(axis[0].src)) and magnitude(axis[unit].src) < side:
         take(panels, unit, side // magnitude(axis[unit].src), &left)
     for k in range(panels.n):
         if panels.count[k] == 1:
@@ -242,9 +257,8 @@ cdef void pack_two_axes(const Panels *panels, const tilecore_rows *rows, const P
             dst_pitch = -dst_pitch
         kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, panels.stream)
     elif panels.packer == PICK:
-        kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, count[across], count[inner])
-    elif panels.packer == WEAVE:
-        kernels.weave(&panels.shuffles, dst, src, src_pitch, count[inner])
+        kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
+                     panels.stream and panels.direct)
     else:
         for i in range(count[across]):
             rows.write(rows, dst + i * dst_pitch, src + i * src_pitch, count[inner], 1)

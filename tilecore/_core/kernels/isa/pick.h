@@ -1,85 +1,92 @@
-/* Items at steps, and the items of several rows in turn, by shuffles: `pick`, `weave`. A part of the sets that shuffle
- * 16 bytes; so there is no include guard.
+/* Items at steps, alone or in groups, by shuffles: `pick`. A part of the sets that shuffle 16 bytes; so there is no
+ * include guard.
  */
 
-/* Items that are left, one by one. */
-TILECORE_TARGETED static void TILECORE_NAME(copy_items)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                        ptrdiff_t src_pitch, ptrdiff_t count, ptrdiff_t item)
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(pick_piece)(const char *from, const ptrdiff_t at[2],
+                                                                            TILECORE_VECTOR mask)
 {
-    tilecore_rows rows;
-    rows.row = item;
-    rows.src_pitch = src_pitch;
-    rows.dst_pitch = dst_pitch;
-    TILECORE_NAME(copies)(&rows, dst, src, count, 1);
+    return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from + at[0], from + at[1]), mask);
 }
 
-/* Each half of a vector of the output lies within `pieces` times 16 bytes of the source; each of those is shuffled to
- * where its items go, the rest of it to 0. What is read ends where the next item does, so a last vector is left. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_pieces)(const tilecore_shuffles *self, char *dst,
-                                                                  const char *src, ptrdiff_t count, const int pieces)
+/* Groups of a row; `end` of them before others need not be read. Each half of a vector is shuffled from a few 16 bytes
+ * of the source, the rest of each to 0. The last period overlaps the one before it, to be whole. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(const tilecore_shuffles *self, char *dst,
+                                                                  const char *src, ptrdiff_t end, const int vectors,
+                                                                  const int pieces)
 {
-    const ptrdiff_t item = self->item, step = self->step, half = 16 * step, items = 32 / item;
-    const char *from = src - (step < 0 ? 16 * pieces - item : 0);
-    TILECORE_VECTOR mask[TILECORE_MOST_STEP];
+    const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
+    /* Of a single vector, in registers. */
+    TILECORE_VECTOR mask[TILECORE_MOST_PIECES];
     ptrdiff_t i;
-    int k;
-    for (k = 0; k < pieces; k++) mask[k] = TILECORE_LOAD(self->mask[k]);
-    for (i = 0; i + items < count; i += items, from += 2 * half) {
-        TILECORE_VECTOR v = TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from, from + half), mask[0]);
-        for (k = 1; k < pieces; k++)
-            v = TILECORE_OR(
-                v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from + 16 * k, from + half + 16 * k), mask[k]));
-        TILECORE_STORE(dst + i * item, v);
+    int k, p;
+    for (p = 0; p < pieces; p++) mask[p] = TILECORE_LOAD(self->mask[0][p]);
+    for (i = 0; i < end; i += groups) {
+        const char *from;
+        char *to;
+        if (i > end - groups) i = end - groups;
+        from = src + i * step;
+        to = dst + i * group;
+        for (k = 0; k < vectors; k++, to += 32) {
+            const ptrdiff_t(*const at)[2] = self->from[k];
+            TILECORE_VECTOR v =
+                TILECORE_NAME(pick_piece)(from, at[0], vectors == 1 ? mask[0] : TILECORE_LOAD(self->mask[k][0]));
+            for (p = 1; p < pieces; p++)
+                v = TILECORE_OR(v, TILECORE_NAME(pick_piece)(
+                                       from, at[p], vectors == 1 ? mask[p] : TILECORE_LOAD(self->mask[k][p])));
+            TILECORE_STORE(to, v);
+        }
     }
-    TILECORE_NAME(copy_items)(dst + i * item, item, src + i * step * item, step * item, count - i, item);
+}
+
+/* `count` groups of a row that ends `margin` groups after what may be read 16 bytes at a time. */
+TILECORE_TARGETED static void TILECORE_NAME(pick_row)(const tilecore_shuffles *self, char *dst, const char *src,
+                                                      ptrdiff_t count, ptrdiff_t margin)
+{
+    const ptrdiff_t group = self->items * self->item, end = count - margin < self->groups ? 0 : count - margin;
+    const int pieces = self->pieces;
+    tilecore_rows rows;
+    ptrdiff_t k;
+    if (self->vectors > 1) {
+        if (pieces == 2) TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, 2);
+        else if (pieces == 3) TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, 3);
+        else TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, pieces);
+    } else {
+        switch (pieces) {
+        case 1: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 1); break;
+        case 2: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 2); break;
+        case 3: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 3); break;
+        case 4: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 4); break;
+        default: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, pieces);
+        }
+    }
+    if (end == count) return;
+    rows.row = self->item; /* what is left, one by one */
+    rows.src_pitch = self->step;
+    rows.dst_pitch = group;
+    for (k = 0; k < self->items; k++)
+        TILECORE_NAME(copies)(&rows, dst + end * group + k * self->item, src + end * self->step + k * self->along,
+                              count - end, 1);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch,
                                                   const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                                                  ptrdiff_t count)
+                                                  ptrdiff_t count, int stream)
 {
-    const int pieces = (int)(self->step < 0 ? -self->step : self->step);
+    enum { PART = 3840 }; /* whole groups, of 1 to 4 items, and whole cache lines */
+    const ptrdiff_t group = self->items * self->item;
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
-        switch (pieces) {
-        case 1: TILECORE_NAME(pick_pieces)(self, dst, src, count, 1); break;
-        case 2: TILECORE_NAME(pick_pieces)(self, dst, src, count, 2); break;
-        case 3: TILECORE_NAME(pick_pieces)(self, dst, src, count, 3); break;
-        case 4: TILECORE_NAME(pick_pieces)(self, dst, src, count, 4); break;
-        default: TILECORE_NAME(pick_pieces)(self, dst, src, count, pieces);
-        }
-    }
-}
-
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(weave_rows)(const tilecore_shuffles *self, char *dst,
-                                                                 const char *src, ptrdiff_t pitch, ptrdiff_t count,
-                                                                 const int rows)
-{
-    const int period = rows == 3 ? 3 : 1;
-    const ptrdiff_t item = self->item, group = rows * item, items = 32 * period / group;
-    ptrdiff_t i;
-    int k, r;
-    for (i = 0; (i + items) * item + 16 <= count * item; i += items) {
-        const char *const from = src + i * item;
-        for (k = 0; k < period; k++, dst += 32) {
-            const ptrdiff_t low = self->low[k], high = self->high[k];
-            TILECORE_VECTOR v =
-                TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from + low, from + high), TILECORE_LOAD(self->mask[4 * k]));
-            for (r = 1; r < rows; r++) {
-                const char *const row = from + r * pitch;
-                v = TILECORE_OR(v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(row + low, row + high),
-                                                    TILECORE_LOAD(self->mask[4 * k + r])));
+        if (stream) { /* by way of the first-level cache */
+            TILECORE_ALIGNED char lines[PART];
+            const ptrdiff_t head = (ptrdiff_t)((uintptr_t)dst & 63);
+            ptrdiff_t i = 0, n = (PART - (head % group ? 0 : head)) / group;
+            for (; i < count; i += n, n = PART / group) {
+                if (n > count - i) n = count - i;
+                TILECORE_NAME(pick_row)(self, lines, src + i * self->step, n, i + n < count ? 0 : self->margin);
+                TILECORE_NAME(stream)(dst + i * group, lines, n * group);
             }
-            TILECORE_STORE(dst, v);
+        } else {
+            TILECORE_NAME(pick_row)(self, dst, src, count, self->margin);
         }
     }
-    for (r = 0; r < rows; r++)
-        TILECORE_NAME(copy_items)(dst + r * item, group, src + r * pitch + i * item, item, count - i, item);
-}
-
-TILECORE_TARGETED static void TILECORE_NAME(weave)(const tilecore_shuffles *self, char *dst, const char *src,
-                                                   ptrdiff_t pitch, ptrdiff_t count)
-{
-    if (self->rows == 2) TILECORE_NAME(weave_rows)(self, dst, src, pitch, count, 2);
-    else if (self->rows == 3) TILECORE_NAME(weave_rows)(self, dst, src, pitch, count, 3);
-    else TILECORE_NAME(weave_rows)(self, dst, src, pitch, count, 4);
+    if (stream) TILECORE_NAME(stream_end)();
 }
