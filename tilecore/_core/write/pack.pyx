@@ -100,12 +100,12 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             unit = k
     panels.unit = unit if panels.n > 1 else 0
     panels.inner, panels.across = 0, unit
-    if panels.kernels.pick != NULL and choose_pick(panels):
+    if magnitude(axis[unit].src) == item and min(axis[0].count, axis[unit].count) >= max(16 // item, LEAST_TURNED):
+        panels.packer = TURN
+    elif panels.kernels.pick != NULL and choose_pick(panels):
         panels.packer = PICK
         if panels.axis[0].count <= MOST_WOVEN:
             panels.inner, panels.across = 1, 0
-    elif magnitude(axis[unit].src) == item and min(axis[0].count, axis[unit].count) >= max(16 // item, LEAST_TURNED):
-        panels.packer = TURN
     else:
         panels.packer = GATHER
         for k in range(1, panels.n):  # the longest one is the best innermost loop
