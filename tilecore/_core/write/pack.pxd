@@ -51,7 +51,7 @@ cdef struct Panels:
     int inner, across           # the two that the packer goes along; the others are loops round it
     int unit                    # the one of the shortest steps in the source, but for the innermost; 0: there is none
     tilecore_shuffles shuffles  # for pick
-    # What is made of a panel is written in parts, for threads and for looks for signals: of its longest repeat.
+    # What is made of a panel is written in parts, for threads and for looks for signals: of a repeat.
     int split                   # which axis of the nest that is
     Py_ssize_t parts
     Py_ssize_t total            # of parts, of all panels

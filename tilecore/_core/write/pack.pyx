@@ -27,7 +27,7 @@ from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
 
 cdef enum:
     # Fewer items are gathered as they are written: to choose panels takes longer.
-    LEAST_ITEMS = 2048
+    LEAST_ITEMS = 4096
     LEAST_DIRECT_ITEMS = 512
     # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
     # and for stores round the cache. It lies in the second-level cache.
@@ -51,7 +51,7 @@ cdef enum:
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
                         bint warm) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none. `dst` and `src` are set later."""
-    cdef Py_ssize_t item = nest.axis[0].count, size = item
+    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1
     cdef const Axis *axis
     cdef int k, n = 0
     if item > 16 or item & (item - 1) or nest.n == 1:
@@ -59,6 +59,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.direct = True
     for k in range(1, nest.n):
         axis = &nest.axis[k]
+        written *= axis.count
         if axis.src == 0:
             panels.direct = False
             continue
@@ -71,7 +72,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
         return False
     if panels.axis[0].dst != item:
         panels.direct = False
-    if size < item * (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
+    if written < (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
         return False
     panels.nest = nest
     panels.kernels = kernels
@@ -79,6 +80,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
+    if written * item == size and panels.axis[0].dst != item and panels.packer != TURN:
+        return False  # from steps to steps
     if stream and (panels.packer != PICK or panels.axis[panels.inner].count * item < LEAST_STREAMED):
         panels.direct = False
     if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
@@ -176,11 +179,11 @@ cdef void choose_parts(Panels *panels) noexcept nogil:
     for k in range(1, nest.n):
         if nest.axis[k].src == 0:
             nbytes *= nest.axis[k].count  # no more than the result takes, nearly
-            if panels.split == 0 or nest.axis[k].count > nest.axis[panels.split].count:
-                panels.split = k
-    if panels.split:
-        panels.parts = min(nest.axis[panels.split].count, nbytes // max(PART_BYTES, 8 * panels.nbytes) + 1)
-        panels.total *= panels.parts
+    nbytes //= max(PART_BYTES, 8 * panels.nbytes)
+    for k in range(nest.n - 1, 0, -1):  # of the outer ones, the parts lie together in the output
+        if nest.axis[k].src == 0 and panels.parts <= nbytes and panels.parts < nest.axis[k].count:
+            panels.split, panels.parts = k, min(nest.axis[k].count, nbytes + 1)
+    panels.total *= panels.parts
 
 
 cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
