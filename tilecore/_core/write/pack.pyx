@@ -70,8 +70,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
         n += 1
     if n == 0:
         return False
-    if panels.axis[0].dst != item:
-        panels.direct = False
+    if panels.direct and panels.axis[0].dst != item:
+        return False  # from steps to steps
     if written < (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
         return False
     panels.nest = nest
@@ -80,8 +80,6 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.stream = stream
     panels.n = n
     choose_packer(panels)
-    if written * item == size and panels.axis[0].dst != item and panels.packer != TURN:
-        return False  # from steps to steps
     if stream and (panels.packer != PICK or panels.axis[panels.inner].count * item < LEAST_STREAMED):
         panels.direct = False
     if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
@@ -173,16 +171,18 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
 cdef void choose_parts(Panels *panels) noexcept nogil:
     """How many parts are made of each panel."""
     cdef const Nest *nest = panels.nest
-    cdef Py_ssize_t nbytes = panels.nbytes
+    cdef Py_ssize_t nbytes = panels.nbytes, parts
     cdef int k
-    panels.split, panels.parts = 0, 1
+    panels.split, panels.parts = 0, 0
     for k in range(1, nest.n):
         if nest.axis[k].src == 0:
             nbytes *= nest.axis[k].count  # no more than the result takes, nearly
     nbytes //= max(PART_BYTES, 8 * panels.nbytes)
-    for k in range(nest.n - 1, 0, -1):  # of the outer ones, the parts lie together in the output
-        if nest.axis[k].src == 0 and panels.parts <= nbytes and panels.parts < nest.axis[k].count:
-            panels.split, panels.parts = k, min(nest.axis[k].count, nbytes + 1)
+    for k in range(nest.n - 1, 0, -1):  # of an outer one, the parts lie together in the output
+        parts = min(nest.axis[k].count, nbytes + 1)
+        if nest.axis[k].src == 0 and parts > 4 * panels.parts:
+            panels.split, panels.parts = k, parts
+    panels.parts = max(panels.parts, 1)
     panels.total *= panels.parts
 
 

@@ -17,10 +17,12 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(const tilecore
     const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
     /* Of a single vector, in registers. */
     TILECORE_VECTOR mask[TILECORE_MOST_PIECES];
-    ptrdiff_t i;
+    /* The first vector is cut short, so that the others are aligned, where that is between two groups. */
+    const ptrdiff_t aligned = (32 - (ptrdiff_t)((uintptr_t)dst & 31)) * groups;
+    ptrdiff_t i, n = vectors == 1 && aligned % 32 == 0 ? aligned / 32 : groups;
     int k, p;
     for (p = 0; p < pieces; p++) mask[p] = TILECORE_LOAD(self->mask[0][p]);
-    for (i = 0; i < end; i += groups) {
+    for (i = 0; i < end; i += n, n = groups) {
         const char *from;
         char *to;
         if (i > end - groups) i = end - groups;
