@@ -212,14 +212,14 @@ TILECORE_INLINE int tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t ite
                                           ptrdiff_t item)
 {
     const ptrdiff_t group = items * item, n = item < 16 ? 16 / item : 1;
-    const int in_rows = items > 1 && step == item;
+    const int beyond = step > 0 && (items == 1 || step == item); /* 16 bytes of a row, also if fewer are needed */
     ptrdiff_t k = 0, base = 0, byte;
     int half, piece, j;
     self->item = item, self->items = items, self->along = along, self->step = step;
     self->vectors = 1, self->pieces = 1;
     while (self->vectors * 32 % group) self->vectors++;
     self->groups = self->vectors * 32 / group;
-    self->margin = in_rows ? n : 0;
+    self->margin = beyond ? 16 / step + 1 : 0;
     memset(self->mask, 0x80, sizeof self->mask); /* 0 */
     for (half = 0; half < 2 * self->vectors; half++) {
         ptrdiff_t at[16], least, most = -PTRDIFF_MAX;
@@ -233,7 +233,7 @@ TILECORE_INLINE int tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t ite
             if (piece == TILECORE_MOST_PIECES) return 0;
             for (least = PTRDIFF_MAX, j = 0; j < n; j++)
                 if (left >> j & 1 && at[j] < least) least = at[j];
-            if (!in_rows && least > most - 16) least = most - 16; /* nothing after the last item is read */
+            if (!beyond && least > most - 16) least = most - 16; /* nothing after the last item is read */
             for (j = 0; j < n; j++) {
                 if (!(left >> j & 1) || at[j] + item > least + 16) continue;
                 left &= ~(1u << j);

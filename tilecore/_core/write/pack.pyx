@@ -11,8 +11,8 @@ the output, and that is all.
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three packers
-write two axes of a panel each, the inner one the innermost of the output:
+Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
+packers write two axes of a panel each, the inner one the innermost of the output:
 
     turn      another axis runs along the source: a transposition
     pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
@@ -93,7 +93,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
-    cdef Py_ssize_t item = panels.item, step = magnitude(axis[0].src)
+    cdef Py_ssize_t item = panels.item
     cdef int k, unit = 1
     panels.axis[panels.n] = Axis(1, 0, 0)
     for k in range(2, panels.n):
@@ -136,7 +136,7 @@ cdef bint choose_pick(Panels *panels) noexcept nogil:
 cdef void choose_counts(Panels *panels) noexcept nogil:
     """How much of each axis makes a panel."""
     cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
-    cdef Py_ssize_t packed = item, left, count
+    cdef Py_ssize_t packed = item, left, count, step
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.unit
     if panels.direct:
@@ -146,8 +146,9 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     left = nbytes // item
     for k in range(panels.n):
         panels.count[k] = 1
-    if unit and (panels.packer != PICK or magnitude(axis[unit].src) < magnitude(axis[0].src)) and magnitude(axis[unit].src) < side:
-        take(panels, unit, side // magnitude(axis[unit].src), &left)
+    step = magnitude(axis[unit].src)
+    if unit and step < side and (panels.packer != PICK or step < magnitude(axis[0].src)):
+        take(panels, unit, side // step, &left)
     for k in range(panels.n):
         if panels.count[k] == 1:
             take(panels, k, left, &left)

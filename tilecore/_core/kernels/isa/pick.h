@@ -2,42 +2,44 @@
  * include guard.
  */
 
-TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(pick_piece)(const char *from, const ptrdiff_t at[2],
-                                                                            TILECORE_VECTOR mask)
+/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(const tilecore_shuffles *self,
+                                                                  const TILECORE_VECTOR *first, char *dst,
+                                                                  const char *src, const int vectors,
+                                                                  const int pieces)
 {
-    return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from + at[0], from + at[1]), mask);
+    int k, p;
+    for (k = 0; k < vectors; k++, dst += 32) {
+        TILECORE_VECTOR all = TILECORE_LOAD(self->mask[k][0]);
+        for (p = 0; p < pieces; p++) {
+            const ptrdiff_t *const at = self->from[k][p];
+            const TILECORE_VECTOR v = TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src + at[0], src + at[1]),
+                                                       vectors == 1 ? first[p] : TILECORE_LOAD(self->mask[k][p]));
+            all = p == 0 ? v : TILECORE_OR(all, v);
+        }
+        TILECORE_STORE(dst, all);
+    }
 }
 
-/* Groups of a row; `end` of them before others need not be read. Each half of a vector is shuffled from a few 16 bytes
- * of the source, the rest of each to 0. The last period overlaps the one before it, to be whole. */
+/* `end` groups of a row, before others if 16 bytes may not be read from those. The first period is cut short, so that
+ * the others are aligned, where that is between two groups; the last one overlaps the one before it, to be whole. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(const tilecore_shuffles *self, char *dst,
                                                                   const char *src, ptrdiff_t end, const int vectors,
                                                                   const int pieces)
 {
     const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
-    /* Of a single vector, in registers. */
-    TILECORE_VECTOR mask[TILECORE_MOST_PIECES];
-    /* The first vector is cut short, so that the others are aligned, where that is between two groups. */
     const ptrdiff_t aligned = (32 - (ptrdiff_t)((uintptr_t)dst & 31)) * groups;
-    ptrdiff_t i, n = vectors == 1 && aligned % 32 == 0 ? aligned / 32 : groups;
-    int k, p;
-    for (p = 0; p < pieces; p++) mask[p] = TILECORE_LOAD(self->mask[0][p]);
-    for (i = 0; i < end; i += n, n = groups) {
-        const char *from;
-        char *to;
-        if (i > end - groups) i = end - groups;
-        from = src + i * step;
-        to = dst + i * group;
-        for (k = 0; k < vectors; k++, to += 32) {
-            const ptrdiff_t(*const at)[2] = self->from[k];
-            TILECORE_VECTOR v =
-                TILECORE_NAME(pick_piece)(from, at[0], vectors == 1 ? mask[0] : TILECORE_LOAD(self->mask[k][0]));
-            for (p = 1; p < pieces; p++)
-                v = TILECORE_OR(v, TILECORE_NAME(pick_piece)(
-                                       from, at[p], vectors == 1 ? mask[p] : TILECORE_LOAD(self->mask[k][p])));
-            TILECORE_STORE(to, v);
-        }
-    }
+    const ptrdiff_t n = vectors == 1 && aligned % 32 == 0 ? aligned / 32 : groups, forward = groups * step;
+    char *const last = dst + (end - groups) * group;
+    const char *const last_src = src + (end - groups) * step;
+    TILECORE_VECTOR first[TILECORE_MOST_PIECES]; /* the masks of a single vector */
+    int p;
+    if (end < groups) return;
+    for (p = 0; p < pieces; p++) first[p] = TILECORE_LOAD(self->mask[0][p]);
+    TILECORE_NAME(pick_period)(self, first, dst, src, vectors, pieces);
+    for (dst += n * group, src += n * step; dst < last; dst += 32 * vectors, src += forward)
+        TILECORE_NAME(pick_period)(self, first, dst, src, vectors, pieces);
+    TILECORE_NAME(pick_period)(self, first, last, last_src, vectors, pieces);
 }
 
 /* `count` groups of a row that ends `margin` groups after what may be read 16 bytes at a time. */
@@ -80,10 +82,12 @@ TILECORE_TARGETED static void TILECORE_NAME(pick)(const tilecore_shuffles *self,
         if (stream) { /* by way of the first-level cache */
             TILECORE_ALIGNED char lines[PART];
             const ptrdiff_t head = (ptrdiff_t)((uintptr_t)dst & 63);
-            ptrdiff_t i = 0, n = (PART - (head % group ? 0 : head)) / group;
+            ptrdiff_t after, i = 0, n = (PART - (head % group ? 0 : head)) / group;
             for (; i < count; i += n, n = PART / group) {
                 if (n > count - i) n = count - i;
-                TILECORE_NAME(pick_row)(self, lines, src + i * self->step, n, i + n < count ? 0 : self->margin);
+                after = count - i - n;
+                TILECORE_NAME(pick_row)(self, lines, src + i * self->step, n,
+                                        after < self->margin ? self->margin - after : 0);
                 TILECORE_NAME(stream)(dst + i * group, lines, n * group);
             }
         } else {
