@@ -191,28 +191,31 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
                          src + (rows - 1) * pitch, -pitch, item, rows, count, item);
         }
     }
-    for (step = -8; step <= 8 && kernels->pick && item <= 8 && rows < 5; step++) {
+    for (step = -8; step <= 8 && kernels->pick && rows < 5; step++) {
         const ptrdiff_t width = ((step < 0 ? -step : step) * (count - 1) + 1) * item;
         const ptrdiff_t pitch = width + gap, dst_pitch = count * item + gap;
         const ptrdiff_t n_src = (rows - 1) * pitch + width, n_dst = (rows - 1) * dst_pitch + count * item;
         const char *const src = place(source, n_src, behind) + (step < 0 ? width - item : 0);
         char *const dst = place(target, n_dst, behind);
-        if (step == 0) continue;
+        if (step == 0 || !tilecore_prepare_pick(&shuffles, 1, 0, step * item, item)) continue;
         memset(dst, 0x55, (size_t)n_dst);
-        tilecore_prepare_pick(&shuffles, step, item);
-        kernels->pick(&shuffles, dst, dst_pitch, src, pitch, rows, count);
+        kernels->pick(&shuffles, dst, dst_pitch, src, pitch, rows, count, behind);
         check_packed(kernels->name, "pick", dst, dst_pitch, item, src, pitch, step * item, rows, count, item);
         check_gaps(kernels->name, "pick", dst, dst_pitch, count * item, rows);
     }
-    if (kernels->weave && item <= 8 && rows >= 2 && rows <= 4) {
-        const ptrdiff_t pitch = (count + gap) * item, n_src = (rows - 1) * pitch + count * item;
-        const char *const src = place(source, n_src, behind);
+    for (step = 0; step < 4 && kernels->pick && rows >= 2 && rows <= 4; step++) { /* groups: rows; and together */
+        const ptrdiff_t between = step < 2 ? (count + gap) * item : item;
+        const ptrdiff_t along = step % 2 ? -between : between, groups = step < 2 ? item : (rows + gap) * item;
+        const ptrdiff_t n_src = (rows - 1) * between + (count - 1) * groups + item;
+        const char *const src = place(source, n_src, behind) + (step % 2 ? (rows - 1) * between : 0);
         char *const dst = place(target, rows * count * item, behind);
-        tilecore_prepare_weave(&shuffles, rows, item);
-        kernels->weave(&shuffles, dst, src, pitch, count);
-        check_packed(kernels->name, "weave", dst, item, rows * item, src, pitch, item, rows, count, item);
-        kernels->weave(&shuffles, dst, src + (rows - 1) * pitch, -pitch, count);
-        check_packed(kernels->name, "weave", dst, item, rows * item, src + (rows - 1) * pitch, -pitch, item, rows,
+        tilecore_prepare_pick(&shuffles, rows, along, groups, item);
+        kernels->pick(&shuffles, dst, 0, src, 0, 1, count, behind);
+        check_packed(kernels->name, "pick", dst, item, rows * item, src, along, groups, rows, count, item);
+        if (step < 2) continue;
+        tilecore_prepare_pick(&shuffles, rows, along, -groups, item);
+        kernels->pick(&shuffles, dst, 0, src + (count - 1) * groups, 0, 1, count, behind);
+        check_packed(kernels->name, "pick", dst, item, rows * item, src + (count - 1) * groups, along, -groups, rows,
                      count, item);
     }
 }

@@ -244,7 +244,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* A set's row of the table: what is the same in all, then its kernels for rows. */
 #define TILECORE_FOR_BYTES(of) of(copy), of(stream), of(stream_end), of(replicate)
-#define TILECORE_FOR_PACKING(of) of(turn), of(pick), of(weave)
+#define TILECORE_FOR_PACKING(of) of(turn), of(pick)
 #define TILECORE_SET(name, needs, ...) \
     static const tilecore_kernels TILECORE_NAME(set) = { \
         name, \

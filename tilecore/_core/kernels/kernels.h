@@ -65,8 +65,8 @@
  * A source that no row runs along is packed first, to contiguous rows (write/pack.pyx), by item sizes:
  *
  *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
- *     pick      items at steps, also backward: shuffles of 16 bytes, one for each step
- *     weave     the items of 2 to 4 rows in turn, the same way round
+ *     pick      items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of a few
+ *               16 bytes each
  *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
  * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/:
@@ -139,16 +139,20 @@ typedef struct tilecore_row_kernel {
 
 /* ---------------------------------------------------------------- instruction sets */
 
-enum { TILECORE_MOST_STEP = 8,
-       TILECORE_MOST_WOVEN = 4 };
+enum { TILECORE_MOST_PIECES = 8 };
 
-/* What `pick` and `weave` shuffle, 16 bytes of the source at a time, in vectors of 32. */
+/* What `pick` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors of 32
+ * bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */
 typedef struct tilecore_shuffles {
     ptrdiff_t item;
-    ptrdiff_t step;              /* of pick, in items */
-    ptrdiff_t rows;              /* of weave */
-    ptrdiff_t low[3], high[3];   /* of weave: where the halves of a period's vectors are loaded */
-    uint8_t mask[3 * 4][32];     /* of pick: a piece's; of weave: of a period's vector k and row r, at 4 * k + r */
+    ptrdiff_t items; /* of a group */
+    ptrdiff_t along;
+    ptrdiff_t step;
+    ptrdiff_t groups;    /* of a period */
+    ptrdiff_t margin;    /* the last groups, from which no 16 bytes may be read */
+    int vectors, pieces; /* of a period, of a vector */
+    ptrdiff_t from[3][TILECORE_MOST_PIECES][2]; /* where each half of a piece is loaded */
+    uint8_t mask[3][TILECORE_MOST_PIECES][32];
 } tilecore_shuffles;
 
 /* The kernels of one instruction set. */
@@ -166,13 +170,10 @@ typedef struct tilecore_kernels {
      * the caches. `stream`: it is stored round them, and is in memory for other threads after `stream_end`. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                  ptrdiff_t columns, ptrdiff_t item, int cached, int stream);
-    /* Items at steps: dst[r * dst_pitch + i * item] = src[r * src_pitch + i * step * item], as prepared. NULL: there is
+    /* Rows of `count` groups of items at steps, as prepared; `stream`: as stream, then stream_end. NULL: there is
      * none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                 ptrdiff_t rows, ptrdiff_t count);
-    /* The items of rows in turn: dst[(i * rows + r) * item] = src[r * pitch + i * item], as prepared. NULL: there is
-     * none. */
-    void (*weave)(const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t pitch, ptrdiff_t count);
+                 ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
@@ -225,38 +226,47 @@ TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t d
 }
 #undef TILECORE_GATHER
 
-/* For items of up to 8 bytes at steps of up to TILECORE_MOST_STEP, forward or backward. */
-TILECORE_INLINE void tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t step, ptrdiff_t item)
+/* For groups of 1 to 4 items of up to 16 bytes. Either the items of a group lie together, and the groups one after the
+ * other, forward or backward; or `step` is an item, and they lie in rows of their own. 0: they lie too far apart. */
+TILECORE_INLINE int tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t items, ptrdiff_t along, ptrdiff_t step,
+                                          ptrdiff_t item)
 {
-    ptrdiff_t at = step < 0 ? -16 * step - item : 0, byte, i;
-    self->item = item;
-    self->step = step;
+    const ptrdiff_t group = items * item, n = item < 16 ? 16 / item : 1;
+    const int beyond = step > 0 && (items == 1 || step == item); /* 16 bytes of a row, also if fewer are needed */
+    ptrdiff_t k = 0, base = 0, byte;
+    int half, piece, j;
+    self->item = item, self->items = items, self->along = along, self->step = step;
+    self->vectors = 1, self->pieces = 1;
+    while (self->vectors * 32 % group) self->vectors++;
+    self->groups = self->vectors * 32 / group;
+    self->margin = beyond ? 16 / step + 1 : 0;
     memset(self->mask, 0x80, sizeof self->mask); /* 0 */
-    for (i = 0; i < 16; i += item, at += step * item)
-        for (byte = 0; byte < item; byte++) {
-            uint8_t *const piece = self->mask[(at + byte) / 16];
-            piece[i + byte] = piece[i + byte + 16] = (uint8_t)((at + byte) % 16);
+    for (half = 0; half < 2 * self->vectors; half++) {
+        ptrdiff_t at[16], least, most = -PTRDIFF_MAX;
+        unsigned left = (1u << n) - 1;
+        for (j = 0; j < n; j++) {
+            at[j] = base + k * along;
+            if (at[j] + item > most) most = at[j] + item;
+            if (++k == items) k = 0, base += step;
         }
-}
-
-/* For items of up to 8 bytes of 2 to TILECORE_MOST_WOVEN rows. After a period of vectors, the rows take turns as at
- * first. */
-TILECORE_INLINE void tilecore_prepare_weave(tilecore_shuffles *self, ptrdiff_t rows, ptrdiff_t item)
-{
-    const ptrdiff_t end = rows == 3 ? 96 : 32;
-    ptrdiff_t at, byte = 0, row = 0, column = 0, first = 0;
-    self->item = item;
-    self->rows = rows;
-    memset(self->mask, 0x80, sizeof self->mask);
-    for (at = 0; at < end; at++) {
-        if (at % 32 == 0) self->low[at / 32] = first = column;
-        else if (at % 16 == 0) self->high[at / 32] = first = column;
-        self->mask[at / 32 * 4 + row][at % 32] = (uint8_t)(column + byte - first);
-        if (++byte == item) {
-            byte = 0;
-            if (++row == rows) row = 0, column += item;
+        for (piece = 0; left; piece++) {
+            if (piece == TILECORE_MOST_PIECES) return 0;
+            for (least = PTRDIFF_MAX, j = 0; j < n; j++)
+                if (left >> j & 1 && at[j] < least) least = at[j];
+            if (!beyond && least > most - 16) least = most - 16; /* nothing after the last item is read */
+            for (j = 0; j < n; j++) {
+                if (!(left >> j & 1) || at[j] + item > least + 16) continue;
+                left &= ~(1u << j);
+                for (byte = 0; byte < item; byte++)
+                    self->mask[half / 2][piece][16 * (half % 2) + j * item + byte] = (uint8_t)(at[j] - least + byte);
+            }
+            self->from[half / 2][piece][half % 2] = least;
         }
+        if (piece > self->pieces) self->pieces = piece;
+        for (; piece < TILECORE_MOST_PIECES; piece++) /* loaded for the other half */
+            self->from[half / 2][piece][half % 2] = self->from[half / 2][0][half % 2];
     }
+    return 1;
 }
 
 #if defined(__cplusplus)

@@ -144,11 +144,12 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
     # The axes that one kernel call writes: a run, its repeats in place, and rows of those.
     near = blocks.loops == 0
     blocks.kernel_axes = 1
-    # Of two inner axes that move in a strided source, the longer one is the better innermost loop: pixels rather
-    # than their three colours.
-    blocks.by_columns = n > 2 and axis[1].src != 0 and axis[2].src != 0 and axis[1].count < axis[2].count
+    # Of two inner axes, the longer one is the better innermost loop: pixels rather than their three colours.
+    blocks.by_columns = (n > 2 and axis[1].count < axis[2].count
+                         and (not dense or (axis[1].src != 0 and axis[2].src != 0)))
     if n > 1:
         in_place = axis[1].src == 0 and axis[1].dst == axis[0].count
+        blocks.by_columns = blocks.by_columns and not in_place
         blocks.kernel_axes = 3 if blocks.by_columns or (in_place and n > 2 and axis[2].src != 0) else 2
         top = axis[blocks.kernel_axes - 1]
         if in_place and blocks.kernel_axes == 2:

@@ -22,14 +22,10 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
                      Py_ssize_t columns, Py_ssize_t item, bint cached, bint stream) noexcept nogil
         void (*pick)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
-                     Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count) noexcept nogil
-        void (*weave)(const tilecore_shuffles *self, char *dst, const char *src, Py_ssize_t pitch,
-                      Py_ssize_t count) noexcept nogil
+                     Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
 
-    enum: TILECORE_MOST_STEP
-    enum: TILECORE_MOST_WOVEN
-    void tilecore_prepare_pick(tilecore_shuffles *self, Py_ssize_t step, Py_ssize_t item)
-    void tilecore_prepare_weave(tilecore_shuffles *self, Py_ssize_t rows, Py_ssize_t item)
+    int tilecore_prepare_pick(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
+                              Py_ssize_t item)
     void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
                          Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
@@ -38,7 +34,7 @@ cdef extern from "kernels/kernels.h" nogil:
 
 
 cdef enum Packer:
-    TURN, PICK, WEAVE, GATHER
+    TURN, PICK, GATHER
 
 
 cdef struct Panels:
@@ -56,8 +52,8 @@ cdef struct Panels:
     int n
     int inner, across           # the two that the packer goes along; the others are loops round it
     int unit                    # the one of the shortest steps in the source, but for the innermost; 0: there is none
-    tilecore_shuffles shuffles  # for pick and weave
-    # What is made of a panel is written in parts, for threads and for looks for signals: of its longest repeat.
+    tilecore_shuffles shuffles  # for pick
+    # What is made of a panel is written in parts, for threads and for looks for signals: of a repeat.
     int split                   # which axis of the nest that is
     Py_ssize_t parts
     Py_ssize_t total            # of parts, of all panels

@@ -11,12 +11,12 @@ the output, and that is all.
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Four packers
-write two axes of a panel each, the inner one the innermost of the output:
+Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
+packers write two axes of a panel each, the inner one the innermost of the output:
 
     turn      another axis runs along the source: a transposition
-    pick      the inner axis steps over a few items, forward or backward
-    weave     the inner axis has two to four steps, and the next one runs along the source: interleaved channels
+    pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
+              next one: interleaved channels
     gather    all else: item by item
 
 The panels are numbered, as blocks are. Nothing here can fail.
@@ -27,7 +27,7 @@ from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
 
 cdef enum:
     # Fewer items are gathered as they are written: to choose panels takes longer.
-    LEAST_ITEMS = 2048
+    LEAST_ITEMS = 4096
     LEAST_DIRECT_ITEMS = 512
     # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
     # and for stores round the cache. It lies in the second-level cache.
@@ -43,8 +43,11 @@ cdef enum:
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
     # are stored round the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
-    LEAST_STREAMED = 512    # bytes of a row that is stored round the caches by itself
-    MOST_STEP_BYTES = 16    # that pick steps over; farther apart words are moved as quickly
+    MOST_STEP_BYTES = 64    # that pick steps over: farther apart, each item has a cache line of its own
+    MOST_WOVEN = 4          # channels
+    # Bytes of a row that is stored round the caches by itself.
+    LEAST_STREAMED_TURNED = 512
+    LEAST_STREAMED_PICKED = 2048
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
     # Steps, and 16 bytes, from which a transposition is quicker than to gather: along the source; and along the output,
@@ -56,7 +59,7 @@ cdef enum:
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
                         bint warm) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none. `dst` and `src` are set later."""
-    cdef Py_ssize_t item = nest.axis[0].count, size = item
+    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1
     cdef const Axis *axis
     cdef int k, n = 0
     if item > 16 or item & (item - 1) or nest.n == 1:
@@ -64,6 +67,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     panels.direct = True
     for k in range(1, nest.n):
         axis = &nest.axis[k]
+        written *= axis.count
         if axis.src == 0:
             panels.direct = False
             continue
@@ -74,9 +78,9 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
         n += 1
     if n == 0:
         return False
-    if panels.axis[0].dst != item:
-        panels.direct = False
-    if size < item * (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
+    if panels.direct and panels.axis[0].dst != item:
+        return False  # from steps to steps
+    if written < (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
         return False
     panels.nest = nest
     panels.kernels = kernels
@@ -87,7 +91,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
             and panels.axis[panels.across].dst % 4096 == 0):
         panels.stream = True
-    if panels.stream and (panels.packer != TURN or panels.axis[0].count * item < LEAST_STREAMED):
+    if panels.stream and (panels.packer == GATHER or panels.axis[panels.inner].count * item
+                          < (LEAST_STREAMED_TURNED if panels.packer == TURN else LEAST_STREAMED_PICKED)):
         panels.direct = False
     choose_counts(panels)
     choose_parts(panels)
@@ -96,7 +101,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
-    cdef Py_ssize_t item = panels.item, step = magnitude(axis[0].src)
+    cdef Py_ssize_t item = panels.item
     cdef int k, unit = 1
     panels.axis[panels.n] = Axis(1, 0, 0)
     for k in range(2, panels.n):
@@ -104,19 +109,13 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             unit = k
     panels.unit = unit if panels.n > 1 else 0
     panels.inner, panels.across = 0, unit
-    if (panels.kernels.pick != NULL and item <= 8 and step % item == 0 and step <= MOST_STEP_BYTES
-            and step <= TILECORE_MOST_STEP * item and axis[0].count * item >= LEAST_SHUFFLED):
-        panels.packer = PICK
-        tilecore_prepare_pick(&panels.shuffles, axis[0].src // item, item)
-    elif (panels.kernels.weave != NULL and item <= 8 and unit == 1 and 2 <= axis[0].count <= TILECORE_MOST_WOVEN
-            and axis[1].src == item and axis[1].count * item >= LEAST_SHUFFLED
-            and (not panels.direct or axis[1].dst == axis[0].count * item)):
-        panels.packer = WEAVE
-        panels.inner, panels.across = 1, 0
-        tilecore_prepare_weave(&panels.shuffles, axis[0].count, item)
-    elif (magnitude(axis[unit].src) == item and axis[unit].count >= max(16 // item, LEAST_COLUMNS)
+    if (magnitude(axis[unit].src) == item and axis[unit].count >= max(16 // item, LEAST_COLUMNS)
             and axis[0].count >= min(max(16 // item, LEAST_ROWS), 32 // item)):
         panels.packer = TURN
+    elif panels.kernels.pick != NULL and choose_pick(panels):
+        panels.packer = PICK
+        if panels.axis[0].count <= MOST_WOVEN:
+            panels.inner, panels.across = 1, 0
     else:
         panels.packer = GATHER
         for k in range(1, panels.n):  # the longest one is the best innermost loop
@@ -126,10 +125,27 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.across = 0
 
 
+cdef bint choose_pick(Panels *panels) noexcept nogil:
+    """Whether the inner axis, or groups of its few steps, can be picked; then it is prepared."""
+    cdef const Axis *axis = panels.axis
+    cdef Py_ssize_t item = panels.item, along = axis[0].src, count = axis[0].count, step = axis[1].src
+    if axis[0].count > MOST_WOVEN:
+        step = along
+        along, count = 0, 1
+        if axis[0].count * item < LEAST_SHUFFLED:
+            return False
+    elif count * axis[1].count * item < LEAST_SHUFFLED or (panels.direct and axis[1].dst != count * item):
+        return False
+    if step != item and (along % item or magnitude(along) * (count - 1) + item > magnitude(step)):
+        return False  # neither in rows of their own, nor together
+    return (step % item == 0 and magnitude(step) <= MOST_STEP_BYTES
+            and tilecore_prepare_pick(&panels.shuffles, count, along, step, item))
+
+
 cdef void choose_counts(Panels *panels) noexcept nogil:
     """How much of each axis makes a panel."""
     cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
-    cdef Py_ssize_t packed = item, left, count
+    cdef Py_ssize_t packed = item, left, count, step
     cdef const Axis *axis = panels.axis
     cdef int k, unit = panels.unit
     if panels.direct:
@@ -141,8 +157,9 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     left = nbytes // item
     for k in range(panels.n):
         panels.count[k] = 1
-    if unit and (panels.packer == TURN or panels.packer == GATHER) and magnitude(axis[unit].src) < side:
-        take(panels, unit, side // magnitude(axis[unit].src), &left)
+    step = magnitude(axis[unit].src)
+    if unit and step < side and (panels.packer != PICK or step < magnitude(axis[0].src)):
+        take(panels, unit, side // step, &left)
     for k in range(panels.n):
         if panels.count[k] == 1:
             take(panels, k, left, &left)
@@ -166,17 +183,19 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
 cdef void choose_parts(Panels *panels) noexcept nogil:
     """How many parts are made of each panel."""
     cdef const Nest *nest = panels.nest
-    cdef Py_ssize_t nbytes = panels.nbytes
+    cdef Py_ssize_t nbytes = panels.nbytes, parts
     cdef int k
-    panels.split, panels.parts = 0, 1
+    panels.split, panels.parts = 0, 0
     for k in range(1, nest.n):
         if nest.axis[k].src == 0:
             nbytes *= nest.axis[k].count  # no more than the result takes, nearly
-            if panels.split == 0 or nest.axis[k].count > nest.axis[panels.split].count:
-                panels.split = k
-    if panels.split:
-        panels.parts = min(nest.axis[panels.split].count, nbytes // max(PART_BYTES, 8 * panels.nbytes) + 1)
-        panels.total *= panels.parts
+    nbytes //= max(PART_BYTES, 8 * panels.nbytes)
+    for k in range(nest.n - 1, 0, -1):  # of an outer one, the parts lie together in the output
+        parts = min(nest.axis[k].count, nbytes + 1)
+        if nest.axis[k].src == 0 and parts > 4 * panels.parts:
+            panels.split, panels.parts = k, parts
+    panels.parts = max(panels.parts, 1)
+    panels.total *= panels.parts
 
 
 cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
@@ -250,9 +269,8 @@ cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_
         kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, not panels.direct,
                      panels.direct and panels.stream)
     elif panels.packer == PICK:
-        kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, count[across], count[inner])
-    elif panels.packer == WEAVE:
-        kernels.weave(&panels.shuffles, dst, src, src_pitch, count[inner])
+        kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
+                     panels.stream and panels.direct)
     else:
         tilecore_gather(dst, dst_pitch, step[inner], src, src_pitch, along, count[across], count[inner], item)
 

@@ -1,85 +1,98 @@
-/* Items at steps, and the items of several rows in turn, by shuffles: `pick`, `weave`. A part of the sets that shuffle
- * 16 bytes; so there is no include guard.
+/* Items at steps, alone or in groups, by shuffles: `pick`. A part of the sets that shuffle 16 bytes; so there is no
+ * include guard.
  */
 
-/* Items that are left, one by one. */
-TILECORE_TARGETED static void TILECORE_NAME(copy_items)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                        ptrdiff_t src_pitch, ptrdiff_t count, ptrdiff_t item)
+/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(const tilecore_shuffles *self,
+                                                                  const TILECORE_VECTOR *first, char *dst,
+                                                                  const char *src, const int vectors,
+                                                                  const int pieces)
 {
-    tilecore_rows rows;
-    rows.row = item;
-    rows.src_pitch = src_pitch;
-    rows.dst_pitch = dst_pitch;
-    TILECORE_NAME(copies)(&rows, dst, src, count, 1);
+    int k, p;
+    for (k = 0; k < vectors; k++, dst += 32) {
+        TILECORE_VECTOR all = TILECORE_LOAD(self->mask[k][0]);
+        for (p = 0; p < pieces; p++) {
+            const ptrdiff_t *const at = self->from[k][p];
+            const TILECORE_VECTOR v = TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src + at[0], src + at[1]),
+                                                       vectors == 1 ? first[p] : TILECORE_LOAD(self->mask[k][p]));
+            all = p == 0 ? v : TILECORE_OR(all, v);
+        }
+        TILECORE_STORE(dst, all);
+    }
 }
 
-/* Each half of a vector of the output lies within `pieces` times 16 bytes of the source; each of those is shuffled to
- * where its items go, the rest of it to 0. What is read ends where the next item does, so a last vector is left. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_pieces)(const tilecore_shuffles *self, char *dst,
-                                                                  const char *src, ptrdiff_t count, const int pieces)
+/* `end` groups of a row, before others if 16 bytes may not be read from those. The first period is cut short, so that
+ * the others are aligned, where that is between two groups; the last one overlaps the one before it, to be whole. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(const tilecore_shuffles *self, char *dst,
+                                                                  const char *src, ptrdiff_t end, const int vectors,
+                                                                  const int pieces)
 {
-    const ptrdiff_t item = self->item, step = self->step, half = 16 * step, items = 32 / item;
-    const char *from = src - (step < 0 ? 16 * pieces - item : 0);
-    TILECORE_VECTOR mask[TILECORE_MOST_STEP];
-    ptrdiff_t i;
-    int k;
-    for (k = 0; k < pieces; k++) mask[k] = TILECORE_LOAD(self->mask[k]);
-    for (i = 0; i + items < count; i += items, from += 2 * half) {
-        TILECORE_VECTOR v = TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from, from + half), mask[0]);
-        for (k = 1; k < pieces; k++)
-            v = TILECORE_OR(
-                v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from + 16 * k, from + half + 16 * k), mask[k]));
-        TILECORE_STORE(dst + i * item, v);
+    const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
+    const ptrdiff_t aligned = (32 - (ptrdiff_t)((uintptr_t)dst & 31)) * groups;
+    const ptrdiff_t n = vectors == 1 && aligned % 32 == 0 ? aligned / 32 : groups, forward = groups * step;
+    char *const last = dst + (end - groups) * group;
+    const char *const last_src = src + (end - groups) * step;
+    TILECORE_VECTOR first[TILECORE_MOST_PIECES]; /* the masks of a single vector */
+    int p;
+    if (end < groups) return;
+    for (p = 0; p < pieces; p++) first[p] = TILECORE_LOAD(self->mask[0][p]);
+    TILECORE_NAME(pick_period)(self, first, dst, src, vectors, pieces);
+    for (dst += n * group, src += n * step; dst < last; dst += 32 * vectors, src += forward)
+        TILECORE_NAME(pick_period)(self, first, dst, src, vectors, pieces);
+    TILECORE_NAME(pick_period)(self, first, last, last_src, vectors, pieces);
+}
+
+/* `count` groups of a row that ends `margin` groups after what may be read 16 bytes at a time. */
+TILECORE_TARGETED static void TILECORE_NAME(pick_row)(const tilecore_shuffles *self, char *dst, const char *src,
+                                                      ptrdiff_t count, ptrdiff_t margin)
+{
+    const ptrdiff_t group = self->items * self->item, end = count - margin < self->groups ? 0 : count - margin;
+    const int pieces = self->pieces;
+    tilecore_rows rows;
+    ptrdiff_t k;
+    if (self->vectors > 1) {
+        if (pieces == 2) TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, 2);
+        else if (pieces == 3) TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, 3);
+        else TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, pieces);
+    } else {
+        switch (pieces) {
+        case 1: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 1); break;
+        case 2: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 2); break;
+        case 3: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 3); break;
+        case 4: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 4); break;
+        default: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, pieces);
+        }
     }
-    TILECORE_NAME(copy_items)(dst + i * item, item, src + i * step * item, step * item, count - i, item);
+    if (end == count) return;
+    rows.row = self->item; /* what is left, one by one */
+    rows.src_pitch = self->step;
+    rows.dst_pitch = group;
+    for (k = 0; k < self->items; k++)
+        TILECORE_NAME(copies)(&rows, dst + end * group + k * self->item, src + end * self->step + k * self->along,
+                              count - end, 1);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch,
                                                   const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                                                  ptrdiff_t count)
+                                                  ptrdiff_t count, int stream)
 {
-    const int pieces = (int)(self->step < 0 ? -self->step : self->step);
+    enum { PART = 3840 }; /* whole groups, of 1 to 4 items, and whole cache lines */
+    const ptrdiff_t group = self->items * self->item;
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
-        switch (pieces) {
-        case 1: TILECORE_NAME(pick_pieces)(self, dst, src, count, 1); break;
-        case 2: TILECORE_NAME(pick_pieces)(self, dst, src, count, 2); break;
-        case 3: TILECORE_NAME(pick_pieces)(self, dst, src, count, 3); break;
-        case 4: TILECORE_NAME(pick_pieces)(self, dst, src, count, 4); break;
-        default: TILECORE_NAME(pick_pieces)(self, dst, src, count, pieces);
-        }
-    }
-}
-
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(weave_rows)(const tilecore_shuffles *self, char *dst,
-                                                                 const char *src, ptrdiff_t pitch, ptrdiff_t count,
-                                                                 const int rows)
-{
-    const int period = rows == 3 ? 3 : 1;
-    const ptrdiff_t item = self->item, group = rows * item, items = 32 * period / group;
-    ptrdiff_t i;
-    int k, r;
-    for (i = 0; (i + items) * item + 16 <= count * item; i += items) {
-        const char *const from = src + i * item;
-        for (k = 0; k < period; k++, dst += 32) {
-            const ptrdiff_t low = self->low[k], high = self->high[k];
-            TILECORE_VECTOR v =
-                TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(from + low, from + high), TILECORE_LOAD(self->mask[4 * k]));
-            for (r = 1; r < rows; r++) {
-                const char *const row = from + r * pitch;
-                v = TILECORE_OR(v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(row + low, row + high),
-                                                    TILECORE_LOAD(self->mask[4 * k + r])));
+        if (stream) { /* by way of the first-level cache */
+            TILECORE_ALIGNED char lines[PART];
+            const ptrdiff_t head = (ptrdiff_t)((uintptr_t)dst & 63);
+            ptrdiff_t after, i = 0, n = (PART - (head % group ? 0 : head)) / group;
+            for (; i < count; i += n, n = PART / group) {
+                if (n > count - i) n = count - i;
+                after = count - i - n;
+                TILECORE_NAME(pick_row)(self, lines, src + i * self->step, n,
+                                        after < self->margin ? self->margin - after : 0);
+                TILECORE_NAME(stream)(dst + i * group, lines, n * group);
             }
-            TILECORE_STORE(dst, v);
+        } else {
+            TILECORE_NAME(pick_row)(self, dst, src, count, self->margin);
         }
     }
-    for (r = 0; r < rows; r++)
-        TILECORE_NAME(copy_items)(dst + r * item, group, src + r * pitch + i * item, item, count - i, item);
-}
-
-TILECORE_TARGETED static void TILECORE_NAME(weave)(const tilecore_shuffles *self, char *dst, const char *src,
-                                                   ptrdiff_t pitch, ptrdiff_t count)
-{
-    if (self->rows == 2) TILECORE_NAME(weave_rows)(self, dst, src, pitch, count, 2);
-    else if (self->rows == 3) TILECORE_NAME(weave_rows)(self, dst, src, pitch, count, 3);
-    else TILECORE_NAME(weave_rows)(self, dst, src, pitch, count, 4);
+    if (stream) TILECORE_NAME(stream_end)();
 }

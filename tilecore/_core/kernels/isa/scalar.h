@@ -35,6 +35,5 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 #define TILECORE_PACKING(name) TILECORE_PLAIN_##name
 #define TILECORE_PLAIN_turn TILECORE_NAME(turn)
 #define TILECORE_PLAIN_pick NULL
-#define TILECORE_PLAIN_weave NULL
 TILECORE_SET("scalar", 0, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
 #include "end.h"
