@@ -128,7 +128,7 @@ def infer_shape(
     ------
     TypeError, ValueError
         If `tile_1` raises it for all data of this shape. Only each axis is checked, not the number of elements or
-        bytes. As in OpenVINO, a range that overflows as a whole gives None.
+        bytes. As in OpenVINO, a dimension is None if even its lower bound overflows.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """
