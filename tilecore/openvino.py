@@ -112,7 +112,7 @@ def infer_shape(
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), None if unknown, or (low, high), where a `high` of None means no
+        A dimension is an int, a str (a symbol), None if unknown, or (low, high). A `high` of None means no
         limit. None for the whole shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are
         accepted here and below.
     repeats : sequence of dimensions, 1-D integer array, or None

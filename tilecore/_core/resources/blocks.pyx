@@ -70,7 +70,7 @@ cdef extern from *:
 
 cdef enum:
     SLAB_BYTES = 4 << 21
-    SIZES = 8 * 62 + 1  # eight for each power of two up to 2**62, and one more: take_block also looks at the next size
+    SIZES = 8 * 62 + 1  # eight for each power of two up to 2**61, and one more: take_block also looks at the next size
 
 
 cdef struct Slab:           # describes a block in which smaller ones lie

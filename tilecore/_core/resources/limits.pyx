@@ -84,7 +84,7 @@ cdef Py_ssize_t usable_cpus() noexcept nogil:
 
 
 cdef int ask_cpu_share() except -1:
-    """Find the share: the control group's quota, or 1 in a child of multiprocessing, whose siblings use the rest."""
+    """Find the share: the control group's quota, or 1 in a child of multiprocessing: its siblings use the rest."""
     if tilecore_atomic_load(&cpu_share) == 0:
         tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
     return 0
