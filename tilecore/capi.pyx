@@ -120,7 +120,7 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # this error names the axis
+            sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # naming the axis
         raise Refusal(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                       tilecore_status_text(status).decode())
     except Refusal as refusal:
