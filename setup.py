@@ -23,7 +23,7 @@ HEADERS = Path("include/tilecore")
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []
 else:
-    # A loop of a few stores takes up to twice as long if it crosses a line of code. Most Pythons were built with -g,
+    # A loop of a few stores takes up to twice as long if it crosses a cache line. Most Pythons were built with -g,
     # and debug information is four fifths of a module. CFLAGS is repeated because later options win.
     OPTIONS = ["-O3", "-falign-loops=64", "-g0", "-fvisibility=hidden", *shlex.split(os.environ.get("CFLAGS", ""))]
     THREADS = ["-pthread"]
@@ -76,7 +76,7 @@ setup(
     ext_modules=cythonize(
         [extension(source) for source in SOURCES],
         build_dir="build/cython",
-        # Without the GIL, too: each module says of its own state why that is safe.
+        # Without the GIL too: each module with state explains why that is safe.
         compiler_directives={"freethreading_compatible": True},
     ),
     cmdclass={"build_py": build_py_with_headers},

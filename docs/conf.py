@@ -10,6 +10,8 @@ version = release = tilecore.__version__
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 root_doc = "index"
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"tilecore {release}"
 default_role = "py:obj"  # of `names` in docstrings
 myst_heading_anchors = 3

@@ -141,7 +141,7 @@ assert cpp_consumer.tile_in_threads(parts, 3) == [part * 3 for part in parts]
 tracemalloc.stop()
 refuse(ValueError, "overflows", cpp_consumer.tile_rows, b"ab", 1, 2**62)
 refuse(ValueError, "negative", cpp_consumer.spread, b"ab", -1, target)
-refuse(ValueError, "tile_in_threads: not to be tiled", cpp_consumer.tile_in_threads, parts, -1)
+refuse(ValueError, "tile_in_threads: a part cannot be tiled", cpp_consumer.tile_in_threads, parts, -1)
 refuse(ValueError, "negative", cpp_consumer.tile_any, x, -1)
 refuse(TypeError, "integer", cpp_consumer.tile_any, x, 1.5)
 """)

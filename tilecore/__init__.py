@@ -20,7 +20,7 @@ Which function to use for large results (`help` on each describes its cost):
 of ONNX, OpenVINO and DirectML.
 """
 
-# NumPy first: it may refuse this interpreter, and a compiled module of ours works only in the first that loads it.
+# NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy  # noqa: F401
 
 try:

@@ -120,7 +120,7 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # with the axis
+            sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # naming the axis
         raise Refusal(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                       tilecore_status_text(status).decode())
     except Refusal as refusal:
@@ -209,4 +209,4 @@ fill_table(
     tilecore_plan_execute, tilecore_plan_execute_region, tilecore_output_shape, tilecore_tile, tilecore_status_text,
     tilecore_array_tile)
 _C_API = PyCapsule_New(tilecore_table, TILECORE_CAPSULE, NULL)
-ask_cpu_share()  # functions without the GIL cannot
+ask_cpu_share()  # the functions without the GIL cannot do this

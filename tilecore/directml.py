@@ -117,7 +117,7 @@ def tile(
     """
     try:
         level = _LEVELS[feature_level]
-    except (KeyError, TypeError):  # a level newer than the table, or none at all
+    except (KeyError, TypeError):  # a level that is not in the table, or no level at all
         level = _find_level(feature_level)
     tensor = None
     try:

@@ -184,7 +184,7 @@ def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
     Raises
     ------
     TypeError, ValueError
-        An opset that is not an int, or below 1. Opsets newer than the known ones have the newest Tile.
+        An opset that is not an int, or below 1. Newer opsets than 28 are no error: they have the newest Tile.
     """
     return _find_version(opset)[1]
 
@@ -291,7 +291,7 @@ def infer_shape_1(
             return None
         rank = len(shape)
         if position is None and rank < 2:
-            position = 0  # no choice
+            position = 0  # the only axis
         # If the axis is unknown, each axis has either `tiles` repeats or 1.
         repeats: list[Dim] = [1 if position is not None or count == 1 else None] * rank
         if position is not None:

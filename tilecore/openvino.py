@@ -112,7 +112,7 @@ def infer_shape(
     Parameters
     ----------
     data_shape : tuple of dimensions, or None
-        A dimension is an int, a str (a symbol), None if unknown, or (low, high), where a `high` of None means no
+        A dimension is an int, a str (a symbol), None if unknown, or (low, high). A `high` of None means no
         limit. None for the whole shape means an unknown rank. OpenVINO's PartialShape, Shape and Dimension are
         accepted here and below.
     repeats : sequence of dimensions, 1-D integer array, or None
@@ -128,7 +128,7 @@ def infer_shape(
     ------
     TypeError, ValueError
         If `tile_1` raises it for all data of this shape. Only each axis is checked, not the number of elements or
-        bytes. As in OpenVINO, a range that overflows as a whole gives None.
+        bytes. As in OpenVINO, a dimension is None if even its lower bound overflows.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).
     """

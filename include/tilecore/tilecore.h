@@ -39,10 +39,10 @@
  *   only). Pass 1 in threads of your own. Only the calling thread writes outputs below 4 MiB.
  * - Functions that need no GIL may run in any number of threads at once. They never take the GIL and do not check
  *   for signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
- * - A child of os.fork() may call all functions. Its default is 1 thread, unless a number was set or
- *   a call from Python has used the default.
+ * - A child of os.fork() may call all functions. Its default is 1 thread until a number is set, by the parent
+ *   or the child, or a call from Python uses the default.
  *
- * If a module has several source files, each of them calls import_tilecore(), or only one does. In that case, all
+ * If a module has several source files, each of them may call import_tilecore(). Or only one calls it: then all
  * files define TILECORE_UNIQUE_SYMBOL as the same name of your own before they include this header, and all but
  * that one also define TILECORE_NO_IMPORT.
  */
@@ -72,7 +72,7 @@ enum {
     TILECORE_BAD_SHAPE = 2,    /* a negative extent */
     TILECORE_BAD_ITEMSIZE = 3, /* a negative itemsize; 0 is allowed */
     TILECORE_BAD_REPEATS = 4,  /* a negative repeat */
-    TILECORE_OVERFLOW = 5,     /* an extent of the result, or the product of those above 0 in elements or bytes */
+    TILECORE_OVERFLOW = 5,     /* of an extent of the result, or of its elements or bytes, zeros left out */
     TILECORE_NO_MEMORY = 6,    /* no memory for a plan */
     TILECORE_NOT_IMPORTED = 7  /* import_tilecore() was not called */
 };
@@ -184,8 +184,8 @@ static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape
     return NULL;
 }
 
-/* The same with the GIL. Returns NULL with a Python error set that shows the arguments: ValueError, MemoryError,
- * or RuntimeError if import_tilecore() was not called. */
+/* The same, but needs the GIL. Returns NULL with a Python error set that shows the arguments: ValueError,
+ * MemoryError, or RuntimeError if import_tilecore() was not called. */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
 {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import tilecore
 from tilecore._cli.units import with_unit
 
-# Each call is printed and run. After it, the repeats of both axes that it means.
+# A call, which is printed and run, and the repeats of both axes that it means.
 EXAMPLES = {
     "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2)),
     "ONNX Tile-13, the newest: one repeat for each axis": ("tilecore.onnx.tile(x, [1, 2])", (1, 2)),
@@ -20,7 +20,7 @@ EXAMPLES = {
     "DirectML: repeats of 1 or more": ("tilecore.directml.tile(x, [1, 3])", (1, 3)),
 }
 
-# In loops that do nothing else. A batch is written at the speed of memory by both.
+# In loops that do nothing else. Both write a batch as fast as the memory can.
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a few numbers": ((2, 3), "float32", (2, 2)),
     "gray to RGB": ((256, 256, 1), "uint8", (1, 1, 3)),

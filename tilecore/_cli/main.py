@@ -1,6 +1,6 @@
 """The commands: `tilecore tile`, `tilecore info`, `tilecore demo`.
 
-An error is one line on stderr, with exit code 2. A signal gives 128 and its number: Ctrl-C gives 130.
+An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
 """
 
 import argparse
@@ -129,7 +129,7 @@ def parser() -> Parser:
     add("output", metavar="OUT.npy", help="the new file, written atomically; - for standard output")
     integer_list: Any = {"type": integers, "metavar": "N,N,..."}
     add("--repeats", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
-    axes = "the axes to repeat, one for each of the repeats (default: the last ones)"
+    axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
     add("--axis", **integer_list, help=axes)
     add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
     for dialect in DIALECTS.values():
@@ -143,7 +143,7 @@ def parser() -> Parser:
     command.set_defaults(run=lambda a: print(tilecore.get_include()) if a.include else tilecore.show_config())
     command.add_argument("--include", action="store_true", help="print only the folder of the C headers")
 
-    command = commands.add_parser("demo", help="show examples and two timings")
+    command = commands.add_parser("demo", help="show examples, and timings on this machine")
     command.set_defaults(run=lambda _: demo())
     return top
 
@@ -182,7 +182,7 @@ def tile(arguments: argparse.Namespace) -> None:
 
 
 def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
-    """The plan for the input. Only here are refusals worded for the command line."""
+    """The plan for the input. The errors of the command line are made here."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:

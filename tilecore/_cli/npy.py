@@ -26,7 +26,7 @@ _LONGEST_HEADER = 10_000  # NumPy's own limit: longer ones are slow to parse, or
 
 class Mapped(NamedTuple):
     array: NDArray[Any]
-    fortran_order: bool  # and not C order too
+    fortran_order: bool  # False if it is in C order too
     version: tuple[int, int]  # of the file's format
     mapping: mmap.mmap
     status: os.stat_result

@@ -113,7 +113,7 @@ def _make_room(fd: int, nbytes: int) -> None:
         try:
             os.posix_fallocate(fd, 0, nbytes)
         except OSError as error:
-            # Not every file system can. ZFS returns EINVAL; all do for sizes beyond the largest file.
+            # Not every file system can: ZFS returns EINVAL. So do all of them for sizes beyond their largest file.
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
 

@@ -5,7 +5,7 @@
 `tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. Separate functions
 handle rarer arguments.
 
-Each public function words the Refusals that it catches. The dialects call `tile_array`, and word its Refusals.
+Each public function makes the error from the Refusal that it catches. So do the dialects, which call `tile_array`.
 """
 
 from functools import partial
@@ -36,7 +36,7 @@ cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here c
 
 
 cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Make the plan for `array`, and return `out` as read_out reads it, or None. No caller's code runs in between."""
+    """Make the plan for `array`. Return `out` as read_out reads it, or None. After that, no caller's code runs."""
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef cnp.ndarray target = None
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
@@ -55,12 +55,12 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
 
 
 def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
-    """`tile` of a plain array. Raises Refusals, for the caller to word."""
+    """`tile` of a plain array. Raises Refusals, from which the caller makes the error."""
     return tile_plain(array, reps, out, None, threads)
 
 
 def are_integers(value, numbers, count):
-    """Whether `value` is a tuple or an array of `count` ints, by its type alone; `numbers` as in `repeats_of`."""
+    """Whether `value` is a tuple or an array of `count` ints. Runs no other code. `numbers`: see `repeats_of`."""
     return count_integers(value, numbers) == count
 
 
@@ -230,8 +230,8 @@ cdef bint are_ones(const Py_ssize_t *repeats, int n) noexcept:
     return True
 
 
-# What `numpy.tile` uses of an array, and the ways to look it up: a record array looks for its fields last. These are
-# read from the class, because an attribute of the array may run code.
+# The attributes of an array that `numpy.tile` uses, and the two ways to look them up that find ndarray's own: a record
+# array looks for fields last. They are read from the class, because reading them from the array may run code.
 cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "ndim", "size")
 cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
@@ -251,7 +251,7 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
 
 
 cdef wrap_like(a, cnp.ndarray result):
-    """`result` as an array of the class of `a`. As everywhere in NumPy, the class sees only `a`."""
+    """`result` as an array of the class of `a`. As everywhere in NumPy, `__array_finalize__` gets `a`."""
     return WRAP(a, result, None, False)
 
 
@@ -328,11 +328,9 @@ def tile_view(a, reps, *, axis=None):
     >>> y = tilecore.tile_view(x, (3, 1, 4))         # shape (3, 2, 4), no byte copied
     >>> y.shape, y.strides
     ((3, 2, 4), (0, 8, 0))
-    >>> tilecore.tile_view(x, (2, 1))
+    >>> tilecore.tile_view(x, (2, 1))                # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ...
-    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot express; \
-an axis repeated more than once must have one element; input shape (2, 1), dtype int64, reps (2, 1)
+    ValueError: tile_view: axis 0 has 2 elements and is repeated 2 times, which strides cannot express; ...
 
     All repeats of an element share its memory, so later changes to `a` show in each repeat.
 
@@ -366,7 +364,7 @@ an axis repeated more than once must have one element; input shape (2, 1), dtype
         read_request(&plan, array, reps, axis, None)
         for k in range(sizes.ndim):
             i = k - (sizes.ndim - sizes.input_ndim)
-            if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and sizes.copies:  # 0 of an empty result
+            if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and sizes.copies:  # 0 if the result is empty
                 raise Refusal(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated {sizes.repeats[k]} "
                               "times, which strides cannot express; an axis repeated more than once must have one "
                               "element")
@@ -382,7 +380,7 @@ def tile_mapped(a, reps, *, axis=None):
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(2**17, dtype="float64")     # shape (131072,): 1 MiB
-    >>> y = tilecore.tile_mapped(x, (1000, 1))       # shape (1000, 131072): 1000 MiB of addresses
+    >>> y = tilecore.tile_mapped(x, (1000, 1))       # shape (1000, 131072): 1000 MiB of address space
     >>> y[1, 5] = -1                                 # copies one page of 4 KiB; nothing else changes
     >>> y[0, 5], y[1, 5], y[2, 5], x[5]
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
@@ -394,9 +392,9 @@ def tile_mapped(a, reps, *, axis=None):
       KiB. Writing to the whole result takes longer than `tile`, and as much memory.
     - Tools that show resident memory count a page once for each repeat that was read.
 
-    The result shares pages only on Linux, and only if memory is not locked. It is an ordinary array, as from `tile`,
-    if repeats do not align with whole pages, if the process has used up its mappings (``vm.max_map_count``), or if
-    copying is as fast.
+    The result shares pages only on Linux. There too it is an ordinary array, as from `tile`, if repeats do not align
+    with whole pages, if the process has locked its memory (``mlockall``) or used up its mappings
+    (``vm.max_map_count``), or if copying is as fast.
 
     Parameters
     ----------
@@ -480,7 +478,7 @@ cdef tuple read_shape(shape):
 
 
 def planned_shape(shape, reps, axis=None):
-    """`output_shape`. Raises Refusals, for the caller to word."""
+    """`output_shape`. Raises Refusals, from which the caller makes the error."""
     cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t dims[MAX_RANK + 1]

@@ -68,7 +68,7 @@ cdef extern from *:
     #undef TILECORE_SCALAR
         return 0;
     }
-    /* Item `i` of a one-dimensional array of integers in the machine's byte order; likewise. */
+    /* The same for item `i` of a one-dimensional array of integers in the machine's byte order. */
     CYTHON_UNUSED static int tilecore_integer_item(PyArrayObject *array, Py_ssize_t i, long long *value)
     {
         const char *at = PyArray_BYTES(array) + i * PyArray_STRIDE(array, 0);

@@ -2,8 +2,8 @@
 """Replaces `numpy.tile` with tilecore's `tile`, for code that is not the user's own.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
-them. The function put there has NumPy's own signature: the first argument is called `A`. Each call checks that a
-replacement is still in force. If not, because the caller has kept the function, it calls the old `numpy.tile`.
+them. The function put there has NumPy's own signature: the first argument is called `A`. A caller may keep
+this function for longer than the replacement is in force. It then calls NumPy's own `tile`.
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the

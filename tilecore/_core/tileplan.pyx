@@ -154,9 +154,9 @@ cdef class TilePlan:
         >>> plan.batch(numpy.zeros((5, 28, 28, 1), "uint8")).shape
         (5, 28, 28, 3)
 
-        ``result[i] = plan.tile(arrays[i])``. The number of arrays may differ from call to call. Most of the work is
-        done without the GIL. Use it in the ``collate_fn`` of a data loader. All arrays are checked before anything
-        is written.
+        ``result[i] = plan.tile(arrays[i])``. The number of arrays may differ from call to call. All arrays are
+        checked before anything is written. Most of the work is done without the GIL. A data loader can use `batch`
+        in its ``collate_fn``.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ cdef class TilePlan:
         out : numpy.ndarray, optional
             As in `tile`, of shape ``(n, *output_shape)``.
         threads : int, optional
-            As in `tile`. The size of the whole result counts.
+            As in `tile`, by the size of the whole result.
 
         Returns
         -------
@@ -189,7 +189,7 @@ cdef class TilePlan:
                          reps=self.reps) from refusal.__cause__
 
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
-        """`out` as read_out reads it, or None, for an array of the plan's dtype and shape."""
+        """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
         cdef const Sizes *sizes = &self.plan.sizes
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None

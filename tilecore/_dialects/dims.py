@@ -5,7 +5,7 @@ A dimension is what is known about a size before there is data:
     6          exactly 6
     None       anything
     "N"        anything, but the same wherever "N" stands
-    (2, 5)     2 to 5; (2, None) is 2 or more: OpenVINO alone
+    (2, 5)     2 to 5; (2, None) is 2 or more. For OpenVINO only
 
 A shape is a tuple of dimensions, or None if even the rank is unknown. Tiling multiplies dimensions by repeats, by two
 rules: ranges multiply, [a, b] * [c, d] = [a*c, b*d]; and a factor of 1 changes nothing, so symbols survive. Results

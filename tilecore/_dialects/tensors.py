@@ -1,7 +1,7 @@
 """From arrays, lists and NumPy integers to the tensors and 1-D integer repeats of a specification.
 
 Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a `Refusal`,
-which the dialect's public function words.
+from which the dialect's public function makes the error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Types(NamedTuple):
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
     classes: frozenset[type]  # of NumPy's own scalars, for a quick test
-    numbers: int  # a bit for each of NumPy's type numbers, likewise
+    numbers: int  # for the same: a bit for each of NumPy's type numbers
 
 
 def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
@@ -70,7 +70,7 @@ def name_element_type(tensor: NDArray[Any]) -> str:
 
 
 def check_type(tensor: NDArray[Any], allowed: Types) -> None:
-    """Refuse a tensor of another type; `tensor.dtype.type in allowed.classes` is the quick test."""
+    """Refuse a tensor of another type. Callers first test `tensor.dtype.type in allowed.classes`, which is quicker."""
     if (found := name_element_type(tensor)) not in allowed.names:
         what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
         if found == "object" and "str" in allowed.names:

@@ -63,7 +63,7 @@ def tile(
     reps : int or iterable of int
         As in `tilecore.tile`.
     chunks : optional
-        Chunks of the result, as `dask.array.core.normalize_chunks` takes them. "auto" makes chunks of about
+        Chunks of the result, in any form that `dask.array.core.normalize_chunks` takes. "auto" makes chunks of about
         ``array.chunk-size`` bytes. If the input is larger than that, they follow its blocks.
     axis : int or tuple of int, optional
         As in `tilecore.tile`.
@@ -76,7 +76,7 @@ def tile(
     Raises
     ------
     TypeError
-        An `x` that is not, or is not made of, plain NumPy arrays, such as a masked array; as `tilecore.tile`.
+        An `x` of another kind, such as a masked array, or a Dask array of these; as `tilecore.tile`.
     ValueError
         Unknown chunk sizes; chunks that do not add up to the result's shape; as `tilecore.tile`.
     MemoryError

@@ -26,7 +26,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import builtin_registry
 from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.extending import get_cython_function_address, intrinsic, overload, register_jitable
-from numba.np import arraymath, arrayobj  # noqa: F401 - where an np.tile of Numba's own would be
+from numba.np import arraymath, arrayobj  # noqa: F401 - they would register an np.tile of Numba's own
 from numba.np.numpy_support import is_nonelike, type_can_asarray
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
@@ -134,7 +134,7 @@ def count_of(integers, name):
         if isinstance(integers, types.Array) and integers.ndim < 2:
             return None if integers.ndim else 1
         if isinstance(integers, types.List | types.ListType):
-            items = getattr(integers, "initial_value", None)  # of a list written out, as [2, 3]
+            items = getattr(integers, "initial_value", None)  # of a list literal, as in np.tile(a, [2, 3])
             return None if items is None else len(items)
     what = "must be an integer, or a tuple, a list or a one-dimensional array of integers"
     raise TypingError(f"tilecore: {name} {what}, got {integers}")
@@ -224,7 +224,7 @@ def check_bytes(a, out):
                 within += abs(out.strides[j]) * (out.shape[j] - 1)
         if out.shape[k] > 1 and abs(out.strides[k]) < within:
             raise ValueError("tilecore: out must not have overlapping elements")
-    for stride in (1 << 62,) + a.strides + out.strides:  # apart in all of memory, or modulo a stride
+    for stride in (1 << 62,) + a.strides + out.strides:  # separate in memory, or modulo a stride
         if stride != 0:
             low, high = find_ends(a, abs(stride))
             out_low, out_high = find_ends(out, abs(stride))

@@ -46,13 +46,13 @@ class Tile(OpRun):
     ------
     TypeError, ValueError, MemoryError
         As the functions of `tilecore.onnx`. A node with a wrong number of inputs is a ValueError before anything
-        runs. In an If, Loop or Scan, the evaluator raises its own TypeError with tilecore's as a `__cause__`;
+        runs. In an If, Loop or Scan, the evaluator raises its own TypeError, and tilecore's is its `__cause__`;
         `TileEvaluator` raises tilecore's.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """
 
-    op_domain = ""  # the evaluator looks a class up by the operator's name: one serves all versions
+    op_domain = ""  # the evaluator finds a class by the operator's name alone, so one class serves all versions
 
     def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any], schema: Any = None) -> None:
         super().__init__(onnx_node, run_params, schema)
@@ -117,7 +117,7 @@ class TileEvaluator(ReferenceEvaluator):
         new_ops: list[type[OpRun]] | None = None,
         **options: Any,
     ) -> None:
-        # The evaluator makes those of functions and subgraphs itself, as instances of its own class.
+        # The evaluator makes the evaluators of functions and subgraphs itself, as instances of its own class.
         super().__init__(proto, opsets, functions, verbose, [*(new_ops or ()), *OPS], **options)
 
     def run(self, *arguments: Any, **options: Any) -> Any:

@@ -10,7 +10,7 @@
 >>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
 (4, 0)
 
-Use it where the built-in operation fails: the CPU plugin's Tile gives wrong values for some tilings of three or more
+Use it if the built-in operation fails: the CPU plugin's Tile gives wrong values for some tilings of three or more
 axes, and refuses an input of empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;

@@ -18,7 +18,7 @@ A call takes one of four ways:
 
 from __future__ import annotations
 
-# For checks with PyTorch, whose types lack `torch.jit.is_tracing`, and for checks without it:
+# For checks with PyTorch (its types lack `torch.jit.is_tracing`), and for checks without it:
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any, no-warn-return-any
 # mypy: disable-error-code="import-not-found,attr-defined"
 from collections.abc import Callable, Sequence
@@ -116,7 +116,7 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     """
     counts: Any = repeats[0] if len(repeats) == 1 and isinstance(repeats[0], (tuple, list)) else repeats
     if len(counts) < Tensor.dim(input):
-        return input.repeat(counts)  # which says what is wrong
+        return input.repeat(counts)  # its error says what is wrong
     return tiled(input, counts, Tensor.repeat)
 
 
@@ -179,7 +179,7 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
         names = {"repeats": "dims" if own is torch.tile else "repeats"}
         raise worded(refusal, own.__name__, array.shape, names, **{names["repeats"]: dims}) from refusal.__cause__
     if not result.numel():
-        return input.new_empty(result.shape)  # NumPy's strides are 0, with which PyTorch refuses some views
+        return input.new_empty(result.shape)  # NumPy's strides are 0, and PyTorch refuses some views of those
     return result if integer is None else result.view(input.dtype)
 
 

@@ -72,7 +72,7 @@ PyObject *tile_in_threads(PyObject *, PyObject *args)
         });
     for (std::thread &thread : threads) thread.join();
     if (failed) {
-        PyErr_SetString(PyExc_ValueError, "tile_in_threads: not to be tiled");
+        PyErr_SetString(PyExc_ValueError, "tile_in_threads: a part cannot be tiled");
         return nullptr;
     }
     PyObject *list = PyList_New(0);
@@ -85,8 +85,7 @@ PyObject *tile_in_threads(PyObject *, PyObject *args)
     return list;
 }
 
-// tile_rows(source: bytes, rows: int, repeats: int) -> bytes. The source is `rows` rows of bytes, each of
-// which is repeated.
+// tile_rows(source: bytes, rows: int, repeats: int) -> bytes. Each of the source's `rows` rows is repeated.
 PyObject *tile_rows(PyObject *, PyObject *args)
 {
     const char *source;
@@ -171,7 +170,7 @@ PyObject *spread(PyObject *, PyObject *args)
         return nullptr;
     }
     if (target.ndim != 1 || target.itemsize != 1 || target.shape[0] != nbytes) {
-        PyErr_SetString(PyExc_ValueError, "expected a target of one byte for each of the output's");
+        PyErr_SetString(PyExc_ValueError, "expected a target with as many bytes as the output");
         return nullptr;
     }
     // NULL for strides: C-contiguous.

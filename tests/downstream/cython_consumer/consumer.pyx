@@ -32,7 +32,7 @@ cdef class Tiler:
         self.source_bytes = math.prod(shape) * itemsize
 
     def __dealloc__(self):
-        tilecore.tilecore_plan_free(self.plan)  # NULL where __cinit__ raised
+        tilecore.tilecore_plan_free(self.plan)  # NULL if __cinit__ raised
 
     # The executors check nothing, so these do.
 

@@ -15,8 +15,8 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
                     Py_ssize_t itemsize) noexcept nogil:
     """Fill `sizes`; return a SizesStatus. Both ranks must be at most MAX_RANK, and no extent negative.
 
-    Elements and bytes are counted over the non-zero extents, as NumPy does: an empty result is refused if a slice
-    of its shape could not exist.
+    Elements and bytes are counted over the non-zero extents, as NumPy does. An empty result is refused if these
+    alone overflow.
     """
     cdef int k, status = SIZES_OK
     cdef int rank = ndim if ndim > nreps else nreps

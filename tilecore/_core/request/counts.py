@@ -62,7 +62,7 @@ def as_index(value: SupportsIndex) -> int:
 
 
 def is_own(reason: BaseException) -> bool:
-    """Whether the caller's code raised `reason`, a TypeError, and not Python because a method is missing."""
+    """Whether the caller's code raised the TypeError `reason`. Else Python did, because a method is missing."""
     trace = reason.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -26,7 +26,7 @@ def same_dtype(one: Any, other: Any) -> bool:
 
 
 def same_missing(one: Any, other: Any) -> bool:
-    """Whether two StringDTypes have the same missing string, or both none; NaN equals NaN here."""
+    """Whether two StringDTypes have the same missing string, or both have none. Here NaN equals NaN."""
     first, second = (getattr(one, "na_object", same_missing), getattr(other, "na_object", same_missing))
     if first is second:
         return True

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Errors are worded once, at the edge.
+"""The message of an error is composed once, in the public function that was called.
 
 Code inside raises a `Refusal`: the kind of error, what is wrong, with which argument, on which axis. It does not know
 the name of the function that was called. That public function, of any dialect, catches it, and `worded` adds the
@@ -22,7 +22,7 @@ NO_NAMES = {}
 
 
 class Refusal(Exception):
-    """Why a request cannot be met, for the public function to word.
+    """Why a request cannot be met. The public function makes the error from it.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 
 def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
-    """The error to raise for `refusal`, of the function `name`, ``from refusal.__cause__``.
+    """The error that the function `name` raises for `refusal`; raise it ``from refusal.__cause__``.
 
     >>> refusal = Refusal(ValueError, "must not be negative, got -2", "repeats", axis=1)
     >>> worded(refusal, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)

@@ -70,7 +70,7 @@ cdef extern from *:
 
 cdef enum:
     SLAB_BYTES = 4 << 21
-    SIZES = 8 * 62 + 1  # eight to each power of two, to a quarter of all addresses; and the next one is looked at
+    SIZES = 8 * 62 + 1  # eight for each power of two up to 2**61, and one more: take_block also looks at the next size
 
 
 cdef struct Slab:           # describes a block in which smaller ones lie
@@ -240,7 +240,7 @@ cdef char *cut_block(Py_ssize_t bytes, char **within) noexcept nogil:
 
 
 cdef void free_block(Block *block) noexcept nogil:
-    """Return the block to the system, and a slab with its last block."""
+    """Return the block to the system. If it was the last of its slab, return the slab too."""
     cdef char *within = block.slab
     cdef bint last
     tilecore_unpoison(data_of(block), block.bytes)

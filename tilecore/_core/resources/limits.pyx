@@ -69,7 +69,7 @@ def physical_memory():
 
 # ---------------------------------------------------------------- processors
 
-# Found once in each process, because C callers cannot find them. A share of 0 and a child of -1 are not found yet.
+# Found once in each process, because C callers cannot find them. 0 and -1 mean that they are not found yet.
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
@@ -77,14 +77,14 @@ cdef object modules = sys.modules   # the name `sys` is gone at exit
 
 
 cdef Py_ssize_t usable_cpus() noexcept nogil:
-    """The number of processors that the calling thread may use now, at most this process' share; 1 without a share."""
+    """The processors that the calling thread may use now: at most its process' share, 1 if that is not found yet."""
     cdef tilecore_affinity now
     cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
     return min(tilecore_read_affinity(&now) or all_cpus, most) if most > 1 else 1
 
 
 cdef int ask_cpu_share() except -1:
-    """Find the share: the control group's quota, or 1 in a child of multiprocessing, whose siblings use the rest."""
+    """Find the share: the control group's quota, or 1 in a child of multiprocessing: its siblings use the rest."""
     if tilecore_atomic_load(&cpu_share) == 0:
         tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
     return 0
@@ -118,7 +118,7 @@ cpdef bint in_multiprocessing_child() except -1:
 
 
 def forget_process():
-    """In a forked child, before multiprocessing notes the parent."""
+    """Called in a forked child, before multiprocessing notes the parent."""
     tilecore_atomic_store(&is_child, -1)
     tilecore_atomic_store(&cpu_share, 0)
 

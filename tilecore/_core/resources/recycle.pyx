@@ -126,7 +126,7 @@ cdef int settle() except -1:
 
 
 def forget_process():
-    """In a forked child, before multiprocessing notes the parent."""
+    """Called in a forked child, before multiprocessing notes the parent."""
     tilecore_atomic_store(&settled, by_environment)
 
 

@@ -54,7 +54,7 @@ def get_num_threads():
 
 
 cdef int default_threads() noexcept nogil:
-    """The number without num_threads; 1 in a child of fork(), until a call from Python has asked for its CPU share."""
+    """The number outside num_threads blocks. After fork() it is 1 until a call from Python asks for the CPU share."""
     cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
     return <int>(chosen if chosen else min(usable_cpus(), MOST_BY_DEFAULT))
 
@@ -107,7 +107,7 @@ class num_threads(ContextDecorator):
     def __init__(self, n):
         self._count = read_threads("num_threads", n)
 
-    def _recreate_cm(self):  # of a decorated function, for each of its calls
+    def _recreate_cm(self):  # for each call of a decorated function
         return num_threads(self._count)
 
     def __enter__(self):
@@ -115,7 +115,7 @@ class num_threads(ContextDecorator):
 
     def __exit__(self, *exception):
         # Not by a token of the ContextVar. One object may be entered several times, also in several contexts. A block
-        # may be left in another context: the event loop closes an unfinished async generator in its own.
+        # may be left in another context: the event loop closes an unfinished async generator in its own context.
         entered = by_context.get()
         for k in range(len(entered) - 1, -1, -1):
             if entered[k] is self:
