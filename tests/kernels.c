@@ -281,6 +281,8 @@ int main(int n, char **names)
             for (j = 0; j < all; j++)
                 for (k = 0; k < 6 * all; k++)
                     check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
+            for (k = 0; k < 24; k++) /* more than pick stores round the caches at once */
+                check_packing(kernels, i, 1 + (ptrdiff_t)(k / 6), 7800 / i, k & 1, (ptrdiff_t)(k / 2 % 3));
         }
         printf("%s ran\n", kernels->name);
     }

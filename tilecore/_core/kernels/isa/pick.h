@@ -2,19 +2,21 @@
  * include guard.
  */
 
-/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. */
+/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: a single
+ * vector, and what it takes stays in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(const tilecore_shuffles *self,
-                                                                  const TILECORE_VECTOR *first, char *dst,
-                                                                  const char *src, const int vectors,
+                                                                  const TILECORE_VECTOR *mask, const ptrdiff_t *from,
+                                                                  char *dst, const char *src, const int kept,
                                                                   const int pieces)
 {
+    const int vectors = kept ? 1 : self->vectors;
     int k, p;
     for (k = 0; k < vectors; k++, dst += 32) {
         TILECORE_VECTOR all = TILECORE_LOAD(self->mask[k][0]);
         for (p = 0; p < pieces; p++) {
-            const ptrdiff_t *const at = self->from[k][p];
+            const ptrdiff_t *const at = kept ? from + 2 * p : self->from[k][p];
             const TILECORE_VECTOR v = TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src + at[0], src + at[1]),
-                                                       vectors == 1 ? first[p] : TILECORE_LOAD(self->mask[k][p]));
+                                                       kept ? mask[p] : TILECORE_LOAD(self->mask[k][p]));
             all = p == 0 ? v : TILECORE_OR(all, v);
         }
         TILECORE_STORE(dst, all);
@@ -24,22 +26,28 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(const tilecore
 /* `end` groups of a row, before others if 16 bytes may not be read from those. The first period is cut short, so that
  * the others are aligned, where that is between two groups; the last one overlaps the one before it, to be whole. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(const tilecore_shuffles *self, char *dst,
-                                                                  const char *src, ptrdiff_t end, const int vectors,
+                                                                  const char *src, ptrdiff_t end, const int kept,
                                                                   const int pieces)
 {
+    const int vectors = kept ? 1 : self->vectors;
     const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
     const ptrdiff_t aligned = (32 - (ptrdiff_t)((uintptr_t)dst & 31)) * groups;
     const ptrdiff_t n = vectors == 1 && aligned % 32 == 0 ? aligned / 32 : groups, forward = groups * step;
     char *const last = dst + (end - groups) * group;
     const char *const last_src = src + (end - groups) * step;
-    TILECORE_VECTOR first[TILECORE_MOST_PIECES]; /* the masks of a single vector */
+    TILECORE_VECTOR mask[4];
+    ptrdiff_t from[8];
     int p;
     if (end < groups) return;
-    for (p = 0; p < pieces; p++) first[p] = TILECORE_LOAD(self->mask[0][p]);
-    TILECORE_NAME(pick_period)(self, first, dst, src, vectors, pieces);
+    for (p = 0; kept && p < pieces; p++) {
+        mask[p] = TILECORE_LOAD(self->mask[0][p]);
+        from[2 * p] = self->from[0][p][0];
+        from[2 * p + 1] = self->from[0][p][1];
+    }
+    TILECORE_NAME(pick_period)(self, mask, from, dst, src, kept, pieces);
     for (dst += n * group, src += n * step; dst < last; dst += 32 * vectors, src += forward)
-        TILECORE_NAME(pick_period)(self, first, dst, src, vectors, pieces);
-    TILECORE_NAME(pick_period)(self, first, last, last_src, vectors, pieces);
+        TILECORE_NAME(pick_period)(self, mask, from, dst, src, kept, pieces);
+    TILECORE_NAME(pick_period)(self, mask, from, last, last_src, kept, pieces);
 }
 
 /* `count` groups of a row that ends `margin` groups after what may be read 16 bytes at a time. */
@@ -47,21 +55,17 @@ TILECORE_TARGETED static void TILECORE_NAME(pick_row)(const tilecore_shuffles *s
                                                       ptrdiff_t count, ptrdiff_t margin)
 {
     const ptrdiff_t group = self->items * self->item, end = count - margin < self->groups ? 0 : count - margin;
-    const int pieces = self->pieces;
     tilecore_rows rows;
     ptrdiff_t k;
-    if (self->vectors > 1) {
-        if (pieces == 2) TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, 2);
-        else if (pieces == 3) TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, 3);
-        else TILECORE_NAME(pick_groups)(self, dst, src, end, self->vectors, pieces);
-    } else {
-        switch (pieces) {
-        case 1: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 1); break;
-        case 2: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 2); break;
-        case 3: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 3); break;
-        case 4: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 4); break;
-        default: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, pieces);
-        }
+    switch (self->pieces * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
+    case 2: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, 1); break;
+    case 3: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 1); break;
+    case 4: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, 2); break;
+    case 5: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 2); break;
+    case 6: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, 3); break;
+    case 7: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 3); break;
+    case 9: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 4); break;
+    default: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, self->pieces);
     }
     if (end == count) return;
     rows.row = self->item; /* what is left, one by one */
