@@ -54,6 +54,7 @@ cdef enum:
     # where those of a tile will do.
     LEAST_COLUMNS = 4
     LEAST_ROWS = 10
+    LONG_ENOUGH = 8         # steps of an innermost loop that gathers; it goes along the output then, for whole lines
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
@@ -118,8 +119,8 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.inner, panels.across = 1, 0
     else:
         panels.packer = GATHER
-        for k in range(1, panels.n):  # the longest one is the best innermost loop
-            if axis[k].count > axis[panels.inner].count:
+        for k in range(1, panels.n):  # a long innermost loop, along the output where that is long enough
+            if axis[panels.inner].count < LONG_ENOUGH and axis[k].count > axis[panels.inner].count:
                 panels.inner = k
         if panels.inner:
             panels.across = 0
