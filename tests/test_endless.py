@@ -136,7 +136,7 @@ def test_refused(start, stop, kind, words):
 
 
 def test_an_empty_axis_and_a_chosen_axis_are_refused():
-    words = "^tile_region: axis 1 of the input is empty and tiles no plane, .* 2 elements along it"
+    words = "^tile_region: axis 1 of the input is empty, but the region has 2 elements along it"
     with pytest.raises(ValueError, match=words):
         tilecore.tile_region(np.zeros((2, 0)), None, (0, -1), (0, 1))
     with pytest.raises(ValueError, match="^tile_region: axis must be None if reps is None"):

@@ -18,14 +18,14 @@
 /* From this much output on the GIL is released: releasing and taking it back costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads write it: workers.h says how many. A bound from which no host that was seen
- * loses: to wake a virtual processor takes as long as one core takes to write 2 MB into its cache. One thread's time
- * over two's: Zen 4 2.2 MB 0.84, 3 MB 1.0, 4 to 9 MB 1.05 to 1.25; Zen 3 1.6 MB 0.8, 2 to 4 MB 1.0; Sapphire Rapids
- * 2 MB 1.4 to 2.0. Into new memory, where the first touch of a huge page takes as long as to write it, from twice as
- * much on: Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. */
+/* From this much output on several threads write it: workers.h says how many. No tested host loses from this bound on:
+ * to wake a virtual processor takes as long as one core takes to write 2 MB into its cache. One thread's time over
+ * two's: Zen 4 2.2 MB 0.84, 3 MB 1.0, 4 to 9 MB 1.05 to 1.25; Zen 3 1.6 MB 0.8, 2 to 4 MB 1.0; Sapphire Rapids 2 MB 1.4
+ * to 2.0. Into new memory, where the first touch of a huge page takes as long as to write it, from twice as much on:
+ * Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)4 << 20)
 
-/* A call in the main thread looks for signals every so often, and reads the clock for that after so much work: less
+/* A call in the main thread checks for signals this often, and reads the clock after this much work: less
  * than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
 #define TILECORE_LOOK_MILLISECONDS 50
 #define TILECORE_WATCH_BYTES ((ptrdiff_t)4 << 20)
@@ -36,7 +36,7 @@
 #define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* Idle blocks below this size are kept without a system call, up to so many bytes in all. The calls that make a block
+/* Idle blocks below this size are kept without a system call, up to this total. The calls that make a block
  * clean take 7 us, and 50 where another processor has to be told: 6 MB took 1.5 times as long (Zen 4, two threads). Up
  * to this size glibc keeps freed memory as it is, too. */
 #define TILECORE_KEPT_BELOW ((ptrdiff_t)32 << 20)
@@ -48,7 +48,7 @@
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
 
-/* What a result costs that shares pages among repeats, in bytes that an ordinary result would write in that time (8 a
+/* The cost of sharing pages among repeats, in bytes that an ordinary result would write in that time (8 a
  * nanosecond): 4 us for a mapping, and 1.1 to 2.4 GB/s into a file in memory. The gain is in time, at least. */
 #define TILECORE_MAPPING_COST 32768
 #define TILECORE_FILE_COST 6
@@ -66,7 +66,7 @@
 #define TILECORE_LAST_CACHE_MOST ((ptrdiff_t)40 << 20)
 
 /* Blocks from this size on are copied by the C library, where its copy is known to be quick for all alignments
- * (TILECORE_HAS_QUICK_MEMCPY): 1.2 times as fast into 8 to 32 MiB, for REP MOVSB need not read what it overwrites.
+ * (TILECORE_HAS_QUICK_MEMCPY): 1.2 times as fast into 8 to 32 MiB, because REP MOVSB does not read what it overwrites.
  * Our own copy of smaller ones is quicker: 1.3 times for 400 bytes. */
 #define TILECORE_LIBC_COPY_BYTES 8192
 

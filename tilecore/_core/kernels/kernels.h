@@ -167,7 +167,7 @@ typedef struct tilecore_kernels {
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
      * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `cached`: the output lies in
-     * the caches. `stream`: it is stored round them, and is in memory for other threads after `stream_end`. */
+     * the caches. `stream`: its stores bypass them, and other threads see them after `stream_end`. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                  ptrdiff_t columns, ptrdiff_t item, int cached, int stream);
     /* Rows of `count` groups of items at steps, as prepared; `stream`: as stream, then stream_end. NULL: there is

@@ -5,7 +5,7 @@
  *     tilecore_register_workers();                        // once, before all else: what happens at fork()
  *     tilecore_parallel(task, &job, 0, units, bytes, 8);  // returns when all units have been written
  *
- * All state of the process stands here, in static variables: exactly one extension module includes this.
+ * Static variables hold the state, once in a process: exactly one extension module includes this.
  *
  * A job is a number of shares and a counter. The caller publishes it, wakes workers, and takes shares itself at once.
  * Whoever finds none left closes the job, and the caller waits for the workers inside it, each in its last, small
@@ -16,7 +16,7 @@
  *     worker 1            . wake  | share | share | share |             . park
  *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
  *
- * fork(). Before it the workers are called back: each ends when its share is written, and is joined. So no fork finds a
+ * fork(). Before it the workers are stopped: each ends when its share is written, and is joined. So no fork finds a
  * thread of ours, and Python (3.12 and later) has nothing to warn of. The caller of an open job goes on alone; in the
  * child too, where a signal handler in its own thread has forked. The next large result makes new workers, in parent
  * and child.
@@ -50,7 +50,7 @@
 /* No more threads than this write one result, whatever was asked for. */
 #define TILECORE_MAX_THREADS 256
 
-/* Two threads from TILECORE_THREAD_BYTES on, and one more for each so much. */
+/* Two threads from TILECORE_THREAD_BYTES on, and one more for each of this many bytes. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
 /* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in waiting for

@@ -17,16 +17,16 @@ cdef struct Blocks:
     # The block: its axes, innermost first.
     Axis axis[2 * MAX_RANK + 2]
     int n
-    int kernel_axes         # so many, from the innermost, are written by one kernel call
+    int kernel_axes         # how many, from the innermost, one kernel call writes
     bint by_columns         # a kernel call goes along axis 2, and there is one for each step of axis 1
     bint dense              # its bytes lie together in the output
-    bint stream             # it is stored round the cache
+    bint stream             # stores bypass the cache
     Py_ssize_t last_count   # steps of its outermost axis in the last, shorter block
     tilecore_rows rows      # the kernel, prepared
     # The loops over blocks, innermost first.
     Axis loop[2 * MAX_RANK + 2]
     int loops
-    int repeating_loops     # so many, from the innermost, repeat: the block stays the same
+    int repeating_loops     # how many, from the innermost, repeat: the block stays the same
     int split               # the last step of this loop is a shorter block; or -1
     Py_ssize_t total        # blocks
     char *dst
@@ -34,7 +34,7 @@ cdef struct Blocks:
 
 
 cdef struct Mode:
-    int threads   # at most so many
+    int threads   # at most
     bint warm     # the output has been written before, so its pages are there
     bint poll     # look for signals; in the main thread alone
 

@@ -69,11 +69,11 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 
 cdef enum:
-    # At most so many runs of so many bytes are copied one by one, unless a run repeats in place, which kernels do
-    # quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, for the kernel has to be prepared.
+    # At most this many runs, of at most this many bytes, are copied one by one, unless a run repeats in place, which
+    # kernels do quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, for the kernel has to be prepared.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
-    # Rows of so many bytes that lie apart are stored round the cache one by one, rather than as a block that is not.
+    # Separate rows of at least this many bytes bypass the cache one by one, rather than as a block that does not.
     STREAM_BYTES = 256
 
 
@@ -397,7 +397,7 @@ cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_
     cdef Py_ssize_t first = 0, total, last, stretch
     cdef long long begun
     # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
-    # stores round the cache, and no visits to many places in turn.
+    # stores that bypass the cache, and no visits to many places in turn.
     cdef bint stream = mode.warm and nbytes >= stream_bytes
     if choose_panels(&panels, nest, kernels, stream, mode.warm):
         write = write_panels

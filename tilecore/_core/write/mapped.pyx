@@ -60,7 +60,7 @@ cdef extern from "kernels/pages.h" nogil:
 
 cdef struct Sharing:
     int level                       # the loop of the nest that shares pages
-    Py_ssize_t joined               # so many of its repeats lie in the file, one after the other
+    Py_ssize_t joined               # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
     Py_ssize_t step[2 * MAX_RANK + 1]   # of each loop outside `level`, in the file; 0 for a repeat

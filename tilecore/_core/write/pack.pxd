@@ -44,7 +44,7 @@ cdef struct Panels:
     Py_ssize_t item             # bytes
     Py_ssize_t nbytes           # of a panel that is packed
     bint direct                 # nothing repeats: it is packed in its place in the output
-    bint stream                 # the output is stored round the cache
+    bint stream                 # stores bypass the cache
     # The axes of the source, in the order of the output, innermost first.
     Axis axis[MAX_RANK + 1]
     Py_ssize_t count[MAX_RANK + 1]  # steps of a panel

@@ -29,23 +29,23 @@ cdef enum:
     # Fewer items are gathered as they are written: to choose panels takes longer.
     LEAST_ITEMS = 4096
     LEAST_DIRECT_ITEMS = 512
-    # A panel is so many bytes along the source, and as many along the output: enough for the processor to read ahead,
-    # and for stores round the cache. It lies in the second-level cache.
+    # A panel has this many bytes along the source, and as many along the output: enough for the processor to read
+    # ahead, and for stores that bypass the cache. It lies in the second-level cache.
     SIDE_BYTES = 512
     PANEL_BYTES = 65536     # at least
-    # Whole rows of the output repeat more quickly than parts; then so many bytes along the source will do.
+    # Whole rows of the output repeat more quickly than parts; then this many bytes along the source will do.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room. Where it is stored round the caches, it is wide,
+    # A panel that is packed in its place in the output needs no room. Where stores bypass the caches, it is wide,
     # for processors to read ahead, and long, for its ends share cache lines with others.
     DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
-    # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on they
-    # are stored round the caches, which would not hold them.
+    # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on
+    # their stores bypass the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
     MOST_STEP_BYTES = 64    # that pick steps over: farther apart, each item has a cache line of its own
     MOST_WOVEN = 4          # channels
-    # Bytes of a row that is stored round the caches by itself.
+    # Bytes of a row from which its stores may bypass the caches.
     LEAST_STREAMED_TURNED = 512
     LEAST_STREAMED_PICKED = 2048
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
@@ -200,7 +200,7 @@ cdef void choose_parts(Panels *panels) noexcept nogil:
 
 
 cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
-    """At most so many steps of an axis, in parts of nearly equal length: whole cache lines, where it is inner."""
+    """At most `most` steps of an axis, in parts of nearly equal length: whole cache lines, where it is inner."""
     cdef Py_ssize_t all_steps = panels.axis[k].count, count = min(all_steps, max(most, 1)), parts, line
     if count < all_steps:
         parts = (all_steps + count - 1) // count

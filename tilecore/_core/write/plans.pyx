@@ -2,7 +2,7 @@
 """A plan and the places of source and result -> bytes of the whole result; of a region, see regions.pyx.
 
 Here it is decided how many threads may write (workers.h takes fewer for few bytes), whether a call looks for
-signals, and whether stores may go round the cache. Nothing can fail: every offset has been shown to fit.
+signals, and whether stores may bypass the cache. Nothing can fail: every offset has been shown to fit.
 """
 
 import os

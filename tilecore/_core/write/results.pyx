@@ -167,6 +167,6 @@ cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssiz
         raise Refusal(ValueError, f"axis {k} overflows: from {first} to {last} are more than "
                       f"{PY_SSIZE_T_MAX} elements")
     if first < last and extent == 0:
-        raise Refusal(ValueError, f"axis {k} of the input is empty and tiles no plane, but the region has "
+        raise Refusal(ValueError, f"axis {k} of the input is empty, but the region has "
                       f"{last - first} elements along it")
     return 0

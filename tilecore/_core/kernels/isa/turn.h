@@ -151,7 +151,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
 
 /* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells, first
  * along the rows: a cache line of each of so many rows. `cached`: the output lies in the caches, the source may not.
- * `stream`: the output is stored round the caches, by way of one cell, in whole lines. Where these begin elsewhere in
+ * `stream`: stores bypass the caches, in whole lines, by way of one cell. Where these begin elsewhere in
  * each column, a cell begins with the last rows of the one before, which the caches still hold. */
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                                   ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int cached,
