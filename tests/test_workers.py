@@ -108,7 +108,8 @@ all_of_them = os.sched_getaffinity(0)
 def workers_run_on(processors):
     tilecore.tile(x, (64, 1), out, threads=4)
     tasks = [int(task) for task in os.listdir("/proc/self/task")]
-    assert [os.sched_getaffinity(task) for task in tasks] == [processors] * 4
+    assert len(tasks) > 1   # 4, if the first part of the work does not take long
+    assert all(os.sched_getaffinity(task) == processors for task in tasks)
 for processors in ({min(all_of_them)}, all_of_them, {max(all_of_them)}, all_of_them):
     os.sched_setaffinity(0, processors)
     workers_run_on(processors)
