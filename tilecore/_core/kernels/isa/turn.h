@@ -159,9 +159,9 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
-     * fall into the same few places of the first-level cache. */
-    const int lined = dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
-    const int aligned = src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
+     * fall into the same few places of the first-level cache. What is lower or narrower than a tile is one cell. */
+    const int lined = rows >= tall && dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
+    const int aligned = columns >= n && src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
     /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
     const int ahead = item >= 4 && (cached || (stream && lined && !aliased));
     const ptrdiff_t most = ahead ? 16 : (item < 8 ? 128 : 64);
