@@ -126,13 +126,12 @@ static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char
     }
 }
 
-/* What is lower or narrower than a tile, by way of tiles. 16 bytes of each row are read, but where the source ends. */
+/* What is lower or narrower than a tile, by way of tiles. Nothing after a row is read: its page may be forbidden. */
 TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item)
 {
     const ptrdiff_t n = 16 / item;
-    const char *const end = src + (src_pitch > 0 ? (rows - 1) * src_pitch : 0) + columns * item;
     char in[32 * 16], out[16 * 32];
     ptrdiff_t r, c, i;
     for (r = 0; r < rows; r += 2 * n)
@@ -140,7 +139,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
             const ptrdiff_t height = rows - r < 2 * n ? rows - r : 2 * n, width = columns - c < n ? columns - c : n;
             for (i = 0; i < height; i++) {
                 const char *const from = src + (r + i) * src_pitch + c * item;
-                if (end - from >= 16) memcpy(in + 16 * i, from, 16);
+                if (width == n) memcpy(in + 16 * i, from, 16);
                 else TILECORE_NAME(copy_short)(in + 16 * i, from, width * item);
             }
             TILECORE_NAME(turn_tiles)(out, 32, in, 16, 2 * n, n, item);
