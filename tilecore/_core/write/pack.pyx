@@ -118,8 +118,9 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.inner, panels.across = 1, 0
     else:
         panels.packer = GATHER
-        for k in range(1, panels.n):  # the longest one is the best innermost loop
-            if axis[k].count > axis[panels.inner].count:
+        for k in range(1, panels.n):  # the longest one is the best innermost loop, but for one of longer steps
+            if (axis[k].count > axis[panels.inner].count
+                    and (axis[0].count <= MOST_WOVEN or magnitude(axis[k].src) < magnitude(axis[0].src))):
                 panels.inner = k
         if panels.inner:
             panels.across = 0
