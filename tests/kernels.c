@@ -171,13 +171,15 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
 {
     tilecore_shuffles shuffles;
     ptrdiff_t step;
-    /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged. */
+    /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has
+     * one item in its first line there. */
     {
         const ptrdiff_t pitch = gap == 2 && count * item <= 1024 ? 1024 : (count + gap) * item;
+        const ptrdiff_t skew = gap == 2 && !behind ? 64 - item : 0;
         const ptrdiff_t dst_pitch = rows * item + gap;
         const ptrdiff_t n_src = (rows - 1) * pitch + count * item, n_dst = (count - 1) * dst_pitch + rows * item;
-        if (n_src <= ROOM && n_dst <= ROOM) {
-            const char *const src = place(source, n_src, behind);
+        if (skew + n_src <= ROOM && n_dst <= ROOM) {
+            const char *const src = place(source, n_src, behind) + skew;
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
             kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, gap == 1, behind);

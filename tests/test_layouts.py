@@ -1,6 +1,7 @@
 """Inputs and outputs of every layout: transposed, reversed, strided, interleaved; by index arithmetic."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -112,4 +113,24 @@ for _ in range(1000):
     except Heard:
         break
 assert not out[-1].any()        # it came while the call was going on
+""")
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="mprotect")
+def test_rows_that_end_at_forbidden_pages(program):
+    """Nothing after a row is read, also where the last panel is narrower than a tile."""
+    program("""
+import ctypes, mmap
+rows, columns = numpy.ogrid[:640, :3592]
+memory = numpy.frombuffer(mmap.mmap(-1, 640 * 2 * mmap.PAGESIZE), "u1").reshape(640, -1)
+x = memory[:, mmap.PAGESIZE - 3592 : mmap.PAGESIZE]
+x[:] = (7 * rows + 3 * columns) % 251
+libc = ctypes.CDLL(None)
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+for row in memory:
+    assert not libc.mprotect(row.ctypes.data + mmap.PAGESIZE, mmap.PAGESIZE, 0)
+out = tilecore.tile(x.T, (2, 2))
+columns, rows = numpy.ogrid[: 2 * 3592, : 2 * 640]
+assert (out == (7 * (rows % 640) + 3 * (columns % 3592)) % 251).all()
 """)

@@ -54,7 +54,7 @@ cdef enum:
     # where those of a tile will do.
     LEAST_COLUMNS = 4
     LEAST_ROWS = 10
-    LONG_ENOUGH = 8         # steps of an innermost loop that gathers; it goes along the output then, for whole lines
+    LONG_ENOUGH = 5         # steps of an innermost loop that gathers
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
@@ -119,8 +119,10 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.inner, panels.across = 1, 0
     else:
         panels.packer = GATHER
-        for k in range(1, panels.n):  # a long innermost loop, along the output where that is long enough
-            if axis[panels.inner].count < LONG_ENOUGH and axis[k].count > axis[panels.inner].count:
+        for k in range(1, panels.n):  # a long innermost loop; of long ones, the one of shorter steps
+            if axis[k].count > axis[panels.inner].count and (
+                    axis[panels.inner].count < LONG_ENOUGH
+                    or magnitude(axis[k].src) < magnitude(axis[panels.inner].src)):
                 panels.inner = k
         if panels.inner:
             panels.across = 0

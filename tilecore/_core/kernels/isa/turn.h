@@ -126,13 +126,12 @@ static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char
     }
 }
 
-/* What is lower or narrower than a tile, by way of tiles. 16 bytes of each row are read, but where the source ends. */
+/* What is lower or narrower than a tile, by way of tiles. Nothing after a row is read: its page may be forbidden. */
 TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item)
 {
     const ptrdiff_t n = 16 / item;
-    const char *const end = src + (src_pitch > 0 ? (rows - 1) * src_pitch : 0) + columns * item;
     char in[32 * 16], out[16 * 32];
     ptrdiff_t r, c, i;
     for (r = 0; r < rows; r += 2 * n)
@@ -140,7 +139,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
             const ptrdiff_t height = rows - r < 2 * n ? rows - r : 2 * n, width = columns - c < n ? columns - c : n;
             for (i = 0; i < height; i++) {
                 const char *const from = src + (r + i) * src_pitch + c * item;
-                if (end - from >= 16) memcpy(in + 16 * i, from, 16);
+                if (width == n) memcpy(in + 16 * i, from, 16);
                 else TILECORE_NAME(copy_short)(in + 16 * i, from, width * item);
             }
             TILECORE_NAME(turn_tiles)(out, 32, in, 16, 2 * n, n, item);
@@ -159,9 +158,9 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
 {
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
-     * fall into the same few places of the first-level cache. */
-    const int lined = dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
-    const int aligned = src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
+     * fall into the same few places of the first-level cache. What is lower or narrower than a tile is one cell. */
+    const int lined = rows >= tall && dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
+    const int aligned = columns >= n && src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
     /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
     const int ahead = item >= 4 && (cached || (stream && lined && !aliased));
     const ptrdiff_t most = ahead ? 16 : (item < 8 ? 128 : 64);
