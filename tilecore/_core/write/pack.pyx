@@ -119,10 +119,8 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.inner, panels.across = 1, 0
     else:
         panels.packer = GATHER
-        for k in range(1, panels.n):  # a long innermost loop; of long ones, the one of shorter steps
-            if axis[k].count > axis[panels.inner].count and (
-                    axis[panels.inner].count < LONG_ENOUGH
-                    or magnitude(axis[k].src) < magnitude(axis[panels.inner].src)):
+        for k in range(1, panels.n):  # a long innermost loop, along the output where that is long enough
+            if axis[panels.inner].count < LONG_ENOUGH and axis[k].count > axis[panels.inner].count:
                 panels.inner = k
         if panels.inner:
             panels.across = 0
