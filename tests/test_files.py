@@ -48,6 +48,7 @@ def test_regions_are_the_file_in_order(shape, itemsize, limit):
     assert len(parts) <= 2 * -(-whole.size * itemsize // limit) * 2
 
 
+@pytest.mark.whole_process
 def test_regions_are_made_one_at_a_time():
     """As many outer blocks as would take 4 GB in a list of their numbers."""
     tracemalloc.start()

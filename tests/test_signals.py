@@ -28,6 +28,7 @@ ROWS = 600  # of 1 MiB each; tilecore looks every 256 MiB
 
 pytestmark = [
     pytest.mark.quick,
+    pytest.mark.whole_process,
     pytest.mark.usefixtures("heard"),
     # From NumPy 2.5 on it warns of what these tests do.
     pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
