@@ -70,7 +70,7 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 cdef enum:
     # At most this many runs, of at most this many bytes, are copied one by one, unless a run repeats in place, which
-    # kernels do quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, for the kernel has to be prepared.
+    # kernels do quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, which have to be prepared.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
     # Separate rows of at least this many bytes bypass the cache one by one, rather than as a block that does not.
