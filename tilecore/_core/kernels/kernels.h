@@ -170,8 +170,7 @@ typedef struct tilecore_kernels {
      * the caches. `stream`: its stores bypass them, and other threads see them after `stream_end`. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                  ptrdiff_t columns, ptrdiff_t item, int cached, int stream);
-    /* Rows of `count` groups of items at steps, as prepared; `stream`: as stream, then stream_end. NULL: there is
-     * none. */
+    /* Rows of `count` groups of items at steps, as prepared; `stream` as for turn. NULL: there is none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                  ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);

@@ -115,8 +115,6 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
         panels.packer = TURN
     elif panels.kernels.pick != NULL and choose_pick(panels):
         panels.packer = PICK
-        if panels.axis[0].count <= MOST_WOVEN:
-            panels.inner, panels.across = 1, 0
     else:
         panels.packer = GATHER
         for k in range(1, panels.n):  # a long innermost loop, along the output where that is long enough
@@ -139,8 +137,12 @@ cdef bint choose_pick(Panels *panels) noexcept nogil:
         return False
     if step != item and (along % item or magnitude(along) * (count - 1) + item > magnitude(step)):
         return False  # neither in rows of their own, nor together
-    return (step % item == 0 and magnitude(step) <= MOST_STEP_BYTES
-            and tilecore_prepare_pick(&panels.shuffles, count, along, step, item))
+    if (step % item or magnitude(step) > MOST_STEP_BYTES
+            or not tilecore_prepare_pick(&panels.shuffles, count, along, step, item)):
+        return False
+    if count > 1:
+        panels.inner, panels.across = 1, 0
+    return True
 
 
 cdef void choose_counts(Panels *panels) noexcept nogil:

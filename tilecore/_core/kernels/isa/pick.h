@@ -98,5 +98,4 @@ TILECORE_TARGETED static void TILECORE_NAME(pick)(const tilecore_shuffles *self,
             TILECORE_NAME(pick_row)(self, dst, src, count, self->margin);
         }
     }
-    if (stream) TILECORE_NAME(stream_end)();
 }
