@@ -8,7 +8,7 @@ from pathlib import Path
 
 ENDED = "ended early"  # a run that was
 COMPILER = os.environ.get("CC", "cc")
-PACKAGES = ("tilecore", "numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
+PACKAGES = ("numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
 
 
 def describe() -> dict[str, str]:
@@ -27,6 +27,7 @@ def describe() -> dict[str, str]:
     try:
         import tilecore
 
+        about["versions"] = f"tilecore {tilecore.__version__}, {about['versions']}"
         config = tilecore.show_config(mode="dicts")
         for part in ("Build", "Kernels", "Threads"):
             known = (f"{what} {it}" for what, it in config[part].items() if what != "include")
