@@ -19,7 +19,6 @@ REPOSITORY = ""
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
 LINKED = {"execute.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
-HEADERS = Path("include/tilecore")
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []
 else:
@@ -30,15 +29,12 @@ else:
 
 
 class build_py_with_headers(build_py):
-    """Copies the C headers into the package, where `get_include()` finds them."""
+    """Copies the C headers, and the files by which builds find them, into the package: see `get_include()`."""
 
     def run(self):
         super().run()
         if not self.editable_mode:  # get_include() falls back to the checkout's own folder
-            target = Path(self.build_lib, "tilecore", HEADERS)
-            target.mkdir(parents=True, exist_ok=True)
-            for header in sorted(HEADERS.glob("*.h")):
-                shutil.copy2(header, target)
+            shutil.copytree("include", Path(self.build_lib, "tilecore", "include"), dirs_exist_ok=True)
 
 
 def extension(source):
@@ -46,7 +42,7 @@ def extension(source):
         ".".join(source.with_suffix("").parts),
         [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
-        depends=[str(header) for header in [*HEADERS.glob("*.h"), *KERNELS.rglob("*.h")]],
+        depends=[str(header) for header in [*Path("include").rglob("*.h"), *KERNELS.rglob("*.h")]],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS + THREADS,
         extra_link_args=THREADS,
@@ -76,8 +72,14 @@ setup(
     ext_modules=cythonize(
         [extension(source) for source in SOURCES],
         build_dir="build/cython",
+        # No index is negative or out of bounds, no divisor is 0, and `%` is C's.
         # Without the GIL too: each module with state explains why that is safe.
-        compiler_directives={"freethreading_compatible": True},
+        compiler_directives={
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "freethreading_compatible": True,
+        },
     ),
     cmdclass={"build_py": build_py_with_headers},
     options={"build_ext": {"parallel": True}},  # a module on each processor

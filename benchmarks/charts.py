@@ -7,11 +7,12 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
+from machine import head, warn  # noqa: E402
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.patches import Patch  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: E402
-from runs import Times  # noqa: E402
-from tables import times  # noqa: E402
+from runs import Run, Times  # noqa: E402
+from tables import seconds, size, times  # noqa: E402
 
 Lines = dict[str, list[tuple[float, Times]]]  # by name, points (x, GB/s)
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
@@ -115,3 +116,25 @@ def draw_rates(file: Path, head: Sequence[str], across: str, ticks: dict[float, 
         axes.grid()
         figure.legend(ncols=2, frameon=False, loc="outside lower center")
         save(figure, file, *head)
+
+
+def draw_peers(run: Run, file: Path) -> None:
+    workloads: dict[str, dict[str, Times]] = {}
+    for key, peer, ratio in run.ratios(run.default_calls("warm")):
+        words = f"{key.workload} (tilecore: {size(run.nbytes[key.group])} in {seconds(run.times(key).mid)})"
+        workloads.setdefault(words, {})[peer] = ratio
+    title = "Time relative to tilecore (higher: tilecore is faster)"
+    draw_ratios(file, (title, head(run.machine), warn(run.machine)), workloads)
+
+
+def draw_sizes(run: Run, file: Path) -> None:
+    lines: dict[str, list[tuple[float, Times]]] = {}
+    ticks = {}
+    for key in run.samples:
+        two_memories = key.case in ("tilecore", "numpy")
+        if key.workload.startswith("block ") and (key.kind == "size" or (key.kind == "fresh" and two_memories)):
+            memory = f", {'fresh' if key.kind == 'fresh' else 'warm'}" * two_memories
+            lines.setdefault(key.case + memory, []).append((run.nbytes[key.group], run.rate(key)))
+            ticks[run.nbytes[key.group]] = key.workload.removeprefix("block ")
+    top = "Bytes written a second, by size of the result", head(run.machine), warn(run.machine)
+    draw_rates(file, top, "size of the result", ticks, lines)

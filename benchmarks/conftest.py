@@ -2,9 +2,10 @@
 
 Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout.
 
-A test module has a function `prepare(kind, **params)`, which returns what `timing.in_turn` samples; the
-parameters include a workload and the name of a case. The cases of one test and one workload take turns:
-the first that runs has all of them timed, and each records its own samples by the fixture `record`.
+A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, the name of a
+case, and a number of threads if the test has that. `prepare(kind, **params)` returns what `timing.in_turn` samples. The
+cases of one test and one workload take turns: the first that runs has all of them timed, and each records its own
+samples by the fixture `record`. A module that has SECONDS_OF_LOSERS looks so long a second time at what is slower.
 Ctrl-C ends a run, and what was recorded before is written.
 """
 
@@ -12,6 +13,7 @@ import math
 import sys
 import warnings
 from pathlib import Path
+from statistics import median
 
 # pytest's importlib mode puts nothing on the path; the benchmarks share a few plain modules.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,7 +23,6 @@ import pytest
 from timing import CASE_SECONDS, KeptCall, in_turn
 
 BYTES_A_SECOND = 2e8  # of output that is verified and then timed a few times
-OTHER_SECONDS = 4  # for a case that takes no turns
 
 measured = {}  # of the group that runs: samples, or why there are none, by test
 
@@ -48,10 +49,6 @@ def kind(item):
 def case_seconds(item):
     """How long its case is timed; a module may say so by kind, in CASE_SECONDS."""
     return getattr(item.module, "CASE_SECONDS", {}).get(kind(item), CASE_SECONDS)
-
-
-def takes_turns(item):
-    return "record" in item.fixturenames and not item.get_closest_marker("skip")
 
 
 def in_group(item):
@@ -82,7 +79,16 @@ def measure(items):
             failed[item.nodeid] = error
     kept = any(isinstance(guarded.call, KeptCall) for guarded in calls.values())
     found = in_turn(calls, most=30 if kept else 1000, seconds=case_seconds(items[0]))
+    longer = getattr(items[0].module, "SECONDS_OF_LOSERS", 0)
+    if longer and is_slower({item.callspec.params["case"]: found.get(item.nodeid) for item in items}):
+        found = in_turn(calls, seconds=longer)
     return found | {name: guarded.error for name, guarded in calls.items() if guarded.error} | failed
+
+
+def is_slower(found):
+    """Whether tilecore is slower than numpy, or nearly, in any way that both were called."""
+    pairs = [(times, found.get(case.replace("tilecore", "numpy"))) for case, times in found.items() if "tile" in case]
+    return any(ours and theirs and median(theirs) < 1.05 * median(ours) for ours, theirs in pairs)
 
 
 @pytest.fixture
@@ -91,8 +97,7 @@ def record(request, workload, case):
     item = request.node
     if item.nodeid not in measured:
         measured.clear()
-        items = filter(takes_turns, request.session.items)
-        measured.update(measure([other for other in items if in_group(other) == in_group(item)]))
+        measured.update(measure([other for other in request.session.items if in_group(other) == in_group(item)]))
     samples = measured[item.nodeid]
     if isinstance(samples, ImportError):
         pytest.skip(str(samples))
@@ -113,9 +118,7 @@ class Progress:
 
     def pytest_report_collectionfinish(self, items):
         self.all = len(items)
-        timed = [(case_seconds(item), item.callspec.params["workload"]) for item in items if takes_turns(item)]
-        seconds = sum(seconds + workload.nbytes / BYTES_A_SECOND for seconds, workload in timed)
-        seconds += OTHER_SECONDS * (len(items) - len(timed))
+        seconds = sum(case_seconds(item) + item.callspec.params["workload"].nbytes / BYTES_A_SECOND for item in items)
         return f"takes about {seconds / 60:.1f} minutes; Ctrl-C ends it and keeps what is there"
 
     def pytest_runtest_logfinish(self):
@@ -139,10 +142,17 @@ def pytest_configure(config):
     warnings.filterwarnings("ignore", "Not saving anything")
 
 
+def pytest_generate_tests(metafunc):
+    names = [name for name in ("workload", "case", "threads") if name in metafunc.fixturenames]
+    chosen = list(metafunc.module.choose(kind(metafunc.definition), metafunc.config.getoption("full")))
+    ids = ["-".join([workload.name, *map(str, others)]) for workload, *others in chosen]
+    metafunc.parametrize(names, chosen, ids=ids)
+
+
 def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if not item.get_closest_marker("skip")]  # of no cases
     for item in items:
-        if takes_turns(item):
-            item.add_marker(pytest.mark.benchmark(timer=CLOCK))
+        item.add_marker(pytest.mark.benchmark(timer=CLOCK))
 
 
 def pytest_report_header():

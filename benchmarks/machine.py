@@ -9,6 +9,7 @@ from pathlib import Path
 ENDED = "ended early"  # a run that was
 COMPILER = os.environ.get("CC", "cc")
 PACKAGES = ("numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
+LOADED = 5  # per cent of the processors' time that others may take before the report warns
 
 
 def describe() -> dict[str, str]:
@@ -64,6 +65,34 @@ class Elsewhere:
         return sum(ticks), sum(ticks) - idle, sum(os.times()[:4])
 
 
+# Where a report was made, in this order; what else a file holds is not printed.
+SHOWN = ("memory", "caches", "load average", Elsewhere.NAME, "huge pages", "system", "Python", "compiler", "versions")
+SHOWN += ("tilecore, build", "tilecore, kernels", "tilecore, threads", ENDED)
+
+
+def others_share(machine: dict[str, str]) -> int:
+    """What other processes took of the processors' time, in per cent."""
+    return int(machine.get(Elsewhere.NAME, "0%").partition("%")[0])
+
+
+def head(machine: dict[str, str]) -> str:
+    """The release and the host, in a line."""
+    release, cpus = machine.get("versions", "").partition(",")[0], machine.get("CPUs usable", "")
+    parts = [release, machine.get("processor", ""), cpus and f"CPUs: {cpus}", machine.get("date", "")]
+    return ", ".join(filter(None, parts))
+
+
+def warn(machine: dict[str, str]) -> str:
+    text = f"Made on a loaded machine: other processes took {machine.get(Elsewhere.NAME)}. "
+    text += "Times and ratios are not to be relied upon."
+    return text if others_share(machine) > LOADED else ""
+
+
+def as_list(machine: dict[str, str]) -> str:
+    paragraphs = [f"**{warn(machine)}**\n\n" * bool(warn(machine)), f"{head(machine)}\n\n" * bool(head(machine))]
+    return "".join([*paragraphs, *(f"- {what}: {machine[what]}\n" for what in SHOWN if what in machine)])
+
+
 def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -114,13 +143,3 @@ def _read(path: str | Path) -> str:
         return Path(path).read_text().strip()
     except OSError:
         return ""
-
-
-def show() -> None:
-    for what, said in describe().items():
-        print(f"- {what}: {said}")
-    print()
-
-
-if __name__ == "__main__":
-    show()

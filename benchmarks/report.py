@@ -21,13 +21,11 @@ from pathlib import Path
 from statistics import median
 
 import judge
-from machine import ENDED, Elsewhere
-from runs import Key, Run, Times, busiest, load, merge, others_share
-from tables import seconds, size, table, times
+from machine import as_list
+from runs import PEERS, Key, Run, Times, busiest, load, merge
+from tables import pivot, seconds, size, table, times
 
 HERE = Path(__file__).parent.resolve()
-PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
-OTHERS = (*PEERS, "hptt", "memcpy")  # with which layouts are compared
 # A bound, and the case of tilecore that it bounds.
 BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
@@ -35,94 +33,111 @@ PROGRAMS = {
     "work": "Other work between the calls",
     "kept": "The same, and five results are kept",
     "random": "Results of half to one and a half times the size",
+    "busy": "Beside other processes: two for each CPU compute, copy arrays, or start processes",
     "first": "The first call of a process",
+    "sizes": "Results of random sizes, by how much is alive at most and the largest size",
 }
+MEMORY = {"get": "get", "read": "read all", "write": "write all", "memory": "memory"}
+DASK = {"built": "built", "summed": "summed", "whole": "made as a whole", "tasks": "tasks"}
+# Kinds that "Every case" leaves out.
+MANY = ("grid", "copied", "tiled", "form", "input", "memory", "tasks", "drawn", "references")
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's table
 SHORT += ("attention heads", "a large matrix")
-LOADED = 5  # per cent of the processors' time that others may take before the report warns
-# Where the report was made, in this order; what else the file holds is not printed.
-MACHINE = ("memory", "caches", "load average", Elsewhere.NAME)
-MACHINE += ("huge pages", "system", "Python", "compiler", "versions", "tilecore, build")
-MACHINE += ("tilecore, kernels", "tilecore, threads", ENDED)
+NAMES: dict[str, Callable[[Key], str]] = {"workload": lambda key: key.workload}
+SLOWER = 0.95  # random forms with a lower ratio are named
 
 
 # ---------------------------------------------------------------- tables
 
 
-def emphasis(ratio: Times | None) -> str:
+def emphasis(ratio: Times) -> str:
     """Bold if the difference is clear: tilecore is faster, or slower, in three quarters of the rounds."""
-    if ratio is None:
-        return ""
     mark = "**" if ratio.low > 1 or ratio.high < 1 else ""
     return f"{mark}{times(ratio.mid)}{mark}"
 
 
-def default_calls(run: Run, kind: str) -> list[Key]:
-    return [key for key in run.samples if (key.kind, key.case) == (kind, "tilecore")]
+def ratio_table(run: Run, kind: str, about: dict[str, Callable[[Key], str]] = NAMES, cases: Sequence[str] = ()) -> str:
+    """A row for each workload: what it is about, by heading; tilecore's time; these cases', or all others', relative
+    to it."""
+    keys = run.default_calls(kind)
+    rows = {key: [*(words(key) for words in about.values()), seconds(run.times(key).mid)] for key in keys}
+    return pivot(
+        [*about, "tilecore"],
+        [(rows[key], case, emphasis(it)) for key, case, it in run.ratios(keys, cases or run.others(kind))],
+    )
 
 
-def ratio_table(run: Run, kind: str, about: dict[str, Callable[[Key], str]], others: Sequence[str] = PEERS) -> str:
-    """A row for each workload: what it is about, by heading; tilecore's time; the others' relative to it."""
-    keys = default_calls(run, kind)
-    others = [case for case in others if any(key._replace(case=case) in run.samples for key in keys)]
-    rows = [
-        [
-            *(words(key) for words in about.values()),
-            seconds(run.times(key).mid),
-            *(emphasis(run.ratio(key, case)) for case in others),
-        ]
-        for key in keys
-    ]
-    return table([*about, "tilecore", *others], rows)
+def contests(run: Run, *kinds: str) -> list[tuple[Key, str, Times]]:
+    """What of these kinds, or of all, tilecore and a peer did alike."""
+    keys = [key for key in run.samples if key.ours and (key.kind in kinds or not kinds) and key.kind != "memory"]
+    keys = [key for key in keys if key.kind != "warm" or key.case == "tilecore"]
+    return [it for key in keys for it in run.ratios([key], [key.case.replace("tilecore", peer) for peer in PEERS])]
 
 
-def losses(run: Run) -> dict[str, str]:
+def losses(run: Run, *kinds: str) -> dict[str, str]:
     """By workload, the peers that are faster."""
-    found: dict[str, str] = {}
-    for key in default_calls(run, "warm"):
-        ratios = {peer: run.ratio(key, peer) for peer in PEERS}
-        faster = [f"{peer} {times(ratio.mid)}" for peer, ratio in ratios.items() if ratio and ratio.high < 1]
-        if faster:
-            found[key.workload] = ", ".join(faster)
-    return found
+    found: dict[str, list[str]] = {}
+    for key, peer, ratio in contests(run, *kinds):
+        if ratio.high < 1:
+            found.setdefault(key.workload, []).append(f"{peer} {times(ratio.mid)}")
+    return {workload: ", ".join(faster) for workload, faster in found.items()}
+
+
+def list_losses(run: Run, *kinds: str) -> str:
+    return "; ".join(f"{workload} ({faster})" for workload, faster in losses(run, *kinds).items()) or "none of them"
+
+
+def count_losses(run: Run) -> str:
+    found = contests(run)
+    lost = dict.fromkeys(key.kind for key, _, ratio in found if ratio.high < 1)
+    kinds = "".join(f"\n- {kind}: {list_losses(run, kind)}" for kind in lost)
+    return f"in {sum(ratio.high < 1 for *_, ratio in found)} of {len(found)}{':' * bool(kinds)}\n{kinds}"
 
 
 def shorten(run: Run) -> Run:
     """The README's rows, and every one in which tilecore is slower."""
-    chosen = {*SHORT, *losses(run)}
+    chosen = {*SHORT, *losses(run, "warm")}
     return run._replace(samples={key: values for key, values in run.samples.items() if key.workload in chosen})
 
 
 def peers_table(run: Run, kind: str = "warm") -> str:
-    about = {"workload": lambda key: key.workload, "input × repeats": lambda key: run.shapes[key.group]}
-    return ratio_table(run, kind, about)
+    return ratio_table(run, kind, NAMES | {"input × repeats": lambda key: run.shapes[key.group]}, PEERS)
 
 
 def bounds_table(run: Run) -> str:
-    rows = []
-    for key in default_calls(run, "warm"):
-        sides = [(key._replace(case=case), bound) for bound, case in BOUNDS.items()]
-        ratios = [run.ratio(ours, bound) if ours in run.samples else None for ours, bound in sides]
-        rows.append([key.workload, *(emphasis(ratio) for ratio in ratios)])
-    return table(["workload", *(f"{bound} ÷ {case}" for bound, case in BOUNDS.items())], rows)
+    keys = run.default_calls("warm")
+    sides = ((key._replace(case=case), bound) for key in keys for bound, case in BOUNDS.items())
+    return paired_table(run, ((key, bound, f"{bound} ÷ {key.case}") for key, bound in sides if key in run.samples))
 
 
-def summary_table(run: Run, kind: str, others: Sequence[str], name: Callable[[Key], str] = lambda key: "") -> str:
+def long_table(run: Run) -> str:
+    sides = {"tilecore": "numpy", "tilecore out 1 thread": "memset"}
+    keys = [key for key in run.samples if key.kind == "long" and key.case in sides]
+    return paired_table(run, ((key, sides[key.case], f"{sides[key.case]} ÷ {key.case}") for key in keys))
+
+
+def paired_table(run: Run, pairs: Iterable[tuple[Key, str, str]]) -> str:
+    """The other's time relative to the key's, in the column of that name."""
+    cells = (([key.workload], column, run.ratio(key, other)) for key, other, column in pairs)
+    return pivot(["workload"], [(row, column, emphasis(it)) for row, column, it in cells if it])
+
+
+def summary_table(run: Run, kind: str, name: Callable[[Key], str] = lambda key: "") -> str:
     """A row for each of the others, over all workloads."""
     rows = []
-    for case in others:
-        found = [(run.ratio(key, case), key) for key in default_calls(run, kind)]
-        ratios = sorted((ratio.mid, ratio.high, name(key) + run.shapes[key.group]) for ratio, key in found if ratio)
-        if ratios:
-            (least, _, where), middle = ratios[0], median(mid for mid, *_ in ratios)
-            cells = [case, str(len(ratios)), times(middle), times(least), where]
-            rows.append([*cells, str(sum(high < 1 for _, high, _ in ratios))])
+    for case in run.others(kind):
+        found = run.ratios(run.default_calls(kind), [case])
+        if found:
+            middle, (key, _, least) = median(it.mid for *_, it in found), min(found, key=lambda it: it[2].mid)
+            cells = [case, str(len(found)), times(middle), times(least.mid), name(key) + run.shapes[key.group]]
+            rows.append([*cells, str(sum(it.high < 1 for *_, it in found))])
     return table(["", "workloads", "median", "least", "at", "tilecore is clearly slower"], rows)
 
 
-def programs_tables(run: Run, kinds: Iterable[str]) -> str:
-    about = {"result": lambda key: key.workload}
-    return "".join(f"{PROGRAMS[kind]}:\n\n{ratio_table(run, kind, about)}\n" for kind in PROGRAMS if kind in kinds)
+def programs_tables(run: Run) -> str:
+    kinds = [kind for kind in PROGRAMS if run.default_calls(kind)]
+    tables = (ratio_table(run, kind, cases=[*run.others(kind), "tilecore 1 thread"]) for kind in kinds)
+    return "\n".join(f"{PROGRAMS[kind]}:\n\n{table}" for kind, table in zip(kinds, tables, strict=True))
 
 
 def layouts_table(run: Run, kind: str) -> str:
@@ -131,42 +146,58 @@ def layouts_table(run: Run, kind: str) -> str:
         "input × repeats": lambda key: run.shapes[key.group],
         "output": lambda key: size(run.nbytes[key.group]),
     }
-    summary = summary_table(run, kind, OTHERS, lambda key: f"{about['layout'](key)}, ")
-    return f"{summary}\n{fold('Every layout', ratio_table(run, kind, about, OTHERS))}"
+    summary = summary_table(run, kind, lambda key: f"{about['layout'](key)}, ")
+    return f"{summary}\n{fold('Every layout', ratio_table(run, kind, about))}"
 
 
 def torch_table(run: Run) -> str:
-    columns = [(kind, threads) for kind in ("call", "step") for threads in ("1 thread", "2 threads")]
-    rows = []
-    for workload in dict.fromkeys(key.workload for key in run.samples if key.kind == "call"):
-        keys = [(Key(kind, workload, f"tilecore {threads}", 0), f"torch {threads}") for kind, threads in columns]
-        rows.append(
-            [workload, *(emphasis(run.ratio(key, torch) if key in run.samples else None) for key, torch in keys)]
-        )
-    return table(["workload", *(f"{kind}, {threads}" for kind, threads in columns)], rows)
+    keys = [key for key in run.samples if key.kind in ("call", "step") and key.ours]
+    counts = ((key, key.case.removeprefix("tilecore ")) for key in keys)
+    return paired_table(run, ((key, f"torch {threads}", f"{key.kind}, {threads}") for key, threads in counts))
 
 
-def threads_table(run: Run, keys: Iterable[Key], counts: Sequence[int]) -> str:
-    rows = []
-    for first in dict.fromkeys(key._replace(threads=0) for key in keys):
-        rates = [speed(run, first._replace(threads=n)) for n in counts]
-        rows.append([f"{first.case}: {first.workload}", *rates])
-    return table(["", *(f"{n} threads" if n > 1 else "1 thread" for n in counts)], rows)
+def threads_table(run: Run, kind: str) -> str:
+    keys = [key for key in run.samples if key.kind == kind]
+    return pivot([""], [([f"{key.case}: {key.workload}"], f"threads: {key.threads}", speed(run, key)) for key in keys])
 
 
-def threads_sentence(run: Run, keys: Iterable[Key], counts: Sequence[int]) -> str:
-    """For a machine with two processors: a table and a chart would have two points."""
-    found = []
-    for key in keys:
-        if key.threads == counts[0] and (more := key._replace(threads=counts[1])) in run.samples:
-            found.append(f"{key.case}, {key.workload}: {speed(run, key)} to {speed(run, more)}")
-    return f"From {counts[0]} to {counts[1]} threads: {'; '.join(found)}.\n"
+def forms_tables(run: Run) -> str:
+    """The workloads' names begin with a row and a column."""
+    text = ""
+    for kind in ("form", "input"):
+        found = run.ratios(run.default_calls(kind), ["numpy"])
+        names = [key.workload.partition(":")[0].partition(", ") for key, *_ in found]
+        cells = [([row], column, it.mid) for (row, _, column), (*_, it) in zip(names, found, strict=True)]
+        text += pivot([""], cells, lambda values: f"{times(median(values))}, {times(min(values))}") + "\n"
+    return f"{text}tilecore is clearly slower at: {list_losses(run, 'form', 'input')}.\n"
+
+
+def drawn_tables(run: Run) -> str:
+    """How many are below 0.95, and which."""
+    groups: dict[str, list[tuple[float, Key]]] = {}
+    for key, peer, ratio in contests(run, "drawn", "references"):
+        groups.setdefault(f"{key.kind}, {key.case}, {peer}", []).append((ratio.mid, key))
+    text = ""
+    for group, found in groups.items():
+        slower = [(mid, key) for mid, key in sorted(found) if mid < SLOWER]
+        text += f"- {group}: {len(found)} forms, median {times(median(mid for mid, _ in found))}, least "
+        text += f"{times(min(found)[0])}, below {SLOWER}: {len(slower)}\n"
+        text += "".join(f"  - {key.workload}: {run.shapes[key.group]}, {times(mid)}\n" for mid, key in slower)
+    return text
+
+
+def kinds_table(run: Run, kinds: dict[str, str]) -> str:
+    """A column for each kind."""
+    keys = [key for key in run.samples if key.kind in kinds]
+    show = {"memory": lambda nbytes: f"{nbytes / 2**20:.0f} MiB", "tasks": "{:.0f}".format}
+    cells = [(key, show.get(key.kind, seconds)(run.times(key).mid)) for key in keys]
+    return pivot([""], [([f"{key.workload}: {key.case}"], kinds[key.kind], text) for key, text in cells])
 
 
 def every_case(run: Run) -> str:
     rows = []
     for key in run.samples:
-        if key.kind not in ("grid", "copied", "tiled"):
+        if key.kind not in MANY:
             row = [key.workload, key.kind, key.case, str(key.threads or "")]
             rows.append([*row, *map(seconds, run.times(key)), speed(run, key)])
     spread = ["lower quartile", "median", "upper quartile"]
@@ -177,77 +208,8 @@ def fold(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n</details>\n"
 
 
-def rate(run: Run, key: Key) -> Times:
-    """GB/s."""
-    return Times(*(run.nbytes[key.group] / 1e9 / value for value in run.times(key)[::-1]))
-
-
 def speed(run: Run, key: Key) -> str:
-    return f"{size(run.nbytes[key.group] / run.times(key).mid)}/s" if key in run.samples else ""
-
-
-def head(machine: dict[str, str]) -> str:
-    """The release and the host, in a line."""
-    release, cpus = machine.get("versions", "").partition(",")[0], machine.get("CPUs usable", "")
-    parts = [release, machine.get("processor", ""), cpus and f"CPUs: {cpus}", machine.get("date", "")]
-    return ", ".join(filter(None, parts))
-
-
-def warn(machine: dict[str, str]) -> str:
-    text = f"Made on a loaded machine: other processes took {machine.get(Elsewhere.NAME)}. "
-    text += "Times and ratios are not to be relied upon."
-    return text if others_share(machine) > LOADED else ""
-
-
-def machine_list(machine: dict[str, str]) -> str:
-    known = [(what, machine[what]) for what in MACHINE if what in machine]
-    text = f"**{warn(machine)}**\n\n" if warn(machine) else ""
-    text += f"{head(machine)}\n\n" if head(machine) else ""
-    return text + "".join(f"- {what}: {said}\n" for what, said in known)
-
-
-# ---------------------------------------------------------------- charts
-
-
-def draw_peers(run: Run, file: Path) -> None:
-    import charts
-
-    workloads = {}
-    for key in default_calls(run, "warm"):
-        words = f"{key.workload} (tilecore: {size(run.nbytes[key.group])} in {seconds(run.times(key).mid)})"
-        ratios = {peer: run.ratio(key, peer) for peer in PEERS}
-        workloads[words] = {peer: ratio for peer, ratio in ratios.items() if ratio}
-    title = "Time relative to tilecore (higher: tilecore is faster)"
-    charts.draw_ratios(file, (title, head(run.machine), warn(run.machine)), workloads)
-
-
-def draw_rates(run: Run, file: Path, across: str, points: dict[Key, tuple[str, float, str]]) -> None:
-    """`points`: by key, the name of its line, its place across, and the words there."""
-    import charts
-
-    lines: dict[str, list[tuple[float, Times]]] = {}
-    for key, (name, x, _) in points.items():
-        lines.setdefault(name, []).append((x, rate(run, key)))
-    ticks = {x: words for _, x, words in points.values()}
-    top = f"Bytes written a second, by {across}", head(run.machine), warn(run.machine)
-    charts.draw_rates(file, top, across, ticks, lines)
-
-
-def draw_sizes(run: Run, file: Path) -> None:
-    points = {}
-    for key in run.samples:
-        shown = key.kind == "size" or (key.kind == "fresh" and key.case in ("tilecore", "numpy"))
-        if shown and key.workload.startswith("block "):
-            memory = ("fresh" if key.kind == "fresh" else "warm") * (key.case in ("tilecore", "numpy"))
-            words = key.workload.removeprefix("block ")
-            points[key] = ", ".join(filter(None, (key.case, memory))), run.nbytes[key.group], words
-    draw_rates(run, file, "size of the result", points)
-
-
-def draw_threads(run: Run, file: Path) -> None:
-    keys = [key for key in run.samples if key.kind == "threads"]
-    points = {key: (f"{key.case}: {key.workload}", key.threads, f"{key.threads}") for key in keys}
-    draw_rates(run, file, "number of threads", points)
+    return f"{size(run.nbytes[key.group] / run.times(key).mid)}/s"
 
 
 # ---------------------------------------------------------------- one version
@@ -271,7 +233,8 @@ WARM = """
 tilecore is slower are never left out here.
 
 {short}
-tilecore is clearly slower at: {losses}.
+tilecore is clearly slower at: {losses}. Of all comparisons with these libraries in this report, by kind, it is clearly
+slower {all_losses}
 
 ## All workloads
 
@@ -290,77 +253,102 @@ SIZES = """\
 - "tilecore out" and "memset" write to an array that was written to before.
 """
 
-FRESH = """
-## In fresh memory
-
-Each result is kept, so the next one is written to memory that the system has to clear first.
-
-"""
-
-PROGRAMS_TEXT = """
-## In programs that do other things between the calls
-
-Each in a process of its own. Between the calls NumPy multiplies, concatenates and makes small arrays, and
-all is dropped.
-
-"""
-
-LAYOUTS = """
-## By layout
-
+# Kinds, of which there must be one; a title, a text, and what makes the tables.
+SECTIONS: list[tuple[set[str], str, str, Callable[[Run], str]]] = [
+    ({"long"}, "One array to a batch", "", long_table),
+    ({"grid"}, "A grid of shapes", "", lambda run: summary_table(run, "grid")),
+    (
+        {"fresh"},
+        "In fresh memory",
+        "Each result is kept, so the next one is written to memory that the system has to clear first.",
+        lambda run: peers_table(run, "fresh"),
+    ),
+    (
+        {*PROGRAMS},
+        "In programs that do other things between the calls",
+        "Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.",
+        programs_tables,
+    ),
+    (
+        {"rival"},
+        "Functions that do the same for some shapes",
+        "numpy.?stack: by the axis; torch.expand: with `.contiguous()`. No ratio: the function does other work.",
+        lambda run: ratio_table(run, "rival"),
+    ),
+    (
+        {"program"},
+        "Whole programs",
+        '"other work" is the program with a result that was made before; what is above it is the time of the tilings.',
+        lambda run: ratio_table(run, "program"),
+    ),
+    (
+        {"copied", "tiled"},
+        "By layout",
+        """\
 One thread. tilecore writes to memory that was written to before, and so do numpy (`numpy.copyto`), hptt and memcpy
-where the input is only copied. Copied into C order, all repeats 1:
-
-{copied}
-Tiled twice along each axis:
-
-{tiled}"""
-
-TORCH = """
-## PyTorch tensors
-
+where the input is only copied. First copied into C order, all repeats 1; then tiled twice along each axis.""",
+        lambda run: f"{layouts_table(run, 'copied')}\n{layouts_table(run, 'tiled')}",
+    ),
+    (
+        {"call", "step"},
+        "PyTorch tensors",
+        """\
 The time of `torch.tile` relative to `tilecore.integrations.torch.tile`, with as many threads for both. A step also
-computes the gradient of the input.
-
-"""
+computes the gradient of the input.""",
+        torch_table,
+    ),
+    (
+        {"drawn", "references"},
+        "Random forms",
+        "Shapes, layouts, dtypes and repeats at random; what was slower was timed a second time, for longer.",
+        drawn_tables,
+    ),
+    ({"threads"}, "By threads", "Into memory that was written to before.", lambda run: threads_table(run, "threads")),
+    (
+        {"scaling"},
+        "Small calls of several threads at once",
+        "Bytes written a second, by all of them together.",
+        lambda run: threads_table(run, "scaling"),
+    ),
+    (
+        {"form", "input"},
+        "By form of the repeats, and by kind of input",
+        "The time of `numpy.tile` relative to tilecore: the median of the calls, and the least.",
+        forms_tables,
+    ),
+    (
+        {*MEMORY},
+        "By what is done with a large result",
+        "Its memory is what the process has more once the result was read.",
+        lambda run: kinds_table(run, MEMORY),
+    ),
+    ({*DASK}, "Lazy arrays of Dask", "By its threads.", lambda run: kinds_table(run, DASK)),
+]
 
 
 def report(run: Run, folder: Path | None) -> str:
     """The Markdown; with a folder, the charts are drawn there."""
     kinds = {key.kind for key in run.samples}
 
-    def picture(name: str, about: str, draw, run: Run = run) -> str:
+    def picture(name: str, about: str, run: Run = run) -> str:
         if folder is None:
             return ""
-        draw(run, folder / name)
-        return f"![{about}]({name})\n\n"
+        import charts
 
-    text = REPORT.format(machine=machine_list(run.machine))
-    if default_calls(run, "warm"):
+        getattr(charts, f"draw_{name}")(run, folder / f"{name}.svg")
+        return f"![{about}]({name}.svg)\n\n"
+
+    text = REPORT.format(machine=as_list(run.machine))
+    if run.default_calls("warm"):
         short = shorten(run)
-        chart = picture("peers.svg", "Time relative to tilecore, for each library and workload", draw_peers, short)
-        lost = "; ".join(f"{workload} ({peers})" for workload, peers in losses(run).items()) or "none of them"
+        chart = picture("peers", "Time relative to tilecore, for each library and workload", short)
         tables = {"short": peers_table(short), "peers": peers_table(run), "bounds": bounds_table(run)}
-        text += WARM.format(short_chart=chart, losses=lost, **tables)
-    if "grid" in kinds:
-        text += f"\n## A grid of shapes\n\n{summary_table(run, 'grid', [*PEERS, 'memset'])}"
+        text += WARM.format(short_chart=chart, losses=list_losses(run, "warm"), all_losses=count_losses(run), **tables)
     if folder and "size" in kinds:
-        text += "\n## By size\n\n" + picture("sizes.svg", "Bytes written a second, by size", draw_sizes) + SIZES
-    if "fresh" in kinds:
-        text += FRESH + peers_table(run, "fresh")
-    if kinds & PROGRAMS.keys():
-        text += PROGRAMS_TEXT + programs_tables(run, kinds)
-    if kinds & {"copied", "tiled"}:
-        text += LAYOUTS.format(copied=layouts_table(run, "copied"), tiled=layouts_table(run, "tiled"))
-    if kinds & {"call", "step"}:
-        text += TORCH + torch_table(run)
-    if "threads" in kinds:
-        keys = [key for key in run.samples if key.kind == "threads"]
-        counts = sorted({key.threads for key in keys})
-        text += "\n## By threads\n\nInto memory that was written to before.\n\n"
-        if len(counts) > 2:
-            text += picture("threads.svg", "Bytes written a second, by number of threads", draw_threads)
-        text += (threads_sentence if len(counts) == 2 else threads_table)(run, keys, counts)
+        text += "\n## By size\n\n" + picture("sizes", "Bytes written a second, by size") + SIZES
+    for needed, title, about, tables in SECTIONS:
+        if kinds & needed:
+            text += "\n".join([f"\n## {title}\n", *([f"{about}\n"] if about else []), tables(run)])
     return f"{text}\n## Every case\n\n{fold('Median and quartiles', every_case(run))}"
 
 
@@ -372,8 +360,18 @@ def require(*names: str) -> None:
 
 def measure(file: Path, options: Iterable[str]) -> bool:
     """Run the benchmarks into a file, or exit with what to do; whether one failed, and the file lacks it."""
-    command = [sys.executable, "-P", "-m", "pytest", HERE, "-q", "--ignore", HERE / "test_dask.py"]
-    command += ["--benchmark-json", file, "--benchmark-quiet", *options]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pytest",
+        HERE,
+        "-q",
+        "--benchmark-json",
+        file,
+        "--benchmark-quiet",
+        *options,
+    ]
     file.unlink(missing_ok=True)
     with subprocess.Popen(command) as process:
         try:
@@ -416,7 +414,7 @@ def main() -> None:
     new, slower = [load(path) for path in arguments.new], False
     if arguments.against:
         old = [load(path) for path in arguments.against]
-        text, slower = judge.compare(old, new, machine_list(busiest(new)))
+        text, slower = judge.compare(old, new, as_list(busiest(new)))
     else:
         text = report(merge(new), arguments.output)
     if arguments.output:

@@ -6,6 +6,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
+from machine import others_share
+
+PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
 FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
 MAKE_ONE = "make it with: pytest benchmarks --benchmark-json={}"
 
@@ -50,6 +53,21 @@ class Run(NamedTuple):
     def times(self, key: Key) -> Times:
         return spread(self.samples[key])
 
+    def rate(self, key: Key) -> Times:
+        """GB/s."""
+        return Times(*(self.nbytes[key.group] / 1e9 / value for value in self.times(key)[::-1]))
+
+    def default_calls(self, kind: str) -> list[Key]:
+        return [key for key in self.samples if (key.kind, key.case) == (kind, "tilecore")]
+
+    def others(self, kind: str) -> list[str]:
+        return list(dict.fromkeys(key.case for key in self.samples if key.kind == kind and not key.ours))
+
+    def ratios(self, keys: Iterable[Key], cases: Iterable[str] = PEERS) -> list[tuple[Key, str, Times]]:
+        """Those of the cases that took turns with each."""
+        pairs = ((key, case, self.ratio(key, case)) for key in keys for case in cases)
+        return [(key, case, ratio) for key, case, ratio in pairs if ratio]
+
     def ratio(self, key: Key, case: str) -> Times | None:
         """The other case's time over the key's, round by round: they took turns."""
         other = self.samples.get(key._replace(case=case))
@@ -75,7 +93,7 @@ def load(path: Path) -> Run:
     for benchmark in found[1]:
         params = benchmark["params"] or {}
         if "workload" not in params:
-            continue  # of Dask
+            continue  # of another project
         name, shape, reps, dtype = params["workload"]
         kind = benchmark["name"].partition("[")[0].removeprefix("test_")
         key = Key(kind, name, params["case"], params.get("threads", 0))
@@ -117,8 +135,3 @@ def merge(runs: Sequence[Run]) -> Run:
 
 def busiest(runs: Sequence[Run]) -> dict[str, str]:
     return max((run.machine for run in runs), key=others_share)
-
-
-def others_share(machine: dict[str, str]) -> int:
-    """What other processes took of the processors' time, in per cent."""
-    return int(machine.get("other processes", "0%").partition("%")[0])

@@ -1,12 +1,27 @@
 """Markdown tables, and numbers as a person reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import floor, log10
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     marks = ["---", *["--:"] * (len(header) - 1)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *rows)) + "\n"
+
+
+def pivot(
+    heading: Sequence[str], cells: Iterable[tuple[Sequence[str], str, T]], show: Callable[[list[T]], str] = ", ".join
+) -> str:
+    """A table of cells: the beginning of the row, the column, and a value. `show` has all values of one place."""
+    rows: dict[tuple[str, ...], dict[str, list[T]]] = {}
+    for row, column, value in cells:
+        rows.setdefault(tuple(row), {}).setdefault(column, []).append(value)
+    columns = list(dict.fromkeys(column for by_column in rows.values() for column in by_column))
+    lines = ([*row, *(show(by[name]) if name in by else "" for name in columns)] for row, by in rows.items())
+    return table([*heading, *columns], lines)
 
 
 def seconds(value: float) -> str:

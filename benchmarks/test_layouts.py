@@ -8,6 +8,7 @@ environment variable HPTT_LIBRARY is its path.
 import ctypes
 import os
 from functools import partial
+from itertools import product
 from math import isqrt
 
 import numpy as np
@@ -113,12 +114,8 @@ CASES = {
 }
 
 
-def pytest_generate_tests(metafunc):
-    kind = metafunc.definition.originalname.removeprefix("test_")
-    chosen = list(layouts(metafunc.config.getoption("full"), 1 if kind == "copied" else 2))
-    cases = [(workload, case) for workload in chosen for case in CASES[kind]]
-    ids = [f"{workload.name}-{case}" for workload, case in cases]
-    metafunc.parametrize(["workload", "case"], cases, ids=ids)
+def choose(kind, full):
+    return product(layouts(full, 1 if kind == "copied" else 2), CASES[kind])
 
 
 def prepare(kind, workload, case):

@@ -1,33 +1,47 @@
 """Programs that do other things between the calls, each in a process of its own, and the first call of a process.
 
 A loop that does nothing but tile gets the same memory again and again. A program makes and drops other arrays too, and
-then the C library gives memory back to the system and takes it anew.
+then the C library gives memory back to the system and takes it anew. Beside other processes, single calls show what
+several threads cost; a loop would hide it.
 
     python benchmarks/test_programs.py work tilecore 4.1      # one program: seconds a call, page faults a call
+    python benchmarks/test_programs.py busy tilecore copy-13  # the same, beside two such processes for each CPU
+    python benchmarks/test_programs.py sizes tilecore 35-23   # seconds a call, the peak of resident memory in MB
 """
 
+import os
 import random
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from itertools import product
 from statistics import mean, median
 
 import numpy as np
+from machine import usable_cpus
 from peers import PEERS, TILECORE
 from workloads import Workload, verify
 
 MEGABYTES = (0.15, 0.2, 0.4, 0.7, 1.0, 1.5, 1.9, 2.2, 4.1, 6.3, 9.5, 13, 19, 26, 31)
 FIRST_MEGABYTES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-KINDS = {"work": MEGABYTES, "kept": MEGABYTES, "random": MEGABYTES, "first": FIRST_MEGABYTES}
+BUSY_MEGABYTES = (4.1, 6.3, 13, 26)
+NEIGHBOURS = {
+    "compute": "x = 1\nwhile True: x = x * 3 % 1000003",
+    "copy": "import numpy\na, b = numpy.zeros(2**23), numpy.ones(2**23)\nwhile True: numpy.copyto(a, b)",
+    "start": f"import subprocess\nwhile True: subprocess.run([{sys.executable!r}, '-c', 'import json'])",
+}
+SIZES = ((0, 32), (0, 6), (9, 4), (35, 23), (180, 8), (220, 32))  # MB: at most alive, the largest result
+KINDS = {"work": MEGABYTES, "kept": MEGABYTES, "random": MEGABYTES, "first": FIRST_MEGABYTES, "sizes": SIZES}
 STEPS, SECONDS = 60, 1.0  # a program ends after so many, or so long
 LEAST_STEPS = 24
-CASE_SECONDS = {"work": 4, "kept": 2, "random": 2, "first": 1.3}  # most of it starts processes
+CASE_SECONDS = {"work": 4, "kept": 2, "random": 2, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
 KEPT = 5  # results at a time
 
 
-def rows(megabytes):
+def rows(megabytes, beside=""):
     """Rows of 100 bytes, each repeated ten times."""
-    return Workload(f"{megabytes} MB", (int(megabytes * 1000), 25), (1, 10), "f4")
+    return Workload(f"{beside}{megabytes} MB", (int(megabytes * 1000), 25), (1, 10), "f4")
 
 
 class Program:
@@ -41,12 +55,15 @@ class Program:
         return float(done.stdout.split()[0])
 
 
-def pytest_generate_tests(metafunc):
-    kind = metafunc.definition.originalname.removeprefix("test_")
-    sizes = KINDS[kind][:: 2 if metafunc.config.getoption("full") else 4]
-    cases = ["tilecore", *(PEERS if kind == "work" else ["numpy"])]
-    chosen = [(rows(size), case) for size in sizes for case in cases]
-    metafunc.parametrize(("workload", "case"), chosen, ids=[f"{w.name}-{case}" for w, case in chosen])
+def choose(kind, full):
+    if kind == "sizes":
+        regimes = [Workload(f"{alive}-{largest} MB", (1, 8192), (largest * 10, 1), "f4") for alive, largest in SIZES]
+        return product(regimes, ["tilecore", "numpy"])
+    if kind == "busy":
+        besides = product(NEIGHBOURS, BUSY_MEGABYTES[:: 1 if full else 2])
+        return product([rows(n, f"{code}-") for code, n in besides], ["tilecore", "tilecore 1 thread", "numpy"])
+    sizes = KINDS[kind][:: 2 if full else 4]
+    return product(map(rows, sizes), ["tilecore", *(PEERS if kind == "work" else ["numpy"])])
 
 
 def prepare(kind, workload, case):
@@ -68,8 +85,16 @@ def test_random(record):
     """The same as `work`, with results of eight sizes between half and one and a half times as large."""
 
 
+def test_busy(record):
+    """The same as `work`, beside two processes for each CPU."""
+
+
 def test_first(record):
     """The first call of a process."""
+
+
+def test_sizes(record):
+    """Random sizes from 128 KiB on, as many of each power of two. Random results die when too much is alive."""
 
 
 # ---------------------------------------------------------------- the program
@@ -116,5 +141,55 @@ def main(kind, case, megabytes):
     print(median(times[warm:]), mean(faults[warm:]))
 
 
+def resident():
+    """MB; 0 on other systems than Linux."""
+    if not os.path.exists("/proc/self/statm"):
+        return 0
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+def vary(case, regime):
+    most, largest = (float(word) * 1e6 for word in regime.split("-"))
+    rng = random.Random(7)
+    x = np.ones((1, 8192), "f4")
+    sizes = [int(2**17 * (largest / 2**17) ** rng.random()) // x.nbytes for _ in range(300)]
+    calls = [make(case, x, (size, 1)) for size in sizes]
+    alive, kept, times, peak = 0, [], [], 0
+    least, begin = resident(), time.perf_counter()
+    while (started := time.perf_counter()) < begin + SECONDS:
+        y = rng.choice(calls)()
+        kept.append(y)
+        alive += y.nbytes
+        del y
+        while alive > most:
+            k = rng.randrange(len(kept))
+            alive -= kept[k].nbytes
+            kept[k] = kept[-1]
+            kept.pop()
+        times.append(time.perf_counter() - started)
+        if len(times) % 16 == 0:  # seldom: it makes arrays die in other places of the heap
+            peak = max(peak, resident() - least)
+    print(mean(times[len(times) // 3 :]), peak)
+
+
+@contextmanager
+def beside(code):
+    neighbours = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2 * usable_cpus())]
+    try:
+        yield
+    finally:
+        for neighbour in neighbours:
+            neighbour.kill()
+            neighbour.wait()
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "sizes":
+        vary(*sys.argv[2:])
+    elif sys.argv[1] == "busy":
+        neighbour, _, megabytes = sys.argv[3].partition("-")
+        with beside(NEIGHBOURS[neighbour]):
+            main(*sys.argv[1:3], megabytes)
+    else:
+        main(*sys.argv[1:])

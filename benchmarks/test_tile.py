@@ -6,7 +6,7 @@ import numpy as np
 from machine import usable_cpus
 from peers import BOUNDS, MOST_THREADS, PEERS, TILECORE, WARM_PEERS
 from timing import Call, KeptCall
-from workloads import LARGE, WORKLOADS, blocks, grid, verify
+from workloads import LARGE, LONG, WORKLOADS, blocks, grid, verify
 
 CASES = TILECORE | PEERS | WARM_PEERS | BOUNDS
 ON_GRID = ["tilecore", *PEERS, "memset"]
@@ -21,7 +21,6 @@ COUNTS = sorted({2**n for n in range(10) if 2**n <= usable_cpus()} | {usable_cpu
 
 
 def choose(kind, full):
-    """The parameters of a test: (workload, case), and the number of threads if they are what varies."""
     if kind == "threads":
         return [(w, name, n) for w in LARGE for n in COUNTS for name in ("tilecore out", "memset")]
     sizes = blocks(full)
@@ -29,18 +28,11 @@ def choose(kind, full):
         "warm": (WORKLOADS, CASES),
         "grid": (grid() if full else [], ON_GRID),
         "size": (sizes, LINES),
+        "long": (LONG, ["tilecore", "tilecore out 1 thread", "numpy", "memset"]),
         "fresh": ([w for w in WORKLOADS if w.nbytes >= FRESH_BYTES] + sizes, FRESH),
     }[kind]
     chosen = [(w, name) for w in workloads for name in cases]
     return [(w, name) for w, name in chosen if name != "empty" or w.nbytes < TINY_BYTES]
-
-
-def pytest_generate_tests(metafunc):
-    kind = metafunc.definition.originalname.removeprefix("test_")
-    chosen = choose(kind, metafunc.config.getoption("full"))
-    ids = ["-".join([workload.name, *map(str, others)]) for workload, *others in chosen]
-    names = ["workload", "case"] + ["threads"] * (kind == "threads")
-    metafunc.parametrize(names, chosen, ids=ids)
 
 
 def prepare(kind, workload, case, threads=None):
@@ -68,6 +60,10 @@ def test_size(record):
 
 def test_threads(record, threads):
     """Into memory that has been written to, by the number of threads."""
+
+
+def test_long(record):
+    """One array to a batch, of 1 to 48 MB."""
 
 
 def test_fresh(record):

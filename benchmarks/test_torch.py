@@ -1,6 +1,7 @@
 """Tensors: tilecore's tile and PyTorch's, by the number of threads; a call, and one with its gradient."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,16 +19,11 @@ CASES = {
 }
 
 
-def pytest_generate_tests(metafunc):
-    is_step = metafunc.definition.originalname == "test_step"
-    chosen = [
-        (workload, case)
-        for workload in WORKLOADS
-        for case in CASES
-        if not is_step or (workload.dtype[0] == "f" and workload.nbytes <= MOST_STEP_BYTES and "numpy" not in case)
-    ]
-    ids = [f"{workload.name}-{case}" for workload, case in chosen]
-    metafunc.parametrize(("workload", "case"), chosen, ids=ids)
+def choose(kind, full):
+    for workload, case in product(WORKLOADS, CASES):
+        has_step = workload.dtype[0] == "f" and workload.nbytes <= MOST_STEP_BYTES and "numpy" not in case
+        if kind == "call" or has_step:
+            yield workload, case
 
 
 def prepare(kind, workload, case):

@@ -4,9 +4,10 @@
 machine that drifts does so for all.
 """
 
+import ctypes
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from timeit import Timer
 from typing import Any
@@ -18,6 +19,7 @@ SETTLE_SECONDS = 0.01  # some libraries' threads go on spinning for milliseconds
 CASE_SECONDS = 0.25  # for each call that takes turns, or more if the least rounds take longer
 LEAST_ROUNDS = 5
 KEPT_BYTES = 2**29  # the most that the results of one case take together, but for the last
+TRIM = getattr(ctypes.pythonapi, "malloc_trim", lambda pad: None)  # glibc's
 
 
 class Call:
@@ -72,8 +74,9 @@ class KeptCall:
     def sample(self) -> float:
         time.sleep(SETTLE_SECONDS)
         if len(self.kept) >= self.most:
-            self.kept.clear()  # allocators return blocks as large as these to the system
+            self.kept.clear()
         tilecore.release_memory()
+        TRIM(0)  # glibc keeps what was below 32 MiB, once it had such a block
         begin = time.perf_counter()
         self.kept.append(self.call())
         return time.perf_counter() - begin
@@ -88,11 +91,6 @@ def in_turn(
     for count in range(most):
         if count >= least and time.perf_counter() > end:
             break
-        for name in shuffle(calls):
+        for name in random.sample(list(calls), len(calls)):  # memory that was just freed is the quickest to get
             found[name].append(calls[name].sample())
     return found
-
-
-def shuffle(names: Iterable[str]) -> list[str]:
-    """In random order: memory that was just freed is the quickest to get."""
-    return random.sample(every := list(names), len(every))

@@ -48,6 +48,9 @@ WORKLOADS = [
 # By the number of threads.
 LARGE = [Workload("long rows", (2**16,), (2**8,), "f4"), Workload("12-byte rows", (2**20, 3), (1, 5), "f4")]
 
+# One array to a batch of 20.
+LONG = [Workload(f"{n} MB", (1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)]
+
 
 def blocks(full: bool) -> list[Workload]:
     """A block of 256 KiB, small enough for the cache, repeated to 1 MiB up to 256 MiB or 1 GiB."""

@@ -22,21 +22,21 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
+def tile_by_index(x, reps):
+    """Tile by its one rule, ``out[i] = x[i mod x.shape]``, in index arithmetic alone."""
+    reps = tuple(reps) if np.iterable(reps) else (reps,)
+    x = np.asarray(x)
+    rank = max(x.ndim, len(reps))
+    x = x.reshape((1,) * (rank - x.ndim) + x.shape)
+    reps = (1,) * (rank - len(reps)) + reps
+    # An empty axis has no index to take modulo: `arange(0) % 1`.
+    index = [np.arange(n * r) % max(n, 1) for n, r in zip(x.shape, reps, strict=True)]
+    return x[np.ix_(*index)] if rank else x.copy()
+
+
 @pytest.fixture(scope="session")
 def oracle():
-    """Tile by its one rule, ``out[i] = x[i mod x.shape]``, in index arithmetic alone."""
-
-    def tile(x, reps):
-        reps = tuple(reps) if np.iterable(reps) else (reps,)
-        x = np.asarray(x)
-        rank = max(x.ndim, len(reps))
-        x = x.reshape((1,) * (rank - x.ndim) + x.shape)
-        reps = (1,) * (rank - len(reps)) + reps
-        # An empty axis has no index to take modulo: `arange(0) % 1`.
-        index = [np.arange(n * r) % max(n, 1) for n, r in zip(x.shape, reps, strict=True)]
-        return x[np.ix_(*index)] if rank else x.copy()
-
-    return tile
+    return tile_by_index
 
 
 def run_command(*command, cwd=None, env=None):
@@ -124,6 +124,26 @@ def settings_stay():
     tilecore.set_max_bytes(max_bytes)
     tilecore.set_recycle_limit(recycle_limit)
     tilecore.set_num_threads(None)
+
+
+@pytest.fixture(scope="session")
+def ways():
+    """Each way to tile an array of one axis, by name: calls that may take `out`, of one axis too."""
+
+    def calls(x, n, plan=None):
+        plan, end = plan or tilecore.TilePlan(len(x), n, x.dtype), n * len(x)
+        return {
+            "tile": lambda *out: tilecore.tile(x, n, *out),
+            "tile_region": lambda *out: tilecore.tile_region(x, n + 1, (0,), (end,), *out),
+            "tile_region of a plane": lambda *out: tilecore.tile_region(x, None, (0,), (end,), *out),
+            "TilePlan.tile": lambda *out: plan.tile(x, *out),
+            "TilePlan.region": lambda *out: plan.region(x, (0,), (end,), *out),
+            "TilePlan.batch of a list": lambda *out: plan.batch([x], *(each[None] for each in out))[0],
+            "TilePlan.batch of a stack": lambda *out: plan.batch(x[None], *(each[None] for each in out))[0],
+            "tile_mapped": lambda: tilecore.tile_mapped(x, n),
+        }
+
+    return calls
 
 
 class Built(NamedTuple):

@@ -169,6 +169,7 @@ static void check_gaps(const char *kernels, const char *what, const char *dst, p
 static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdiff_t rows, ptrdiff_t count, int behind,
                           ptrdiff_t gap)
 {
+    static TILECORE_ALIGNED char cells[TILECORE_CELL_BYTES];
     tilecore_shuffles shuffles;
     ptrdiff_t step;
     /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has
@@ -182,13 +183,13 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
             const char *const src = place(source, n_src, behind) + skew;
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, gap == 1, behind);
+            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, gap == 1, behind, cells);
             check_packed(kernels->name, "turn", dst, item, dst_pitch, src, pitch, item, rows, count, item);
             check_gaps(kernels->name, "turn", dst, dst_pitch, rows * item, count);
             /* Rows and columns back to front. */
             memset(dst, 0x55, (size_t)n_dst);
             kernels->turn(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
-                          item, gap == 1, behind);
+                          item, gap == 1, behind, gap ? cells : NULL);
             check_packed(kernels->name, "turn", dst + (count - 1) * dst_pitch, item, -dst_pitch,
                          src + (rows - 1) * pitch, -pitch, item, rows, count, item);
         }

@@ -1,5 +1,5 @@
-/* The page code by itself: blocks that are made, idle and written to again; a file in memory that shows in
- * several places. Prints what the system has of it; the exit status is 0 where nothing was wrong. A system
+/* The page code by itself: addresses that get pages and lose them; a file in memory that shows in several
+ * places. Prints what the system has of it; the exit status is 0 where nothing was wrong. A system
  * that has none must say so of each function, and then the caller takes ordinary memory.
  */
 #define _GNU_SOURCE
@@ -26,34 +26,29 @@ static int all_are(const char *at, ptrdiff_t bytes, char value)
     return 1;
 }
 
-/* 1 where there are blocks. */
-static int blocks(void)
+/* 1 where addresses can be reserved. */
+static int addresses(void)
 {
-    const ptrdiff_t sizes[] = {TILECORE_OWN_BLOCK_BYTES, 7 << 18, TILECORE_HUGE_BYTES, 9 << 18, 11 << 18, 15 << 18};
-    size_t k;
-    check(tilecore_block_new(PTRDIFF_MAX - TILECORE_HUGE_BYTES + 1, 1) == NULL, "a block larger than memory");
-    for (k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        const ptrdiff_t bytes = sizes[k], part = bytes / 3;
-        char *block = tilecore_block_new(bytes, bytes - 5);
-        if (!block) {
-            check(tilecore_block_idle(NULL, bytes) < 0, "no blocks, but an idle one");
-            return 0;
-        }
-        check((uintptr_t)block % TILECORE_HUGE_BYTES == 0, "where a block begins");
-        memset(block - TILECORE_BLOCK_HEAD, 1, TILECORE_BLOCK_HEAD);
-        memset(block, 2, (size_t)bytes);
-        check(tilecore_block_idle(block, bytes) == 0, "an idle block");
-        memset(block, 3, (size_t)bytes);
-        check(all_are(block - TILECORE_BLOCK_HEAD, TILECORE_BLOCK_HEAD, 1) && all_are(block, bytes, 3),
-              "a block that is written to again");
-        check(tilecore_block_idle(block + part, part) == 0, "a part that is idle");
-        check(all_are(block, part, 3) && all_are(block + 2 * part, bytes - 2 * part, 3), "the parts beside it");
-        tilecore_block_drop(block + part, part);
-        check(all_are(block, part, 3) && all_are(block + 2 * part, bytes - 2 * part, 3), "the parts beside it");
-        check(block[part + part / 2] == 0, "a part that is given back");
-        tilecore_block_free(block, bytes);
-    }
+    check(tilecore_range_new(PTRDIFF_MAX - 2 * TILECORE_HUGE_BYTES + 1) == NULL, "more addresses than there are");
+#if defined(__linux__)
+    const ptrdiff_t bytes = 3 * TILECORE_HUGE_BYTES, part = bytes / 3 - TILECORE_HUGE_BYTES / 4;
+    char *at = tilecore_addresses_new(2 * bytes);
+    check(at && (uintptr_t)at % TILECORE_HUGE_BYTES == 0, "reserved addresses");
+    if (!at) return 0;
+    check(tilecore_addresses_open(at, bytes) == 0, "open addresses");
+    tilecore_addresses_populate(at, bytes - 5);
+    check(all_are(at, bytes, 0), "new pages");
+    memset(at, 2, (size_t)bytes);
+    tilecore_addresses_drop(at + part, part);
+    check(all_are(at, part, 2) && all_are(at + 2 * part, bytes - 2 * part, 2), "the parts beside what is given back");
+    check(all_are(at + part, part, 0), "a part that is given back");
+    check(tilecore_addresses_close(at + bytes / 3, bytes * 2 / 3) == 0, "closed addresses");
+    check(tilecore_addresses_open(at + bytes / 3, bytes) == 0 && all_are(at + bytes / 3, bytes, 0), "open once more");
+    tilecore_pages_free(at, 2 * bytes);
     return 1;
+#else
+    return 0;
+#endif
 }
 
 /* 1 where there are files: the example of pages.h. */
@@ -96,9 +91,9 @@ static int files(void)
 
 int main(void)
 {
-    const int has_blocks = blocks(), has_files = files();
-    printf("blocks %s, files %s, pages of %td, addresses %s; %d wrong\n", has_blocks ? "there" : "missing",
+    const int has_addresses = addresses(), has_files = files();
+    printf("addresses %s, files %s, pages of %td, limits %s; %d wrong\n", has_addresses ? "there" : "missing",
            has_files ? "there" : "missing", tilecore_page_bytes(),
-           tilecore_addresses_limited() ? "limited" : "free", wrong);
+           tilecore_addresses_limited() ? "set" : "none", wrong);
     return wrong != 0;
 }

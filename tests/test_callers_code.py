@@ -61,6 +61,10 @@ INTEGERS = [
     (openvino.tile, {"data": np.ones(1), "repeats": [2]}, "threads"),
     (directml.tile, {"input": np.ones(1, "f4"), "repeats": [2]}, "threads"),
     (onnx.tile, {"input": np.ones(1)}, "repeats"), (onnx.supported_types, {}, "opset"),
+    *[(openvino.tile, {"data": np.ones(1)}, "repeats"), (directml.tile, {"input": np.ones(1, "f4")}, "repeats")],
+    *[(partial(module.infer_shape, (1,)), {}, "repeats") for module in (onnx, openvino, directml)],
+    *[(lambda repeats, module=module: module.infer_shape(repeats, [1]), {}, "repeats")
+      for module in (onnx, openvino, directml)],
 ]  # fmt: skip
 
 
@@ -100,7 +104,7 @@ OWN += [Own, KeyboardInterrupt, RecursionError, NotImplementedError]
 
 @pytest.mark.parametrize("error", OWN)
 @pytest.mark.parametrize(
-    "function", [tilecore.tile, tilecore.tile_view, tilecore.tile_mapped, onnx.tile, openvino.tile]
+    "function", [tilecore.tile, tilecore.tile_view, tilecore.tile_mapped, onnx.tile, openvino.tile, directml.tile]
 )
 def test_own_exceptions_of_arrays(function, error):
     bad, plan = raising("__array__", error), tilecore.TilePlan(2, 2, "f4")
@@ -108,6 +112,7 @@ def test_own_exceptions_of_arrays(function, error):
         lambda: function(bad, [2]),
         lambda: function([bad], [2]),
         lambda: function(raising("__dlpack__", error), [2]),
+        *(partial(module.tile, np.ones(1, "f4"), bad) for module in (onnx, openvino, directml)),
         lambda: plan.tile(bad),
         lambda: plan.batch([bad]),
     ):
@@ -274,7 +279,7 @@ def test_input_that_changes_while_memory_is_sought(change, monkeypatch):
             v.strides = 4
         return 1
 
-    monkeypatch.setattr(tilecore._core.write.plans, "get_num_threads", changing)
+    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", changing)
     plan = tilecore.TilePlan(shape, (2,) + (1,) * 16, "i4")
     start, stop = (0,) * 17, plan.output_shape
     out = np.empty(stop, "i4")
@@ -372,7 +377,7 @@ def test_titles(way, what):
 
 @pytest.mark.parametrize("size", [1, 4, 4096])
 @pytest.mark.parametrize("fields", [True, False])
-def test_a_dtype_that_is_changed_in_place(fields, size):
+def test_a_dtype_that_is_changed_in_place(fields, size, ways):
     """The plan is for items of 8 bytes; those of its dtype are of another size by now."""
     dtype = np.dtype([("a", "u1")] if fields else "V8")
     state = list(dtype.__reduce__()[2])
@@ -382,19 +387,11 @@ def test_a_dtype_that_is_changed_in_place(fields, size):
     hashed = hash(plan)
     state[5] = size
     dtype.__setstate__(tuple(state))
-    x, out = np.zeros(1000, dtype), np.zeros((1, 3000), dtype)
-    for call in (
-        lambda: plan.tile(x),
-        lambda: plan.tile(x, out[0]),
-        lambda: plan.region(x, (0,), (3000,)),
-        lambda: plan.region(x, (5,), (3000,), out[0, 5:]),
-        lambda: plan.batch([x]),
-        lambda: plan.batch([x], out),
-        lambda: plan.batch(x[None]),
-        lambda: plan.batch(x[None], out),
-    ):
-        with pytest.raises(ValueError, match=r"^TilePlan.*shape .*1000"):
-            call()
+    x, out = np.zeros(1000, dtype), np.zeros(3000, dtype)
+    for name, call in ways(x, 3, plan).items():
+        for arguments in ((), (out,)) if name.startswith("TilePlan") else ():
+            with pytest.raises(ValueError, match=r"^TilePlan.*shape .*1000"):
+                call(*arguments)
     assert hash(plan) == hashed
     again = tilecore.TilePlan(1000, 3, dtype)  # for items as they are now
     assert again.tile(x).nbytes == 3000 * size

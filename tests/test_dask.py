@@ -261,6 +261,11 @@ def test_chunks_that_do_not_fit():
     for chunks in (None, 0, 2.5j, (1, 2, 3), ((1, 2), (3,)), "large"):
         with pytest.raises((TypeError, ValueError)):
             tile(np.ones((2, 3)), (2, 2), chunks)
+    for chunks in (-5, {0: -3}, ((-1, 5), (6,))):
+        with pytest.raises(ValueError, match=r"chunks must be larger than 0|[Cc]hunks"):
+            tile(np.ones((2, 3)), 2, chunks)
+    with pytest.raises(TypeError, match="^dask.tile: chunks must be 'auto' or sizes for each axis"):
+        tile(np.zeros(3), 2, chunks=repeat(1))
 
 
 def test_arrays_of_other_kinds():
@@ -398,14 +403,3 @@ def test_axis():
         assert (got.compute() == np.tile(x, (3, 2))).all()
     with pytest.raises(np.exceptions.AxisError, match="^dask.tile: axis 2 is out of bounds.* axis 2"):
         tile(x, 2, axis=2)
-
-
-@pytest.mark.parametrize("chunks", [-5, {0: -3}, ((-1, 5), (6,))])
-def test_chunks_are_not_negative(chunks):
-    with pytest.raises(ValueError, match=r"chunks must be larger than 0|[Cc]hunks"):
-        tile(np.arange(6).reshape(2, 3), 2, chunks=chunks)
-
-
-def test_chunks_have_an_end():
-    with pytest.raises(TypeError, match="^dask.tile: chunks must be 'auto' or sizes for each axis"):
-        tile(np.zeros(3), 2, chunks=repeat(1))

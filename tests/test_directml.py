@@ -14,7 +14,7 @@ LEVELS = {
     **dict.fromkeys(["1_0", "2_0"], ([4], FLOATS)),
     **dict.fromkeys(["2_1", "3_0"], ([4], TO_32)),
     **dict.fromkeys(["3_1", "4_0"], (range(1, 9), TO_32)),
-    **dict.fromkeys(["4_1", "6_4", "10_0"], (range(1, 9), TO_64)),
+    **dict.fromkeys(["4_1", "5_9", "6_4"], (range(1, 9), TO_64)),
 }
 CODES = "? b h i q B H I Q e f d g F D S1 U1 O".split()
 
@@ -49,49 +49,17 @@ def test_types_in_the_order_of_the_tables():
 
 
 @pytest.mark.parametrize(
-    "level, error",
+    "shape, repeats, text",
     [
-        *[(text, ValueError) for text in ["0_9", "", "4", "4.1", "4_", "_1", "4_1\n", "04_1"]],
-        *[(text, ValueError) for text in ["4_01", "4_1_0", "DML_FEATURE_LEVEL_4_1", "-1_0"]],
-        pytest.param("\N{ARABIC-INDIC DIGIT FOUR}_1", ValueError, id="digits of another script"),
-        *[(level, TypeError) for level in [4.1, 41, None, (4, 1), ["4_1"], b"4_1"]],
+        ((1,), [2**32], "repeats must be .* got 4294967296 for axis 0"),
+        ((), [], "input has rank 0, expected 1 to 8"),
+        ((2, 0), [1, 1], "input must not have an empty axis, but has size 0 for axis 1"),
     ],
 )
-def test_what_is_no_feature_level(level, error):
-    for call in (
-        lambda: directml.tile(np.ones(2, np.float32), [1], feature_level=level),
-        lambda: directml.infer_shape((2,), [1], feature_level=level),
-        lambda: directml.supported_types(level),
-    ):
-        with pytest.raises(error, match="^DirectML Tile: feature_level"):
-            call()
-
-
-@pytest.mark.parametrize(
-    "shape, repeats, error, text",
-    [
-        ((2, 3), [1, 0], ValueError, "repeats must be 1 to 4294967295, got 0 for axis 1"),
-        ((2, 3), [-1, 1], ValueError, "repeats must be 1 to 4294967295, got -1 for axis 0"),
-        ((1,), [2**32], ValueError, "repeats must be .* got 4294967296 for axis 0"),
-        ((1,), [10**5000], ValueError, "repeats must be .* got <integer of 16610 bits> for axis 0"),
-        ((2, 3), [1], ValueError, "repeats has length 1"),
-        ((2, 3), [1, 1, 1], ValueError, "repeats has length 3"),
-        ((), [], ValueError, "input has rank 0, expected 1 to 8"),
-        ((2, 0), [1, 1], ValueError, "input must not have an empty axis, but has size 0 for axis 1"),
-        # DML_BUFFER_TENSOR_DESC: the size of a tensor "may not exceed (2^32 - 1) elements".
-        ((2, 3), [2**31, 1], ValueError, "the output would have more than 4294967295 .* axis 0"),
-        ((2, 3), [2**16, 2**16], ValueError, "the output would have more than 4294967295 .* axis 1"),
-        ((2, 3), [[1, 1]], ValueError, "repeats must be one-dimensional"),
-        ((2, 3), [1.0, 1], TypeError, "repeats must be integers, but item 0 is of type float"),
-        ((2, 3), [True, 1], TypeError, "repeats must be integers, but item 0 is of type bool"),
-        ((2, 3), np.array([1.0, 1]), TypeError, "repeats has dtype float64"),
-    ],
-    ids=lambda value: None if isinstance(value, list) else str(value)[:30],
-)
-def test_requests_that_are_not_legal(shape, repeats, error, text):
-    with pytest.raises(error, match=f"^DirectML Tile, feature level 4_1: {text}"):
+def test_shapes_that_are_not_legal(shape, repeats, text):
+    with pytest.raises(ValueError, match=f"^DirectML Tile, feature level 4_1: {text}"):
         directml.tile(np.zeros(shape, np.uint8), repeats)
-    with pytest.raises(error, match="^DirectML Tile, feature level 4_1: "):
+    with pytest.raises(ValueError, match=f"^DirectML Tile, feature level 4_1: {text.replace('input', 'sizes')}"):
         directml.infer_shape(shape, repeats)
 
 
@@ -122,12 +90,3 @@ def test_infer_shape(sizes, repeats, expected):
 def test_infer_shape_refuses_what_no_size_can_mend(sizes, repeats):
     with pytest.raises(ValueError, match="^DirectML Tile, feature level 4_1: "):
         directml.infer_shape(sizes, repeats)
-
-
-def test_errors_name_the_parameter_and_the_dialect():
-    with pytest.raises(ValueError, match=r"^DirectML Tile, feature level 4_1: (?!tile:)"):  # the core's
-        directml.tile(np.ones(2, np.float32), [2], np.empty(3, np.float32))
-    with pytest.raises(ValueError, match="4_1: sizes must not have an empty axis"):
-        directml.infer_shape((2, 0), [1, 1])
-    with pytest.raises(ValueError, match=r"4_1: repeats has rank 0, expected 1, as in \[2\]; input"):
-        directml.tile(np.ones(3, np.float32), 2)

@@ -190,10 +190,14 @@ def test_the_pages_builds(environment):
     twice, cmake = ("twice.c", files["twice.c"]), ("CMakeLists.txt", files["CMakeLists.txt"])
     grow = files["CMakeLists.txt"].replace("Python_add_library(twice MODULE WITH_SOABI twice.c)", "")
     grow = grow.replace("LANGUAGES C)", "LANGUAGES CXX)").replace("c_std_11", "cxx_std_17")
-    grow = grow.replace("target_include", "find_package(pybind11 REQUIRED)\ntarget_include", 1)
-    grow = grow.replace("REQUIRED)\n", "REQUIRED)\npybind11_add_module(grow grow.cpp)\n", 1)
+    grow = grow.replace("target_link", "find_package(pybind11 REQUIRED)\ntarget_link", 1)
+    grow = grow.replace("pybind11 REQUIRED)\n", "pybind11 REQUIRED)\npybind11_add_module(grow grow.cpp)\n", 1)
     grow = grow.replace("(twice PRIVATE", "(grow PRIVATE")
     scripts = environment.python.parent
+
+    def installed(option):
+        return environment.command(scripts / "tilecore", "info", option).strip()
+
     found = "import pybind11; print(pybind11.get_cmake_dir())"
     use_grow = "import grow; assert grow.grow(np.arange(2), (2, 1)).tolist() == [[0, 1], [0, 1]]"
     for name, sources, use in [
@@ -203,13 +207,16 @@ def test_the_pages_builds(environment):
     ]:
         folder = write_files(environment.folder / f"page_{name}", sources)
         path = os.pathsep.join([str(scripts), os.environ["PATH"]])  # ninja, and the interpreter
-        run = functools.partial(environment.command, cwd=folder, env=os.environ | {"PATH": path})
+        env = os.environ | {"PATH": path, "PKG_CONFIG_PATH": installed("--pkgconfig")}
+        run = functools.partial(environment.command, cwd=folder, env=env)
+        if name == "meson" and not shutil.which("pkg-config"):
+            continue
         if name == "meson":
             run(scripts / "meson", "setup", "build")
             run(scripts / "meson", "compile", "-C", "build")
         else:
             config = [f"-DPython_EXECUTABLE={environment.python}", "-G", "Ninja"]
-            config.append(f"-Dpybind11_DIR={environment.run(found).strip()}")
+            config += [f"-Dpybind11_DIR={environment.run(found).strip()}", f"-Dtilecore_DIR={installed('--cmake')}"]
             run(scripts / "cmake", "-S", folder, "-B", folder / "build", *config)
             run(scripts / "cmake", "--build", folder / "build")
         environment.run(use, cwd=folder / "build")

@@ -81,6 +81,7 @@ CALLS = {
     "1 MiB": (lambda: tilecore.tile(x[:2**16], 4), np.tile(x[:2**16], (4,))),
     "recycled": (lambda: tilecore.tile(x, (40, 1), threads=4), np.tile(x, (40, 1))),
     "strided": (lambda: tilecore.tile(strided, (6, 6), threads=4), np.tile(strided, (6, 6))),
+    "transposed": (lambda: tilecore.tile(strided, (1, 1)), strided),
     "out": (lambda: into_out(tilecore.tile, x, (17, 1)), np.tile(x, (17, 1))),
     "region": (lambda: tilecore.tile_region(x, (99, 1), (7, 1), (47, 2**18)), np.tile(x, (40, 1))[:, 1:]),
     "plan": (lambda: tilecore.TilePlan((2, 3), (2, 2), "i8").tile(small), np.tile(small, (2, 2))),
@@ -111,11 +112,14 @@ def faulty(program, library):
     return run
 
 
-def test_every_call_that_can_fail(faulty):
+@pytest.fixture
+def faulty_calls(faulty):
+    return lambda code: faulty(CALLS + code)
+
+
+def test_every_call_that_can_fail(faulty_calls):
     """Each function, each call of it, once or from then on, with and without idle memory."""
-    out = faulty(
-        CALLS
-        + """
+    out = faulty_calls("""
 before = state()
 met = dict.fromkeys(FUNCTIONS, 0)
 refused = right = 0
@@ -160,75 +164,89 @@ for name in CALLS:
                 assert n < 500, (name, function)
 print(refused, right, met)
 assert refused and right and all(met.values()), met
-"""
-    )
+""")
     assert out
 
 
-def test_a_signal_while_room_is_made(faulty):
+def test_a_signal_while_room_is_made(faulty_calls):
     """Linux' fallocate undoes what it has done, and tells."""
-    faulty(
-        CALLS
-        + """
+    faulty_calls("""
 call, want = CALLS["mapped, in place"]
 faults.faults_arm(INTERRUPTED, 1, 0, False)
 y = call()
 assert faults.faults_disarm() == 1
 assert type(y.base).__name__ == "Mapping" and np.array_equal(y, want)
-"""
-    )
+""")
 
 
-def test_memory_that_cannot_be_unmapped_is_given_back_all_the_same(faulty):
-    faulty(
-        """
+def test_addresses_that_cannot_be_closed_lose_their_pages_all_the_same(faulty):
+    faulty("""
 x = np.ones(MIB, "u1")
+tilecore.tile(x, 2)
 before = resident()
-faults.faults_arm(FUNCTIONS.index("munmap"), 1, 16 * MIB, True)
+faults.faults_arm(FUNCTIONS.index("mmap"), 1, 16 * MIB, True)
 for _ in range(10):
     tilecore.tile(x, 40)
     tilecore.release_memory()
 assert faults.faults_disarm() == 10
 assert resident() < before + 60 * MIB
-"""
-    )
+""")
 
 
-def test_idle_memory_ages(faulty):
-    """What nobody has asked for in a minute goes when the next result dies, small or large."""
-    faulty(
-        """
+def test_idle_memory_follows_use(faulty):
+    """Idle are at most 64 MiB more than were alive at once in the last minute; after a minute without use, none."""
+    faulty("""
 x = np.ones(MIB, "u1")
-burst = [tilecore.tile(x, n) for n in (1, 1, 1, 3, 3, 40)]
-del burst
-assert tilecore.recycled_bytes() == 49 * MIB
+tilecore.set_recycle_limit(2**30)
+def idle(): return tilecore.recycled_bytes() // MIB
+burst = [tilecore.tile(x, n) for n in (1, 1, 1, 3, 3, 200)]
+last = tilecore.tile(x, 1)              # its address is the highest
+burst.clear()
+assert idle() == 209
 faults.faults_wait(50)
-tilecore.tile(x, 3)                     # asked for again
-assert tilecore.recycled_bytes() == 49 * MIB
+tilecore.tile(x, 3)
+assert idle() == 209
 faults.faults_wait(50)
+tilecore.tile(x, 2)                     # all were alive more than a minute ago
+assert 66 <= idle() <= 4 + 64
+tilecore.tile(x, 100)                   # a new burst
+assert idle() == 100
+faults.faults_wait(61)
 tilecore.tile(x, 2)
-assert tilecore.recycled_bytes() == 5 * MIB     # 3 and 2
-"""
-    )
+assert idle() == 2
+assert (last == 1).all()
+""")
+
+
+def test_idle_memory_in_the_first_minute_after_boot(faulty):
+    """The periods before it were read from other fields."""
+    faulty("""
+import time
+faults.faults_wait(9 - int(time.clock_gettime(time.CLOCK_MONOTONIC)))
+x = np.ones(MIB, "u1")
+tilecore.set_recycle_limit(2**33)
+small = [tilecore.tile(x, 1) for _ in range(256)]
+del small[::2]
+large = [tilecore.tile(x, 2) for _ in range(128)]       # in no gap; 384 MiB are alive, and 128 idle
+del small, large
+assert tilecore.recycled_bytes() == (384 + 64) * MIB
+""")
 
 
 def test_workers_take_the_signals_of_their_own_faults_alone(faulty):
     """With SIGBUS blocked, a worker that reads a file cut short ends the program without a word."""
-    faulty(
-        """
+    faulty("""
 tilecore.tile(np.ones(MIB, "u1"), 16, threads=2)        # makes one
 for number in signal.valid_signals():
     name = signal.Signals(number).name if number in set(signal.Signals) else ""
     if number not in (32, 33):          # glibc's own
         blocks = name not in ("SIGBUS", "SIGSEGV", "SIGKILL", "SIGSTOP")
         assert faults.faults_worker_blocks(int(number)) == blocks, number
-"""
-    )
+""")
 
 
 def test_resizing_that_fails_changes_nothing(faulty):
-    faulty(
-        """
+    faulty("""
 y = tilecore.tile(numbered(2**18), (40, 1))
 want = y.copy()
 for what in ("mmap", "malloc"):
@@ -240,17 +258,14 @@ for what in ("mmap", "malloc"):
     faults.faults_disarm()
     assert np.array_equal(y[:40], want)
 assert y.shape == (80, 2**18) and not y[40:].any()
-"""
-    )
+""")
 
 
-def test_the_interpreters_own_allocations(faulty):
+def test_the_interpreters_own_allocations(faulty_calls):
     """Each of the first allocations of a call in turn: a MemoryError or the right answer, and nothing
     is left behind: no memory handler of ours that NumPy goes on to use, no reference, no mapping."""
     pytest.importorskip("_testcapi")
-    faulty(
-        CALLS
-        + """
+    faulty_calls("""
 import _testcapi
 assert handler_name() == "default_allocator"
 refused = right = 0
@@ -279,5 +294,4 @@ for name, (call, want) in CALLS.items():
     assert counts() == held, (name, held, counts())
 print(refused, right)
 assert refused > 30 and right > 50, (refused, right)
-"""
-    )
+""")

@@ -104,6 +104,13 @@ def test_the_smallest(shape, repeats, tmp_path, oracle):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), oracle(x, repeats), strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["S", "U", "V0"])
+def test_items_of_no_bytes(dtype, tmp_path):
+    np.save(tmp_path / "in.npy", np.ndarray((2, 3), np.dtype(dtype)))
+    assert tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2) == []
+    assert np.load(tmp_path / "out.npy").shape == (2, 6)
+
+
 class TestMemory:
     @pytest.mark.process
     @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

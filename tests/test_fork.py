@@ -74,8 +74,7 @@ all_kinds(5)
 
 def test_no_worker_lives_at_a_fork(forking):
     """Ended for the system too, which counts them; so Python finds one thread, and the child has one."""
-    forking(
-        """
+    forking("""
 def one():
     assert not os.path.exists("/proc/self/task") or len(os.listdir("/proc/self/task")) == 1
 one()
@@ -87,36 +86,35 @@ for number in range(100):
     assert (out == x).all()
 for pid in pids:
     assert os.waitpid(pid, 0)[1] == 0
-"""
-    )
+""")
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_pools(method, forking):
-    forking(
-        f"""
+    """One thread by default, and at once: while a child imports the main module, multiprocessing does not yet say whose
+    it is."""
+    forking(f"""
+at_import = tilecore.get_num_threads()
 def work(value):
     all_kinds(value)
-    return tilecore.tile(np.full(2**20, value, "u1"), (33, 1))
+    return at_import, tilecore.get_num_threads(), tilecore.tile(np.full(2**20, value, "u1"), (33, 1))
 
 if __name__ == "__main__":
     all_kinds(0)
-    kept = tilecore.tile(x, (40, 1))
+    kept, at_import = tilecore.tile(x, (40, 1)), 1
     with multiprocessing.get_context("{method}").Pool(2) as pool:
-        for value, y in enumerate(pool.imap(work, range(4))):
-            assert y.shape == (33, 2**20) and (y == value).all()
+        for value, (*threads, y) in enumerate(pool.imap(work, range(4))):
+            assert threads == [1, 1] and y.shape == (33, 2**20) and (y == value).all()
         pool.close()
         pool.join()
     assert (kept == x).all()
     all_kinds(0)
-"""
-    )
+""")
 
 
 def test_the_workers_of_a_data_loader(forking):
     pytest.importorskip("torch")
-    forking(
-        """
+    forking("""
 import warnings
 warnings.simplefilter("default")        # torch's own are not ours
 import torch
@@ -138,14 +136,12 @@ if __name__ == "__main__":
             assert batch.shape == (2, 33, 2**18)
             assert (batch[0] == 2 * k).all() and (batch[1] == 2 * k + 1).all()
         all_kinds(1)
-"""
-    )
+""")
 
 
 def test_other_programs_are_started_while_others_tile(forking):
     """By fork or vfork and exec: they inherit no descriptor."""
-    forking(
-        """
+    forking("""
 import subprocess
 stop = threading.Event()
 def work():
@@ -159,5 +155,4 @@ for _ in range(6):
     assert "tilecore" not in subprocess.run(list_files, close_fds=False, capture_output=True, text=True, check=True).stdout
 stop.set()
 thread.join()
-"""
-    )
+""")

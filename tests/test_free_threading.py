@@ -44,6 +44,12 @@ def objects(y):
 
 """
 
+
+@pytest.fixture
+def program(program):
+    return lambda code, **env: program(START + code, **env)
+
+
 WAYS = {
     "region": "tilecore.tile_region(x, 9, (7,), (7 + 2 * N,))",
     "whole": "tilecore.tile(x, (8, 1))",
@@ -58,9 +64,7 @@ WAYS = {
 def test_another_thread_writes_to_the_source(way, program):
     """Numbers that nothing else holds die while they are read. Things live on: at the end each is counted as often
     as it is held."""
-    program(
-        START
-        + f"""
+    program(f"""
 class Thing: pass
 
 def check(kind, write, rounds, items):
@@ -107,8 +111,7 @@ for kind in KINDS:
     assert counts() == want, (kind, want, counts())
     results.clear()
     assert counts() == [n + m for n, m in zip(before, full)]
-"""
-    )
+""")
 
 
 def test_what_is_dying_is_read_as_none(program):
@@ -140,9 +143,7 @@ for dtype in (object, [("n", "i2"), ("o", "O")]):
 
 def test_eight_threads(program):
     """Shared arrays, plans, `out`s, repeats that change, settings."""
-    program(
-        START
-        + """
+    program("""
 import random
 x = numpy.arange(3000, dtype="u2").reshape(60, 50)
 big = numpy.arange(2**18)                           # 2 MiB
@@ -161,6 +162,8 @@ def change():
     tilecore.set_max_bytes(limit - random.randrange(9))
     tilecore.set_recycle_limit(recycled - random.randrange(9))
     tilecore.release_memory() if random.random() < 0.2 else None
+    assert tilecore.get_num_threads() in (1, 2, 3) and limit - tilecore.get_max_bytes() in range(9)
+    assert recycled - tilecore.get_recycle_limit() in range(9) and tilecore.recycled_bytes() >= 0
     reps.append(1), reps.pop()
     arrays.append(x), arrays.pop()
 
@@ -177,7 +180,10 @@ def check_things():
     assert (plan_of_things.tile(things)[300:600] == things).all()
 
 def check_context():
-    with tilecore.num_threads(7): assert tilecore.get_num_threads() == 7
+    number = random.randrange(1, 99)
+    with tilecore.num_threads(number):
+        y = plan.tile(x)
+        assert tilecore.get_num_threads() == number and (y == want).all()
 
 CHECKS = [
     check_reps, check_batch, check_things, check_context,
@@ -191,7 +197,8 @@ CHECKS = [
     change,
 ]
 LARGE = [
-    lambda: (tilecore.tile(big, (17, 1))[16] == big).all() or 1 / 0,
+    lambda: (tilecore.tile(big, (17, 1), threads=2)[16] == big).all() or 1 / 0,
+    lambda: (tilecore.tile(big, (34, 1))[17:] == big).all() or 1 / 0,
     lambda: (tilecore.tile_mapped(big, (17, 1))[16] == big).all() or 1 / 0,
 ]
 
@@ -200,11 +207,11 @@ def work(seed):
     for step in range(200): chosen.choice(CHECKS)() if step % 40 else chosen.choice(LARGE)()
 
 together(*(lambda seed=seed: work(seed) for seed in range(8)))
+assert tilecore.recycled_bytes() <= tilecore.get_recycle_limit()
 assert (out == want).all() and (out_of_things[:300] == things).all()
 held = [sum(1 for item in [*things, *out_of_things] if item is thing) for thing in things]
 assert held == [8] * 300
-"""
-    )
+""")
 
 
 @free_threaded

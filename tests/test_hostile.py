@@ -9,15 +9,16 @@ address`) the same tests look for bytes out of bounds.
 import decimal
 import inspect
 import itertools
+import re
 import sys
 import tracemalloc
 from functools import partial
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import tilecore
-from tilecore import onnx, openvino
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
@@ -54,6 +55,7 @@ def legal(function):
     }
 
 
+DIALECTS = {module: module.DIALECT for module in vars(tilecore).values() if hasattr(module, "DIALECT")}
 CALLS = [
     ("tile", tilecore.tile, lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1)),
     ("tile_region", tilecore.tile_region, lambda: dict(
@@ -73,9 +75,8 @@ CALLS = [
     ("num_threads", enter_num_threads, lambda: dict(n=2)),
     ("show_config", tilecore.show_config, lambda: dict(mode="dicts")),
     *[
-        (module.DIALECT.name, function, partial(legal, function))
-        for module in vars(tilecore).values()
-        if hasattr(module, "DIALECT")
+        (row.name, function, partial(legal, function))
+        for module, row in DIALECTS.items()
         for function in {getattr(module, name): None for name in module.__all__}
     ],
 ]  # fmt: skip
@@ -116,6 +117,11 @@ def fingerprints(arguments):
     return [(array.shape, array.strides, array.dtype, array.tobytes()) for array in arrays]
 
 
+def call(name, function, arguments):
+    positional = name.startswith(("set_max", "set_recycle"))
+    return function(*arguments.values()) if positional else function(**arguments)
+
+
 def settings():
     return tilecore.get_max_bytes(), tilecore.get_recycle_limit(), tilecore.get_num_threads()
 
@@ -151,10 +157,7 @@ def test_every_wrong_kind(name, function, make, argument):
             tracemalloc.reset_peak()
             used = tracemalloc.get_traced_memory()[0]
             try:
-                if name.startswith(("set_max", "set_recycle")):  # their arguments are positional
-                    function(*arguments.values())
-                else:
-                    function(**arguments)
+                call(name, function, arguments)
             except (TypeError, ValueError, MemoryError) as error:
                 # A memoryview that was released says so itself.
                 assert str(error).startswith(name) or "released memoryview" in str(error), repr(error)
@@ -173,67 +176,269 @@ def test_every_wrong_kind(name, function, make, argument):
     assert refused >= (2 if most else len(THINGS) // 2)
 
 
-# ---------------------------------------------------------------- sizes and strides
+# ---------------------------------------------------------------- each rule, and the doors to which it applies
+
+MOST = 2**63 - 1
+OURS = "^(?!ONNX).*(?<!endless)$"  # doors of `reps`; in Tile-1 and in an endless plane `axis` is another
+INTEGERS = {"reps": "", "shape": "", "start": "", "stop": "", "axis": OURS}
+NO_SEQUENCES = [1.0, True, np.True_, "", "22", b"", b"\2", bytearray(b"\2"), set(), {2, 3}, frozenset([2])]
+NO_INTEGERS = [
+    *[((2, 1.0), 1, "float"), (("a", "b"), 0, "str"), (np.array([1.5]), 0, "float64"), ((-1, "a"), 1, "str")],
+    *[([False], 0, "bool"), ((np.True_, 2), 0, "bool"), ((2, True), 1, "bool"), (np.array([True]), 0, "bool")],
+]
+RAGGED, MASKED = [[1], [2, 3]], np.ma.array(x())
+NO_LEVEL = "feature_level {!r}, expected one of 1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4"
+
+
+def read_only(out):
+    out.flags.writeable = False
+    return out
+
+
+# Doors by name, all of them by ""; their bad arguments, made from the good ones by a function; the error.
+RULES = [
+    *[
+        (doors, {name: value}, TypeError, f"{name} must be an integer or a sequence of integers, got {kind}")
+        for name, doors in (INTEGERS | {"reps": OURS}).items()
+        for value, kind in [*((value, type(value).__name__) for value in NO_SEQUENCES), (None, "NoneType")]
+        if value is not None or name in ("start", "stop", "shape")
+    ],
+    ("^(?!tile_region)", {"reps": None}, TypeError, "reps must be an integer or a sequence of integers, got NoneType"),
+    *[
+        (doors, {name: value}, kind, f"{name} {words}")
+        for name, doors in INTEGERS.items()
+        for value, kind, words in [
+            *[(v, TypeError, f"must be integers, but item {k} is of type {t}") for v, k, t in NO_INTEGERS],
+            *[(v, ValueError, f"must be one-dimensional, but item 0 is a {type(v[0]).__name__}")
+              for v in ([[1, 2]], np.ones((1, 2), int))],
+            *[(v, ValueError, "must have at most 64 entries") for v in ([1] * 65, itertools.repeat(1))],
+        ]
+    ],
+    *[("", {name: value}, ValueError, f"{name} must not be negative, got {value if value == -1 else min(value)}")
+      for name in ("reps", "shape") for value in (-1, (1, -(10**30)), (-1, 2**63))],
+    # sizes
+    ("", {"reps": 2**62}, ValueError, f"axis 1 overflows: 3 * {2**62} is more than {MOST}"),
+    *[("", {"reps": value}, ValueError, f"axis 1 overflows: {value} is more than {MOST}") for value in (2**63, 10**30)],
+    ("", {"reps": (2**63, 2**62)}, ValueError, "axis 0 overflows"),
+    ("", {"reps": (2**32, 2**32)}, ValueError, f"the result would have more than {MOST} elements: its shape "
+     f"{(2**33, 3 * 2**32)} overflows at axis 1"),
+    ("^(?!output)", {"reps": (2**30, 2**29)}, ValueError, f"the result would have more than {MOST} bytes"),
+    ("tile tile$|mapped", {"reps": 2**45}, MemoryError, f"the result would take {24 * 2**45} bytes, more than"),
+    *[  # a model's repeats that ask for petabytes
+        ("^tile tile|(ONNX|VINO) tile(_6)?$", {data: np.full(4, "a", dtype), repeats: [n]}, kind, words)
+        for dtype in (object, "U3")
+        for data, repeats in (("a", "reps"), ("input", "repeats"), ("data", "repeats"))
+        for n, kind, words in [(2**45, MemoryError, "the result would take "), (2**62, ValueError, "axis 0 overflows")]
+    ],
+    ("", {"shape": (2**40, 2**40), "reps": 1}, ValueError, f"the result would have more than {MOST} elements"),
+    # regions
+    ("", {"start": (0,)}, ValueError, "start must have 2 entries, one for each axis of the "),
+    ("", {"stop": (1, 1, 1)}, ValueError, "stop must have 2 entries, one for each axis of the "),
+    (OURS, {"stop": (4, 7)}, ValueError, "expected 0 <= start <= stop <= 6 on axis 1, got start 1, stop 7"),
+    (OURS, {"start": (2, 0), "stop": (1, 6)}, ValueError, "expected 0 <= start <= stop <= 4 on axis 0, got start 2"),
+    (OURS, {"start": (-1, 0)}, ValueError, "start must not be negative, got -1"),
+    (OURS, {"stop": (2**70, 6)}, ValueError, "axis 0 overflows"),
+    *[
+        ("endless", {"start": start, "stop": stop}, kind, words)
+        for start, stop, kind, words in [
+            ((0, 2), (1, 1), ValueError, "expected start <= stop on axis 1, got start 2, stop 1"),
+            ((-(2**63) - 1, 0), (1, 1), ValueError, f"start does not fit 64 bits, got {-(2**63) - 1} for axis 0"),
+            ((0, 0), (1, 2**63), ValueError, f"stop does not fit 64 bits, got {2**63} for axis 1"),
+            ((-(2**63), 0), (0, 1), ValueError, f"axis 0 overflows: from {-(2**63)} to 0"),
+            ((-(2**62), 0), (2**62, 1), ValueError, "axis 0 overflows"),
+            ((0, -5), (2**40, 2**40), ValueError, f"the result would have more than {MOST} elements"),
+            ((0, 0), (2**31, 2**31), ValueError, f"the result would have more than {MOST} bytes"),
+            ((0, 0), (2**30, 2**30), MemoryError, f"the result would take {2**62} bytes, more than the limit"),
+        ]
+    ],
+    ("endless", {"axis": 0}, ValueError, "axis must be None if reps is None"),
+    # axis
+    *[
+        (OURS, {"reps": reps, "axis": axis}, kind, words)
+        for reps, axis, kind, words in [
+            *[(2, n, np.exceptions.AxisError, f"axis {shown} is out of bounds for array of dimension 2")
+              for n, shown in ((2, 2), (-3, -3), (10**30, MOST), (-(2**70), -MOST))],
+            ((2, 2), (1, -1), ValueError, "axis must not contain axis 1 twice"),
+            ((2, 2), 1, ValueError, "reps must have one entry for each of the 1 axes, got 2"),
+            (2, (0, 1), ValueError, "reps must have one entry for each of the 2 axes, got 1"),
+            ([2] * 65, range(65), ValueError, "reps must have at most 64 entries"),
+            ((2, -1), (0, 1), ValueError, "reps must not be negative, got -1"),
+            (2**63, 0, ValueError, f"reps overflows: {2**63} is more than"),
+        ]
+    ],
+    # out
+    *[
+        ("", {"out": make}, kind, f"out must {words}")
+        for make, kind, words in [
+            (lambda out: out.tolist(), TypeError, "be a NumPy array, got list"),
+            (np.ma.asarray, TypeError, "be a NumPy array, got MaskedArray"),
+            *[(make, ValueError, "have shape (") for make in (lambda out: out[..., :-1], np.ravel)],
+            (lambda out: out.astype("f8"), TypeError, "have dtype float32, got float64"),
+            (lambda out: out.astype(out.dtype.newbyteorder()), TypeError, "have dtype float32, got "),
+            (lambda out: as_strided(out, out.shape, (4,) * out.ndim), ValueError, "not have overlapping elements"),
+            *[(make, ValueError, "be writeable, got a read-only array")
+              for make in (read_only, lambda out: np.broadcast_to(out[..., :1], out.shape))],
+        ]
+    ],
+    *[
+        ("", {name: make, "out": lambda out: out}, ValueError, f"out must not share memory with {words}")
+        for name, make, words in [
+            *[(name, lambda out: out.ravel()[:6].reshape(2, 3), "the input") for name in ("a", "input", "data")],
+            ("arrays", lambda out: [out.ravel()[-6:].reshape(2, 3)], "arrays[0]"),
+        ]
+    ],
+    # inputs
+    ("region|view|TilePlan", {"a": MASKED}, TypeError, "a must be a plain array, got MaskedArray"),
+    *[("", {name: RAGGED}, ValueError, f"{name} of type list cannot be read as an array: ")
+      for name in ("a", "input", "data")],
+    *[("", {name: MASKED}, TypeError, f"{name} is a masked array of shape (2, 3), and a tensor has no mask: expected a "
+       "plain array (tilecore.tile keeps masks)") for name in ("input", "data")],
+    *[("", {"input": value}, TypeError, "input is of type ")
+      for value in (None, np.zeros((2, 3), "S1"), np.zeros((2, 3), "V4"))],
+    ("", {"input": np.zeros((2, 3), "S1"), "repeats": [-1]}, TypeError, "input is of type "),  # before rank and sign
+    *[("TilePlan", {"a": np.zeros(shape, "f4")}, ValueError, f"the plan is for shape (2, 3), got {shape}")
+      for shape in ((3, 2), (6,), (1, 2, 3), ())],
+    ("TilePlan", {"a": np.zeros((2, 3))}, TypeError, "the plan is for dtype float32, got float64"),
+    *[
+        ("", {"arrays": arrays}, kind, f"arrays{words}")
+        for arrays, kind, words in [
+            ([x(), x(), x()[0]], ValueError, "[2] must have shape (2, 3), got (3,)"),
+            ([x(), x().T], ValueError, "[1] must have shape (2, 3), got (3, 2)"),
+            ((x(), x().astype("f8")), TypeError, "[1] must have dtype float32, got float64"),
+            ([x(), MASKED], TypeError, "[1] must be a plain array, got Mask"),
+            ([x(), RAGGED], ValueError, "[1] of type list cannot be read as an array"),
+            ([(x(), 1)], ValueError, "[0] of type tuple ...of a dataset of (image, label), pass the images alone"),
+            (x(), ValueError, " must have shape (n, 2, 3), got (2, 3)"),
+            (np.zeros((4, 3, 2), "f4"), ValueError, " must have shape (n, 2, 3), got (4, 3, 2)"),
+            (np.zeros((4, 2, 3)), TypeError, " must have dtype float32, got float64"),
+            *[(value, TypeError, " must be a list or a tuple of arrays") for value in (iter([x()]), {1: x()}, None)],
+        ]
+    ],
+    # settings
+    *[("", {"threads": n}, ValueError, f"threads must be at least 1, got {n}") for n in (0, -1)],
+    *[("", {"threads": n}, TypeError, f"threads must be an integer of at least 1 or None, got {n!r} of type")
+      for n in (1.0, "2")],
+    *[("num_threads", {"n": n}, ValueError, f"expected at least 1 thread, got {n}") for n in (0, -1)],
+    *[("num_threads", {"n": n}, TypeError, f"expected an integer, got {n!r} of type") for n in (1.0, "2")],
+    ("^num_threads", {"n": None}, TypeError, "expected an integer, got None of type NoneType"),
+    *[("max|limit", {"n": n}, ValueError, f"expected 0 to {MOST} bytes, got {n}") for n in (-1, 2**63)],
+    *[("max|limit", {"n": n}, ValueError, "expected a number of bytes such as 1048576, 256M or 4G, got")
+      for n in ("", "-1", "1.5G", "much", "9" * 5000)],
+    *[("max|limit", {"n": n}, TypeError, f"expected an integer, got {n!r} of type") for n in (1.0, None, b"4G")],
+    *[("", {"mode": mode}, ValueError, f"expected mode 'stdout' or 'dicts', got {mode!r}")
+      for mode in ("dict", "", None, 3)],
+    # dialects
+    *[
+        (doors, {"repeats": value}, kind, f"repeats {words}")
+        for doors, value, kind, words in [
+            *[("", value, ValueError, "has more than 64 entries") for value in ([1] * 10**4, np.ones(10**6, np.int64))],
+            *[("", value, ValueError, "has rank 0, expected 1, as in [2]") for value in (2, np.int64(2), np.array(2))],
+            ("", [[1, 1]], ValueError, "must be one-dimensional, but item 0 is a list"),
+            ("", np.ones((1, 2), np.int64), ValueError, "has rank 2, expected 1"),
+            *[("", value, TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}")
+              for value in ("11", {1, 2}, iter([1, 1]))],
+            *[("", [value, 1], TypeError, f"must be integers, but item 0 is of type {type(value).__name__}")
+              for value in (True, 1.0)],
+            *[("", np.array(value), TypeError, f"has dtype {np.array(value).dtype}, expected ")
+              for value in ([], [1.0, 1], [True, True], np.array([1, 1], object))],
+            ("", np.ma.array([1, 1]), TypeError, "is a masked array of shape (2,), and a tensor has no mask"),
+            ("tile", None, TypeError, "must be a 1-D tensor or a list of ints, got a NoneType"),
+            *[("tile", [1, value], TypeError, f"must be integers, but item 1 is of type {type(value).__name__}")
+              for value in ("1", None)],
+            ("tile", [-1, 1.5, 1], TypeError, "must be integers, but item 1 is of type float"),  # before rank and sign
+            *[("ONNX", np.array([1, 1], dtype), TypeError, f"has dtype {dtype}, expected int64")
+              for dtype in ("int32", "uint64")],
+            *[("ONNX|Direct", [1] * n, ValueError, f"has length {n}, expected the input's rank 2") for n in (0, 1, 3)],
+            ("(ONNX|DirectML) tile", [-1], ValueError, "has length 1"),  # before sign
+            ("ONNX tile", [1, -1], ValueError, "must not be negative, got -1 for axis 1"),
+            *[("infer", [value, 1], ValueError, "item 0 must be within int64, got") for value in (2**63, 10**5000)],
+            *[("DirectML tile", value, ValueError, f"must be 1 to 4294967295, got {words} for axis 0")
+              for value, words in [*(([n, 1], n) for n in (0, -1, 2**32)), ([10**5000, 1], "<integer of 16610 bits>")]],
+            ("ONNX infer", [1, -1], ValueError, "item 1 must be 0 or more, or None if unknown, got -1"),
+            *[("DirectML infer", [n, 1], ValueError, f"item 0 must be 1 or more, or None if unknown, got {n}")
+              for n in (0, -1)],
+        ]
+    ],
+    *[
+        (doors, {"repeats": value}, kind, words)
+        for doors, value, kind, words in [
+            *[("(ONNX|VINO) tile", [value, 1], ValueError, f"axis 0 overflows: {words} is more than {MOST}")
+              for value, words in [(2**62, f"2 * {2**62}"), (2**63, 2**63), (10**5000, "<integer of 16610 bits>")]],
+            ("VINO tile", [-(2**63) - 1], ValueError, "repeats must fit int64"),
+            ("VINO tile", np.array([2**64 - 1], np.uint64), ValueError, f"axis 1 overflows: {2**64 - 1} is more than"),
+            ("VINO infer", np.array([2**64 - 1], np.uint64), ValueError, "repeats item 0 must be within int64"),
+            ("(ONNX|VINO) tile", [2**32, 2**32], ValueError, f"the result would have more than {MOST} elements"),
+            ("(ONNX|VINO) tile", [2**40, 1], MemoryError, f"the result would take {24 * 2**40} bytes"),
+            ("(ONNX|VINO) infer", [1, 2**62], ValueError, f"axis 1 overflows int64: 3 * {2**62}"),
+            # DML_BUFFER_TENSOR_DESC: the size of a tensor "may not exceed (2^32 - 1) elements".
+            *[("DirectML", value, ValueError, f"the output would have more than 4294967295 elements, up to axis {k}")
+              for k, value in enumerate([[2**31, 1], [2**16, 2**16]])],
+        ]
+    ],
+    *[
+        ("ONNX", {"tiles": value}, kind, f"tiles {words}")
+        for value, kind, words in [
+            *[(value, TypeError, f"must be a whole number, got {value}") for value in (2.5, np.nan)],
+            *[(value, TypeError, f"has dtype {np.array(value).dtype}, expected an") for value in (True, "2", 2j)],
+            *[(value, ValueError, f"has {len(value)} elements, expected 1") for value in ([], [1, 2])],
+        ]
+    ],
+    *[("tile_1", {name: None}, TypeError, f"{name} has dtype object, expected an integer or a float type")
+      for name in ("tiles", "axis")],
+    ("tile_1", {"tiles": -1}, ValueError, "tiles must not be negative, got -1 for axis 0"),
+    ("tile_1", {"tiles": 2**40}, MemoryError, "the result would take "),
+    *[("tile_1", {"tiles": value}, ValueError, "axis 0 overflows: ") for value in (2**62, [10**30], 1e30)],
+    *[("shape_1", {"tiles": n}, ValueError, "tiles must be 0 or more, and fit int64") for n in (-1, [10**30], 1e30)],
+    ("shape_1", {"tiles": 2**62}, ValueError, f"axis 0 overflows int64: 2 * {2**62}"),
+    *[("ONNX", {"axis": axis}, TypeError, f"axis must be a whole number, got {axis}") for axis in (np.inf, 0.5)],
+    ("ONNX", {"axis": [0, 1]}, ValueError, "axis has 2 elements, expected 1"),
+    *[("ONNX", {"axis": n}, ValueError, f"axis is {int(n)}, expected -2 to 1") for n in (2, -3, 2**70, 1e30)],
+    *[("(?<!tile)$", {"opset": n}, ValueError, f"opset {n}, expected 1 or more") for n in (0, -1)],
+    *[("(?<!tile)$", {"opset": n}, TypeError, "opset: expected an integer, got ") for n in (13.0, "13")],
+    *[("", {"feature_level": text}, ValueError, NO_LEVEL.format(text)) for text in (
+        *("6_5", "7_0", "9_9", "10_0", "0_9", "", "4", "4.1", "4_", "_1", "4_1\n", "04_1", "4_01", "4_1_0", "-1_0"),
+        *("DML_FEATURE_LEVEL_4_1", "\N{ARABIC-INDIC DIGIT FOUR}_1"))],
+    *[("", {"feature_level": value}, TypeError, f"feature_level is a {type(value).__name__}, expected a str such as")
+      for value in (4.1, 41, None, (4, 1), ["4_1"], b"4_1")],
+]  # fmt: skip
+
+
+# What the errors of a dialect's functions begin with.
+HEADS = {f"{row.name} {name}": row.rule().name for row in DIALECTS.values() for name in ("tile", "infer_shape")}
+HEADS |= {"ONNX tile_6": "ONNX Tile-6", "ONNX tile_1": "ONNX Tile-1", "ONNX infer_shape_1": "ONNX Tile-1"}
+DOORS = [(f"{name} {getattr(function, '__name__', 'endless')}", make().keys(), name, function, make)
+         for name, function, make in CALLS]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("shape", "reps", "what"),
-    [
-        ((2,), (2**62,), "axis 0 overflows"),
-        ((1, 1), (2**32, 2**31), "more than 9223372036854775807 elements"),
-        ((1, 1), (2**31, 2**31), "more than 9223372036854775807 bytes"),
-    ],
+    ("doors", "bad", "kind", "words"), RULES, ids=[f"{'-'.join(rule[1])}-{n}" for n, rule in enumerate(RULES)]
 )
-def test_products_that_overflow(shape, reps, what):
-    a = np.ones(shape)
-    for call in (
-        lambda: tilecore.tile(a, reps),
-        lambda: tilecore.tile_mapped(a, reps),
-        lambda: tilecore.tile_region(a, reps, (0,) * a.ndim, (1,) * a.ndim),
-        lambda: tilecore.TilePlan(shape, reps, a.dtype),
-        lambda: onnx.tile(a, reps),
-        lambda: openvino.tile(a, reps),
-    ):
-        with pytest.raises(ValueError, match=what) as caught:
-            call()
-        assert str(reps[0]) in str(caught.value)
-    assert tilecore.TilePlan((1, 0), (2**62, 2**62), "u1").nbytes == 0
-
-
-@pytest.mark.parametrize("dtype", ["f4", object, "U3"])
-@pytest.mark.parametrize("repeats", [[10**9], [2**40], [2**59 - 1], [2**62]])
-def test_repeats_bomb(dtype, repeats):
-    """A model's repeats tensor that asks for petabytes."""
-    a = np.full(4, "a").astype(dtype) if dtype != "f4" else np.ones(4, "f4")
-    repeats = np.array(repeats, np.int64)
-    tilecore.set_max_bytes(min(tilecore.get_max_bytes(), 10**9))
-    for call in (onnx.tile_6, onnx.tile_13, openvino.tile, tilecore.tile):
+def test_each_rule(doors, bad, kind, words):
+    """Its words, with what was given; and nothing has been allocated or changed."""
+    found = [door for door in DOORS if bad.keys() <= door[1] and re.search(doors, door[0])]
+    assert found
+    for label, _, name, function, make in found:
+        good = make()
+        left_out = {"out", "threads", "repeats_shape", *(["axis"] if name != "ONNX" else [])}
+        arguments = {key: value for key, value in good.items() if key not in left_out}
+        arguments |= {key: value(good["out"]) if callable(value) else value for key, value in bad.items()}
+        before = fingerprints(arguments)
         tracemalloc.start()
-        with pytest.raises((MemoryError, ValueError), match="bytes|overflows") as caught:
-            call(a, repeats)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-        tracemalloc.stop()
-        overflows = a.itemsize * 4 * int(repeats[0]) >= 2**63
-        assert caught.type is (ValueError if overflows else MemoryError)
-        assert str(repeats[0]) in str(caught.value)
-
-
-@pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), 3])
-def test_strides_of_every_kind(oracle, stride):
-    """An axis of one element may have any stride, and an empty array too."""
-    data = np.arange(64, dtype="u1")
-    one = np.lib.stride_tricks.as_strided(data, (1, 8, 1), (stride, 3, stride))
-    for a in (one, one[:, ::-1], one[:, :0]):
-        want = oracle(a, (3, 2, 5))
-        assert tilecore.tile(a, (3, 2, 5)).tobytes() == want.tobytes()
-        assert tilecore.tile(a, (3, 2, 5), np.empty_like(want)).tobytes() == want.tobytes()
-        part = tilecore.tile_region(a, (3, 2, 5), (1, 0, 1), (3, want.shape[1], 4))
-        assert part.tobytes() == want[1:3, :, 1:4].tobytes()
-
-
-def test_as_many_threads_as_one_can_say(oracle):
-    tilecore.set_num_threads(10**30)
-    a = np.arange(1 << 14, dtype="u1")
-    assert tilecore.get_num_threads() == 2**31 - 1
-    result = tilecore.tile(a, (1 << 12, 1))  # 64 MiB: several threads
-    assert (result == a).all()
+        try:
+            with pytest.raises(kind) as caught:
+                call(name, function, arguments)
+            assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        finally:
+            tracemalloc.stop()
+        head, _, said = str(caught.value).partition(": ")
+        said, _, asked = said.partition("; ")
+        assert caught.type is kind and len(str(caught.value)) < 1000
+        if not bad.keys() & {"opset", "feature_level"}:
+            assert head == HEADS.get(label, name)
+            if arguments.keys() & {"a", "input", "data"} - bad.keys() and not name.startswith("TilePlan"):
+                assert asked.startswith(f"{'data' if 'data' in arguments else 'input'} shape (2, 3), dtype float32")
+        begin, *more = words.split("...")
+        assert said.startswith(begin) and all(part in said + asked for part in more), said
+        for shown in bad.keys() & {"reps", "shape", "repeats", "tiles"}:
+            assert bad[shown] is None or f"{shown} " in asked
+        assert fingerprints(arguments) == before

@@ -32,11 +32,15 @@ def check(tilecore):
 """
 
 
+@pytest.fixture
+def program(program):
+    return lambda code, **env: program(START + code, **env)
+
+
 def test_imported_twice(program):
     """What removes modules: a test runner that isolates tests, a notebook that loads anew."""
     program(
-        START
-        + """
+        """
 check(tilecore)
 for name in modules(): del sys.modules[name]
 second = importlib.import_module("tilecore")
@@ -55,14 +59,11 @@ check(third)
 
 def test_reloaded(program):
     """Each module, alone."""
-    program(
-        START
-        + """
+    program("""
 for name in modules():
     importlib.reload(sys.modules[name])
     check(tilecore)
-"""
-    )
+""")
 
 
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy refuses since 2.4")

@@ -156,7 +156,7 @@ def test_arrow(oracle):
     "x",
     [
         1.5, 7, True, 2j, 2**63, "abc", b"ab", [], (), [1, 2], (1, 2.5), [[1, 2], [3, 4]], [None, 1], None,
-        np.float64(1.5), np.int8(3), np.bool_(True), np.str_("ab"), np.datetime64("2026-01-02"),
+        np.float64(1.5), np.int8(3), np.bool_(True), np.str_("ab"), np.datetime64("2026-01-02"), range(3), 10**30,
         type("Own", (float,), {})(2.5), type("OwnList", (list,), {})([1, 2]),
     ],
     ids=repr,
@@ -166,12 +166,6 @@ def test_what_numpy_makes_arrays_of(x, reps, oracle):
     want = oracle(np.asarray(x), reps)
     for got in (tilecore.tile(x, reps), tilecore.tile_mapped(x, reps)):
         np.testing.assert_array_equal(got, want, strict=True)
-
-
-def test_the_errors_of_lists():
-    with pytest.raises(ValueError, match="tile: a of type list cannot be read as an array: ") as e:
-        tilecore.tile([[1, 2], [3]], 2)
-    assert type(e.value.__cause__) is ValueError
 
 
 def test_what_gives_a_subclass():

@@ -11,7 +11,6 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 TYPES = ["u1", "i2", "f4", "f8", "c16", "S3"]
-PLAIN = slice(None)
 
 
 def array(shape, dtype):
@@ -37,6 +36,9 @@ LAYOUTS = {
     "a column": lambda t: array((900, 11), t)[:, 3],
     "channels first": lambda t: array((50, 31, 3), t).transpose(2, 0, 1),
     "channels last": lambda t: array((3, 50, 31), t).transpose(1, 2, 0),
+    "channels last, large": lambda t: array((3, 200, 180), t).transpose(1, 2, 0)[::-1],
+    "few planes": lambda t: array((50, 31, 3), t).T,
+    "few planes, reversed": lambda t: array((50, 31, 3), t)[::-1, ::-1, ::-1].T,
     "planes of two": lambda t: array((2, 1500), t)[::-1].T,
     "colours reversed": lambda t: array((50, 31, 3), t)[..., ::-1],
     "five axes": lambda t: array((16, 1, 5, 24, 4), t).T,
@@ -90,6 +92,39 @@ def test_large(oracle, dtype, threads):
         big = array((rows, nbytes // np.dtype(dtype).itemsize), dtype).T
         out = np.zeros(big.shape, dtype)
         assert same(tilecore.tile(big, 1, out, threads=threads), oracle(big, (1, 1)))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_outer_repeats(oracle, dtype, threads):
+    """All but the first are copies of it, in the output: of bytes that this call wrote."""
+    x = array((17, 90, 31), dtype)
+    for layout in (x.T, x.transpose(1, 2, 0), x[::-1, ::2, ::-1]):
+        for reps in [(4, 1, 1), (3, 2, 3)]:
+            want = oracle(layout, reps)
+            for axes, step in itertools.product([(0, 1, 2), (2, 0, 1)], (1, 2)):
+                room = np.full([want.shape[axes.index(k)] * step for k in range(3)], 7, dtype).transpose(axes)
+                out = room[::step, ::step, ::step]
+                assert same(tilecore.tile(layout, reps, out, threads=threads), want)
+                out[...] = 7
+                assert (room == 7).all()
+            start, stop = [3, 2, 1], [want.shape[0] - 2, want.shape[1], want.shape[2] - 1]
+            part = want[tuple(map(slice, start, stop))]
+            out = np.full(part.shape, 7, dtype)
+            assert same(tilecore.tile_region(layout, reps, start, stop, out, threads=threads), part)
+
+
+@pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), 3])
+def test_strides_of_every_kind(oracle, stride):
+    """An axis of one element may have any stride, and an empty array too."""
+    data = np.arange(64, dtype="u1")
+    one = np.lib.stride_tricks.as_strided(data, (1, 8, 1), (stride, 3, stride))
+    for a in (one, one[:, ::-1], one[:, :0]):
+        want = oracle(a, (3, 2, 5))
+        assert tilecore.tile(a, (3, 2, 5)).tobytes() == want.tobytes()
+        assert tilecore.tile(a, (3, 2, 5), np.empty_like(want)).tobytes() == want.tobytes()
+        part = tilecore.tile_region(a, (3, 2, 5), (1, 0, 1), (3, want.shape[1], 4))
+        assert part.tobytes() == want[1:3, :, 1:4].tobytes()
 
 
 @pytest.mark.process

@@ -89,6 +89,8 @@ SELDOM = [
     lambda: tilecore.tile(large, (4, 1)),
     lambda: tilecore.tile(large, (33, 1), threads=2),
     lambda: tilecore.tile(large, (40, 1))[3:5],
+    lambda: tilecore.tile(strings, 2**16),
+    lambda: tilecore.tile(objects, 2**16),
     lambda: tilecore.tile_mapped(large, (32, 1)),
     lambda: tilecore.tile_mapped(large[:750], 9_000),
     lambda: tilecore.tile_mapped(large.reshape(-1, 2)[:, ::-1], (32, 1)),

@@ -79,6 +79,9 @@ def test_info(capsys, tmp_path):
     tilecore.show_config()
     assert printed == capsys.readouterr().out != ""
     assert run("info", "--include", cwd=tmp_path) == (0, tilecore.get_include() + "\n", "")
+    for option, file in {"--cmake": "tilecoreConfig.cmake", "--pkgconfig": "tilecore.pc"}.items():
+        assert cli.main(["info", option]) == 0
+        assert os.path.exists(os.path.join(capsys.readouterr().out.rstrip("\n"), file))
 
 
 SETTINGS = ("TILECORE_MAX_BYTES", "TILECORE_RECYCLE_BYTES", "TILECORE_NUM_THREADS", "TILECORE_ISA")
@@ -103,8 +106,11 @@ def test_settings_of_the_environment(values, program):
 def test_a_malformed_setting_is_an_error_of_the_import(variable, text, tmp_path, monkeypatch):
     monkeypatch.setenv(variable, text)
     code, out, err = run("info", cwd=tmp_path)
-    assert (code, out) == (1, "")
-    assert f"\nValueError: environment variable {variable}: expected " in err
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert err.startswith(f"tilecore: environment variable {variable}: expected ")
+    for program in (["-c", "import tilecore"], ["-m", "doctest", tilecore.__file__]):
+        done = subprocess.run([sys.executable, *program], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and f"\nValueError: environment variable {variable}: expected " in done.stderr
 
 
 @pytest.mark.quick
@@ -154,10 +160,14 @@ INTEGERS = "expected integers such as 2,3, got '"
         ("", "the following arguments are required: --repeats"),
         *[(f"--repeats {n}", f"argument --repeats: {INTEGERS}{n}'") for n in ("2,x", "2,", "1.5")],
         ("--repeats=", f"argument --repeats: {INTEGERS}'"),
+        *[
+            (f"--repeats {n}", "arguments: 2; write several repeats as one argument, such as 2,2")
+            for n in ("2 2", "-1 2")
+        ],
+        ("--repeats 2 x", "unrecognized arguments: x\n"),
         ("--repeats -1,2", "tile: --repeats must not be negative, got -1 for axis 0; input"),
         ("--repeats 1,9" + 30 * "0", "tile: axis 1 overflows"),
-        *[(f"--repeats 3 --axis {n}", f"tile: axis {n} is out of bounds for array of dimension 2") for n in (2, -3)],
-        ("--repeats 3,2 --axis 1,-1", "tile: --axis must not contain axis 1 twice"),
+        ("--repeats 3 --axis 2", "tile: axis 2 is out of bounds for array of dimension 2"),
         ("--repeats 3 --axis 0,1", "tile: --repeats must have one entry for each of th"),
         ("--repeats 3 --axis x", f"argument --axis: {INTEGERS}x'"),
         ("--repeats 3 --axis 0 --dialect onnx", "--axis is for --dialect numpy,"),

@@ -222,6 +222,17 @@ def test_dask_arrays_stay_lazy():
     assert lazy.compute().tolist() == NUMPYS(X, (2, 2)).tolist()
 
 
+def test_einops_repeats_with_it(monkeypatch):
+    einops = pytest.importorskip("einops")
+    expected = einops.repeat(X, "a b -> n a (b k)", n=2, k=3)
+    with tilecore.replace_numpy_tile():
+        ours, calls = np.tile, []
+        monkeypatch.setattr(np, "tile", lambda A, reps: calls.append(reps) or ours(A, reps))
+        np.testing.assert_array_equal(einops.repeat(X, "a b -> n a (b k)", n=2, k=3), expected, strict=True)
+        monkeypatch.undo()
+    assert len(calls) == 1
+
+
 def test_many_threads_at_once():
     def work(_):
         for _ in range(200):

@@ -89,53 +89,10 @@ def test_repeats_that_are_int64():
     assert onnx.tile(np.float32(5), []).shape == onnx.tile(5.0, np.array([], np.int64)).shape == ()
 
 
-@pytest.mark.parametrize(
-    "repeats, error, text",
-    [
-        ([1], ValueError, "repeats has length 1, expected the input's rank 2"),
-        ([1, 1, 1], ValueError, "repeats has length 3"),
-        ([], ValueError, "repeats has length 0"),
-        ([1] * 10**6, ValueError, "repeats has more than 64 entries"),
-        (np.ones(10**6, np.int64), ValueError, "repeats has more than 64 entries"),
-        ([[1, 1]], ValueError, "repeats must be one-dimensional, but item 0 is a list"),
-        (np.ones((1, 2), np.int64), ValueError, "repeats has rank 2, expected 1"),
-        (np.array(2), ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
-        (2, ValueError, r"repeats has rank 0, expected 1, as in \[2\];"),
-        ([1, -1], ValueError, r"repeats must not be negative, got -1 .*repeats \[1, -1\]"),
-        *[(repeats, ValueError, "") for repeats in ([1, 2**62], [1, 2**63], [1, 10**30], [10**5000, 1])],
-        ([-1, 1.5, 1], TypeError, "repeats must be integers, but item 1 is of type float"),  # before rank and sign
-        ([-1], ValueError, "repeats has length 1"),  # before sign
-        ([1, "1"], TypeError, "repeats must be integers, but item 1 is of type str"),
-        ([True, 1], TypeError, "repeats must be integers, but item 0 is of type bool"),
-        ([1, None], TypeError, "repeats must be integers, but item 1 is of type NoneType"),
-        ("11", TypeError, "repeats must be a 1-D tensor or a list of ints, got a str"),
-        ({1, 2}, TypeError, "repeats must be a 1-D .* got a set"),
-        (iter([1, 1]), TypeError, "repeats must be a 1-D .* got a list_iterator"),
-        (np.array([1, 1], np.int32), TypeError, "repeats has dtype int32, expected int64"),
-        (np.array([1, 1], np.uint64), TypeError, "repeats has dtype uint64, expected int64"),
-        (np.array([]), TypeError, "repeats has dtype float64, expected int64"),
-        (np.ma.array([1, 1]), TypeError, "repeats is a masked array"),
-    ],
-    ids=lambda value: str(value)[:30] if isinstance(value, str) else None,
-)
-@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
-def test_repeats_that_are_not_legal(shape, repeats, error, text):
-    out = np.full((2, 3), 7.0)
-    with pytest.raises(error, match=f"^ONNX Tile-13: {text}") as raised:
-        onnx.tile_13(np.ones(shape), repeats, out)
-    assert raised.type is error
-    assert str(shape) in str(raised.value) or "masked" in str(raised.value)
-    assert len(str(raised.value)) < 400
-    assert (out == 7).all()
-
-
-def test_errors_of_the_core_carry_the_dialect():
-    for call in (onnx.tile_6, onnx.tile_13):
-        with pytest.raises(ValueError, match=r"^ONNX Tile-\d+: (?!tile:).*\(2, 3\)"):
-            call(np.ones((2, 3)), [1, 2], out=np.empty((2, 3)))
-        with pytest.raises(MemoryError, match=r"^ONNX Tile-\d+: (?!tile:).*\(2, 3\)") as raised:
-            call(np.ones((2, 3)), [2**40, 1])
-        assert raised.type is MemoryError
+def test_an_empty_input_excuses_nothing():
+    for repeats in ([1], [1, -1], [1, 2**63], [[1, 1]], [1, 1.5], np.array([1, 1], np.int32)):
+        with pytest.raises((TypeError, ValueError), match=r"^ONNX Tile-13: .*\(0, 3\)"):
+            onnx.tile_13(np.ones((0, 3)), repeats)
 
 
 def test_input_is_a_plain_tensor(tmp_path):
@@ -144,13 +101,6 @@ def test_input_is_a_plain_tensor(tmp_path):
         result = onnx.tile(x, [2, 1])
         assert type(result) is np.ndarray
         assert result.shape == (4, 3)
-    with pytest.raises(TypeError, match="^ONNX Tile-13: input is a masked array.*tilecore.tile"):
-        onnx.tile(np.ma.array([1, 2]), [2])
-    with pytest.raises(ValueError, match="^ONNX Tile-13: input of type list cannot be read as an array"):
-        onnx.tile([[1], [2, 3]], [2])
-    for x, repeats in ((None, []), (np.ones((2, 3), "S1"), [-1])):  # the type comes before rank and sign
-        with pytest.raises(TypeError, match="^ONNX Tile-13: "):
-            onnx.tile(x, repeats)
 
 
 @pytest.mark.parametrize("tiles", [2, 2.0, [2], np.float16(2), np.array([[2]], np.uint8), [2.0]])
@@ -159,24 +109,6 @@ def test_tiles_and_axis_of_tile_1(tiles, axis, oracle):
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(onnx.tile_1(x, tiles, axis), oracle(x, (1, 2)), strict=True)
     assert onnx.infer_shape_1((2, 3), tiles, axis) == (2, 6)
-
-
-@pytest.mark.parametrize(
-    "tiles, axis, error",
-    [
-        *[(tiles, 0, TypeError) for tiles in (2.5, np.nan, True, "2", 2j, None)],
-        *[(2, axis, TypeError) for axis in (np.inf, 0.5)],
-        *[(tiles, 0, ValueError) for tiles in ([], [1, 2], -1)],
-        *[(2, axis, ValueError) for axis in ([0, 1], 2, -3, 2**70, 1e30)],
-        *[(tiles, 1, ValueError) for tiles in (2**62, [10**30], 1e30)],
-    ],
-)
-def test_what_tile_1_refuses(tiles, axis, error):
-    with pytest.raises(error, match="^ONNX Tile-1: "):
-        onnx.tile_1(np.ones((2, 3)), tiles, axis)
-    if tiles is not None:
-        with pytest.raises(error, match="^ONNX Tile-1: "):
-            onnx.infer_shape_1((2, 3), tiles, axis)
 
 
 def test_tile_1_needs_an_axis():
@@ -206,11 +138,8 @@ def test_for_opset():
     expected = [onnx.tile_1] * 5 + [onnx.tile_6] * 7 + [onnx.tile_13] * 88
     assert [onnx.for_opset(opset) for opset in range(1, 101)] == expected
     assert onnx.for_opset(np.int64(13)) is onnx.tile
-    for opset, error in [(0, ValueError), (-1, ValueError), (13.0, TypeError), ("13", TypeError)]:
-        with pytest.raises(error, match="^ONNX Tile: opset"):
-            onnx.for_opset(opset)
-        with pytest.raises(error, match="^ONNX Tile: opset"):
-            onnx.supported_types(opset)
+    with pytest.raises(TypeError, match=r"^ONNX Tile: tile\(\) takes no opset; use tilecore.onnx.for_opset\(6\)$"):
+        onnx.tile(np.ones(2), [2], opset=6)
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,6 @@ def test_shapes_of_openvino_itself():
         openvino.infer_shape(ov.PartialShape([ov.Dimension(2, 3), 2]), [1], repeats_shape=[2])
 
 
-def test_errors_speak_of_data():
-    with pytest.raises(ValueError, match="OpenVINO Tile-1: data of type list cannot be read as an array"):
-        openvino.tile([[1], [2, 3]], [2])
-    with pytest.raises(TypeError, match="^OpenVINO Tile-1: data is a masked array"):
-        openvino.tile(np.ma.array([1, 2]), [2])
-    with pytest.raises(MemoryError, match=r"; data shape \(2, 3\), dtype uint8, repeats \[10") as raised:
-        openvino.tile(np.ones((2, 3), np.uint8), [10**15])
-    assert "input" not in str(raised.value)
-
-
 @pytest.mark.parametrize("repeats", [[-1, 2], np.array([-128, 2], np.int8), [-(2**63), 2]], ids=str)
 def test_negative_repeats_are_clamped(repeats):
     assert openvino.tile(np.ones((2, 3)), repeats).shape == (0, 6)
@@ -76,35 +66,10 @@ def test_every_type_of_data(dtype):
 
 
 @pytest.mark.parametrize(
-    "repeats, error",
-    [
-        *[(np.array([n], np.uint64), ValueError) for n in (2**63, 2**64 - 1)],
-        *[([n], ValueError) for n in (2**62, -(2**63) - 1, 10**30, [1])],
-        *[(repeats, ValueError) for repeats in ([1] * 65, np.ones((1, 1), int), np.array(1), 1)],
-        *[(repeats, TypeError) for repeats in ([1.0], [False], "1", None)],
-        *[(np.array(repeats), TypeError) for repeats in ([1.0], [True], np.array([1], object))],
-    ],
-    ids=lambda value: repr(value)[:30],
-)
-def test_repeats_that_are_not_legal(repeats, error):
-    with pytest.raises(error, match=r"^OpenVINO Tile-1: .*\(2, 3\)"):
-        openvino.tile(np.ones((2, 3), np.uint8), repeats)
-    if repeats is not None:
-        with pytest.raises(error, match="^OpenVINO Tile-1: "):
-            openvino.infer_shape((2, 3), repeats)
-
-
-@pytest.mark.parametrize("repeats", [2, np.int64(2), np.array(2)])
-def test_a_single_repeat_is_shown_as_a_list(repeats):
-    for call in (openvino.tile, lambda x, repeats: openvino.infer_shape(x.shape, repeats)):
-        with pytest.raises(ValueError, match=r"repeats has rank 0, expected 1, as in \[2\]; data"):
-            call(np.ones((2, 3)), repeats)
-
-
-@pytest.mark.parametrize(
     "shape, repeats, repeats_shape, expected",
     [
         ((2, 3, 4), [5, 1, 2, 3], None, (5, 2, 6, 12)),
+        ((2, 3, 4), [2, 5], None, (2, 6, 20)),
         (((1, 5), (2, None), "N"), [3, 2, 1], None, ((3, 15), (4, None), "N")),
         (((1, 5), (0, 4)), [0, 2**62], None, (0, None)),
         (((1, 5),), [2**62], None, ((2**62, None),)),

@@ -5,6 +5,8 @@ import gc
 import numpy as np
 import pytest
 
+from tilecore import openvino as dialect
+
 pytestmark = pytest.mark.quick
 
 ov = pytest.importorskip("openvino")
@@ -62,6 +64,8 @@ def partial(*dims):
         (partial(3), [2, -1], partial(2, 0)),
         (partial((2, 4), 3), 2, partial(-1, -1)),
         (partial(2, 3), 4, partial(-1, -1, -1, -1)),
+        (partial(6, 8, 10), 2, partial(-1, -1, -1)),  # no axis is known to have one repeat
+        (partial(6, 8, 10), 1, partial(-1, -1, -1)),
         (partial(2, 3), 0, partial(2, 3)),
         (partial(), [2, 2], partial(2, 2)),
         (ov.PartialShape.dynamic(), [2, 2], ov.PartialShape.dynamic()),
@@ -99,6 +103,22 @@ def test_symbols_survive_a_repeat_of_1():
     assert output[1].get_symbol() == dims[0].get_symbol() and not output[2].has_symbol()
 
 
+def test_repeats_of_which_some_are_known():
+    unknown = opset1.parameter([2], np.int64)
+    repeats = opset1.concat([constant([3]), unknown], 0)  # OpenVINO finds bounds of all entries, or of none
+    for data in (partial(2, 3), partial(6, 8, 10, 5)):
+        shapes = [make(opset1.parameter(data), repeats).output(0).get_partial_shape() for make in (Tile, opset1.tile)]
+        assert shapes[0] == shapes[1]
+
+
+def test_inputs_that_are_no_nodes(oracle):
+    data = opset1.parameter([2, 3], np.float32)
+    for repeats in ([2, 2], (2, 2), np.array([2, 2], np.int32), [np.int8(2), 2], [], [-1, 2]):
+        model = ov.Model([Tile(data, repeats), Tile(XX, repeats)], [data])
+        for result in run_all(model, [XX]):
+            np.testing.assert_array_equal(result, oracle(XX, np.maximum(repeats, 0).astype(int)), strict=True)
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 
@@ -118,6 +138,24 @@ FLOATS = (partial(2), "f32")
 def test_errors(kind, message, inputs):
     with pytest.raises(kind, match=f"OpenVINO Tile-1: {message}"):
         Tile(*(opset1.parameter(shape, getattr(ov.Type, name)) for shape, name in inputs))
+
+
+def test_errors_of_inputs_that_are_no_nodes():
+    data = opset1.parameter([2, 3], np.float32)
+    for repeats, kind, message in [
+        ("2", TypeError, "repeats must be a 1-D tensor or a list of ints, got a str"),
+        ([2**63], ValueError, "repeats must fit int64, got 9223372036854775808"),
+    ]:
+        with pytest.raises(kind, match=f"^OpenVINO Tile-1: {message}"):
+            Tile(data, repeats)
+    with pytest.raises(TypeError, match="^OpenVINO Tile-1: data is a masked array"):
+        Tile(np.ma.ones(3), [2])
+
+
+@pytest.mark.parametrize("given", ["model.xml", None, CORE.compile_model(model([2], [2]), "CPU")])
+def test_only_a_model_can_be_changed(given):
+    with pytest.raises(TypeError, match=f"^replace_tile: expected an openvino.Model, .*, got {type(given).__name__}$"):
+        replace_tile(given)
 
 
 def test_overflow():
@@ -168,6 +206,7 @@ def test_random_models_of_constant_repeats(oracle, dynamic, right):
         inputs.append((data, x))
         results += both(data, constant(repeats))[: 1 + right]
         expected += [oracle(x, repeats)] * (1 + right)
+        np.testing.assert_array_equal(dialect.tile(x, repeats), expected[-1], strict=True)
     model = ov.Model(results, [data for data, _ in inputs])
     got = run_all(model, [x for _, x in inputs])
     for result, want in zip(got, expected, strict=True):

@@ -2,6 +2,7 @@
 
 import collections
 import graphlib
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -74,7 +75,7 @@ def arrows():
 @pytest.mark.quick
 def test_imports_point_one_way():
     seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
-    assert {("_core.write.plans", "_core.write.execute", "execute"), ("onnx", "_core.arrays", "tile_array")} <= seen
+    assert {("_core.write.whole", "_core.write.execute", "execute"), ("onnx", "_core.arrays", "tile_array")} <= seen
     assert not {arrow for arrow in seen if None in map(row_of, arrow[:2])}, "a new layer needs its place in LAYERS"
     assert not {arrow for arrow in seen if row_of(arrow[0]) < row_of(arrow[1])}
     by_module = collections.defaultdict(set)
@@ -93,10 +94,23 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     libraries = {"onnx", "openvino", "dask", "torch"}
     code = f"import sys, tilecore.integrations; print({libraries} & set(sys.modules))"
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "set()\n"
+    code = "import tilecore; print('integrations' in dir(tilecore), tilecore.integrations.{0}.__name__)"
+    for name in filter(importlib.util.find_spec, ("dask", "openvino")):  # loaded when first asked for
+        module = "openvino_op" if name == "openvino" else name
+        assert run(sys.executable, "-c", code.format(module), cwd=tmp_path) == f"True tilecore.integrations.{module}\n"
+    with pytest.raises(AttributeError, match="^module 'tilecore.integrations' has no attribute 'tensorflow'$"):
+        tilecore.integrations.tensorflow  # noqa: B018
     outside = {path for path in (ROOT / "tilecore").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".pyi")}
     outside -= set((ROOT / "tilecore/integrations").iterdir())
     imports = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(libraries)})\b", re.MULTILINE)
     assert not [path.name for path in outside if imports.search(path.read_text())]
+
+
+def test_no_script_chooses_where_packages_come_from():
+    """A machine's own configuration does: apt's, with its signatures, and pip's."""
+    scripts = [path for path in (ROOT / ".ci").rglob("*") if path.is_file()]
+    assert len(scripts) > 10
+    assert not [path.name for path in scripts if "://" in path.read_text()]
 
 
 @pytest.mark.process
@@ -146,7 +160,7 @@ def test_wheel(built):
     # Nothing else is in it: no tests, no .pyx, no generated C.
     private = sources(tree, "tilecore/_core", ".pxd")
     expected = sources(tree, "tilecore", ".py", ".pxd", ".pyi") - private | {"tilecore/py.typed"}
-    expected |= {"tilecore/include/tilecore/tilecore.h"}
+    expected |= {f"tilecore/{name}" for name in sources(tree, "include")}
     assert files - modules - information == expected
 
 

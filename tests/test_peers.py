@@ -126,33 +126,6 @@ def test_onnxruntime_strings():
 # --- OpenVINO ------------------------------------------------------------------------------------
 
 
-def openvino_runs(shape, repeats):
-    """Its reference crashes on empty data and on empty repeats."""
-    return 0 not in shape and len(repeats) > 0
-
-
-def test_openvino():
-    ov = pytest.importorskip("openvino")
-    ops = pytest.importorskip("openvino.opset1")
-    inputs, nodes, ours = [], [], []
-    for seed, (shape, repeats) in enumerate(requests(4, same_rank=False)):
-        if not openvino_runs(shape, repeats):
-            continue
-        # Its Python binding knows one class of each width. Its CPU plugin computes on 32 bits: the
-        # values are small enough for every type to hold.
-        dtype = "?bhilBHILefd"[seed % 12]
-        x = np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
-        inputs.append((ops.parameter(shape, x.dtype), x))
-        constant = ops.constant(np.array(repeats, "bhilBHIL"[seed % 8]))
-        nodes.append(ops.tile(inputs[-1][0], constant))
-        ours.append((openvino.tile(x, repeats), (shape, repeats, dtype)))
-    # All in one model: to compile one takes longer than to run it.
-    model = ov.Model(nodes, [data for data, _ in inputs])
-    results = ov.Core().compile_model(model, "CPU")([x for _, x in inputs])
-    for theirs, (our, request) in zip(results.values(), ours, strict=True):
-        assert_same(our, theirs, request)
-
-
 def test_openvino_shape_inference():
     ov = pytest.importorskip("openvino")
     ops = pytest.importorskip("openvino.opset1")

@@ -34,7 +34,7 @@ def from_c(*calls):
 @pytest.fixture
 def no_python(monkeypatch):
     """On the way to where tilecore looks for signals."""
-    monkeypatch.setattr(tilecore._core.write.plans, "get_num_threads", partial(int, 1))
+    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", partial(int, 1))
     monkeypatch.setattr(tilecore._core.request.arguments, "same_dtype", operator.eq)
 
 
@@ -320,7 +320,7 @@ def test_memory_that_is_taken_away(what, kind, monkeypatch):
             changed.__setstate__((1, (4,), np.dtype(plain), False, b"1" * (4 * np.dtype(plain).itemsize)))
             return 1
 
-        monkeypatch.setattr(tilecore._core.write.plans, "get_num_threads", take_away)
+        monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", take_away)
         with pytest.raises(ValueError, match=f": {'out' if what == 'out' else name} was given other memory"):
             call()
         assert changed.shape == (4,)

@@ -26,17 +26,12 @@ def test_few_and_none():
     assert (got[..., 0] == "a").all() and (got[..., 1] == None).all()  # noqa: E711
 
 
-@pytest.mark.whole_process
-def test_out_lets_go_of_what_it_held():
+def test_out_lets_go_of_what_it_held(settings_stay):
     old, new = object(), object()
     out, x = np.array([old] * 6, object), np.array([new, None, new], object)
     counts_before = counts([old, new])
-    limit = tilecore.get_max_bytes()
     tilecore.set_max_bytes(1)  # it does not count the caller's
-    try:
-        assert tilecore.tile(x, 2, out) is out
-    finally:
-        tilecore.set_max_bytes(limit)
+    assert tilecore.tile(x, 2, out) is out
     assert counts([old, new]) == [counts_before[0] - 6, counts_before[1] + 4]
     assert out.tolist() == x.tolist() * 2
 
@@ -90,32 +85,41 @@ def counts(items):
     return [sys.getrefcount(item) for item in items]
 
 
+@pytest.mark.parametrize("plane", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_every_region(seed, oracle):
+def test_every_region(seed, plane, oracle):
+    """Of a tiling and of an endless plane, new and into what was there before; NumPy counts as many references."""
     rng = np.random.default_rng(seed)
     for x, items in sources(rng):
-        reps = tuple(int(n) for n in rng.integers(1, 4, x.ndim + rng.integers(2)))
-        before = counts(items)
-        whole, want = tilecore.tile(x, reps), oracle(as_picked(x), reps)
-        assert same(whole, want)
-        held = counts(items)
-        bounds = [sorted(rng.integers(0, n + 1, 2).tolist()) for n in whole.shape]
-        start, stop = [low for low, _ in bounds], [high for _, high in bounds]
-        inside = want[(*map(slice, start, stop), ...)]
+        before, reps = counts(items), None
+        if plane:  # from any place, before 0 and far behind the source's end too
+            start = rng.integers(-50, 50, x.ndim)
+            stop = start + rng.integers(1, 9, x.ndim)
+            index = [np.arange(a, b) % n for a, b, n in zip(start, stop, x.shape, strict=True)]
+            want = as_picked(x)[(*np.ix_(*index), ...)].copy()
+        else:
+            reps = tuple(int(n) for n in rng.integers(1, 4, x.ndim + rng.integers(2)))
+            want = oracle(as_picked(x), reps)
+            assert same(tilecore.tile(x, reps), want)
+            bounds = [sorted(rng.integers(0, n + 1, 2).tolist()) for n in want.shape]
+            start, stop = [low for low, _ in bounds], [high for _, high in bounds]
+            want = want[(*map(slice, start, stop), ...)].copy()
         part = tilecore.tile_region(x, reps, start, stop)
-        assert part.shape == inside.shape and same(part, inside)
-        for target in (np.zeros(part.shape, x.dtype), part.copy()):
-            assert tilecore.tile_region(x, reps, start, stop, target) is target
-            assert same(target, inside)
-        copy = part.copy()  # NumPy counts as many
-        with_copies = counts(items)
-        del part
-        one = [a - b for a, b in zip(with_copies, counts(items), strict=True)]
-        del copy, target
-        assert [a - b for a, b in zip(with_copies, counts(items), strict=True)] == [3 * n for n in one]
-        del inside
-        assert counts(items) == held
-        del whole, want
+        assert part.shape == want.shape and same(part, want)
+        del want
+        one = [a - b for a, b in zip(counts(items), before, strict=True)]
+        copy = part.copy()
+        assert [a - b for a, b in zip(counts(items), before, strict=True)] == [2 * n for n in one]
+        for step in (1, -1):
+            target = np.zeros(part.shape, x.dtype)[(*[slice(None, None, step)] * part.ndim, ...)]
+            if x.dtype.kind == "T":
+                target[...] = "what was there before, and is long"
+            for _ in range(2):
+                assert tilecore.tile_region(x, reps, start, stop, target) is target
+                assert same(target, part), (start, stop)
+                assert [a - b for a, b in zip(counts(items), before, strict=True)] == [3 * n for n in one]
+            del target
+        del part, copy
         assert counts(items) == before
 
 
@@ -130,29 +134,6 @@ def test_large_regions(oracle):
     assert sum(counts(items)) == sum(before) + MANY
     del got
     assert counts(items) == before
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_regions_of_an_endless_plane(seed):
-    """They begin at any place, before 0 and far behind the source's end too."""
-    rng = np.random.default_rng(seed)
-    for x, items in sources(rng):
-        start = rng.integers(-50, 50, x.ndim)
-        stop = start + rng.integers(1, 9, x.ndim)
-        index = [np.arange(a, b) % n for a, b, n in zip(start, stop, x.shape, strict=True)]
-        before = counts(items)
-        want = as_picked(x)[(*np.ix_(*index), ...)].copy()
-        copied = [a - b for a, b in zip(counts(items), before, strict=True)]
-        for step in (1, -1):
-            got = np.zeros(stop - start, x.dtype)[(*[slice(None, None, step)] * x.ndim, ...)]
-            if x.dtype.kind == "T":
-                got[...] = "what was there before, and is long"
-            old = counts(items)
-            assert tilecore.tile_region(x, None, start, stop, got) is got
-            assert same(got, want), (start, stop)
-            assert [a - b for a, b in zip(counts(items), old, strict=True)] == copied
-            del got
-        del want
 
 
 def test_references_of_an_unknown_kind():
@@ -178,7 +159,7 @@ T = Strings(na_object=None)
     "dtype",
     [{"names": ["a"], "formats": [T]}, [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")]],
 )
-def test_strings_inside_structures(dtype):
+def test_strings_inside_structures(dtype, ways):
     """NumPy refuses most of them too ("not currently supported for structured dtype fields")."""
     try:
         dtype = np.dtype(dtype)
@@ -187,19 +168,10 @@ def test_strings_inside_structures(dtype):
     x, out = np.zeros(3, dtype), np.zeros(12, dtype)
     (x["a"]["b"] if x["a"].dtype.names else x["a"])[...] = "longer than what lies in the item"
     before = out.tobytes()
-    plan = tilecore.TilePlan(3, 4, dtype)
-    for call in (
-        lambda: tilecore.tile(x, 4),
-        lambda: tilecore.tile(x, 4, out),
-        lambda: tilecore.tile(x, (10**9, 1)),  # more than there is memory for
-        lambda: tilecore.tile_mapped(x, 4),
-        lambda: tilecore.tile_region(x, 9, (1,), (13,)),
-        lambda: tilecore.tile_region(x, None, (-1,), (11,), out),
-        lambda: plan.tile(x),
-        lambda: plan.region(x, (0,), (12,), out),
-        lambda: plan.batch([x, x]),
-        lambda: plan.batch(x[None], out[None]),
-    ):
+    calls = [partial(call, *given) for call in ways(x, 4).values() for given in ((), (out,))][
+        :-1
+    ]  # tile_mapped takes none
+    for call in (*calls, partial(tilecore.tile, x, (10**9, 1))):  # more than there is memory for
         with pytest.raises(TypeError, match="holds references of an unknown kind, dtype"):
             call()
     assert out.tobytes() == before

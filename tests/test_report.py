@@ -128,3 +128,11 @@ def test_parts_make_one_report(write):
     assert "| rows | (2,3) × (1,5) u1 | 400 ms | **0.50×** | **0.75×** |" in short
     assert "clearly slower at: rows (numpy 0.50×, torch 0.75×)" in short
     assert "| block |" not in short and "| block |" in text
+
+
+def test_the_benchmarks_are_collected():
+    """Without --full some have no cases."""
+    pytest.importorskip("pytest_benchmark")
+    command = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", REPORT.parent]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "test_warm[a few numbers-tilecore]" in done.stdout, done.stdout

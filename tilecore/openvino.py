@@ -18,7 +18,8 @@ from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Range
 from tilecore._dialects.row import Dialect, Rule
-from tilecore._dialects.tensors import INT64_MIN, Array, Out, Scalar, as_repeats, as_tensor
+from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
+from tilecore._dialects.types import Array, Out, Repeats, Scalar, Threads
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
@@ -32,23 +33,21 @@ _NAMES = {"input": "data", "input shape": "data shape"}
 
 
 @overload
-def tile_1(
-    data: NDArray[Scalar], repeats: ArrayLike, out: None = None, *, threads: int | None = None
-) -> NDArray[Scalar]: ...
+def tile(data: NDArray[Scalar], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[Scalar]: ...
 @overload
-def tile_1(data: ArrayLike, repeats: ArrayLike, out: None = None, *, threads: int | None = None) -> Array: ...
+def tile(data: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload
-def tile_1(data: ArrayLike, repeats: ArrayLike, out: Out, *, threads: int | None = None) -> Out: ...
-def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
+def tile(data: ArrayLike, repeats: Repeats, out: Out, *, threads: Threads = None) -> Out: ...
+def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads: Threads = None) -> Array:
     """Tile the data as OpenVINO Tile-1 does.
 
     >>> import numpy as np
     >>> import tilecore
-    >>> tilecore.openvino.tile_1(np.array([[1, 2, 3]]), [2, 1, 2])  # (1, 3) -> (2, 1, 6)
+    >>> tilecore.openvino.tile(np.array([[1, 2, 3]]), [2, 1, 2])  # (1, 3) -> (2, 1, 6)
     array([[[1, 2, 3, 1, 2, 3]],
     <BLANKLINE>
            [[1, 2, 3, 1, 2, 3]]])
-    >>> tilecore.openvino.tile_1(np.ones((2, 3)), [-1]).shape
+    >>> tilecore.openvino.tile(np.ones((2, 3)), [-1]).shape
     (2, 0)
 
     Parameters
@@ -56,10 +55,8 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
         Repeats of each axis; the last entry is for the last axis. The integers of ml_dtypes are accepted too.
-    out : array of the result's shape and the data's dtype, optional
-        Where to write.
-    threads : int, optional
-        The maximum number of threads.
+    out, threads
+        As in `tilecore.tile`.
 
     Returns
     -------
@@ -84,10 +81,10 @@ def tile_1(data: ArrayLike, repeats: ArrayLike, out: Array | None = None, *, thr
         raise worded(refusal, _NAME, tensor, _NAMES, repeats=repeats) from refusal.__cause__
 
 
-tile = tile_1
+tile_1 = tile
 
 
-def _read_counts(tensor: Array, repeats: ArrayLike) -> tuple[int, ...]:
+def _read_counts(tensor: Array, repeats: Repeats) -> tuple[int, ...]:
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
@@ -127,7 +124,7 @@ def infer_shape(
     Raises
     ------
     TypeError, ValueError
-        If `tile_1` raises it for all data of this shape. Only each axis is checked, not the number of elements or
+        If `tile` raises it for all data of this shape. Only each axis is checked, not the number of elements or
         bytes. As in OpenVINO, a dimension is None if even its lower bound overflows.
 
     Source: OpenVINO Tile-1, shape inference (tile_shape_inference.hpp).

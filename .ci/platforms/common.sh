@@ -62,16 +62,26 @@ tests() {
     pytest -p no:cacheprovider "$@"
 }
 
+# mirror: the address of the Debian mirror that apt is set up with.
+mirror() {
+    local uris
+    # shellcheck disable=SC2016 # apt's own variable
+    uris=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian')
+    [ -n "$uris" ] || { echo "apt lists no mirror of Debian: run apt-get update, on a Debian system" >&2; return 1; }
+    head --lines 1 <<< "$uris"
+}
+
 # ---------------------------------------------------------------- another processor's Linux
 
 # debian SUITE ARCHITECTURE PACKAGE...: these packages of Debian's and what they need, unpacked in
 # $work/root. Nothing in there is run or set up: a chroot, or an emulator's prefix, is enough.
 debian() {
-    local suite=$1 architecture=$2 package
+    local suite=$1 architecture=$2 package mirror
     shift 2
+    mirror=$(mirror)
     says "Debian $suite for $architecture: $*"
-    quietly debootstrap --download-only --arch="$architecture" --variant=minbase \
-        --include="$(IFS=, && echo "$*")" "$suite" "$work/root" http://deb.debian.org/debian
+    quietly debootstrap --force-check-gpg --download-only --arch="$architecture" --variant=minbase \
+        --include="$(IFS=, && echo "$*")" "$suite" "$work/root" "$mirror"
     for package in "$work"/root/var/cache/apt/archives/*.deb; do dpkg --extract "$package" "$work/root"; done
     rm -r "$work"/root/var/cache/apt/archives
 }
@@ -128,7 +138,7 @@ zig() {
     says "zig, and the modules' C"
     pip install --quiet ziglang 'Cython>=3.1' 'numpy>=2.0'
     export ZIG_GLOBAL_CACHE_DIR=$work/zig ZIG_LOCAL_CACHE_DIR=$work/zig
-    cython tilecore/**/*.pyx
+    cython --directive boundscheck=False,wraparound=False,cdivision=True tilecore/**/*.pyx # as setup.py
 }
 
 # compiles TARGET PYTHON WHEEL: the engine as C11 and C++17, and every module, without a warning. PYTHON is the
@@ -156,13 +166,15 @@ compiles() {
 }
 
 # fetch SUITE PACKAGE, fetch SUITE source PACKAGE: a package of Debian's, unpacked in $work/root, or the sources as
-# their authors released them, in $work/sources.
+# their authors released them, in $work/sources. apt checks the suite's signature, and by it every file.
 fetch() {
-    local apt=$work/apt archive
+    local apt=$work/apt archive mirror
+    mirror=$(mirror)
     local options=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$apt/lists")
     says "Debian $*"
     mkdir -p "$apt/lists/partial" "$work/root" "$work/sources"
-    printf '%s http://deb.debian.org/debian %s main\n' deb "$1" deb-src "$1" > "$apt/sources.list"
+    printf "%s [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror %s main\\n" deb "$1" deb-src "$1" \
+        > "$apt/sources.list"
     quietly apt-get "${options[@]}" update
     cd "$apt"
     if [ "$2" = source ]; then

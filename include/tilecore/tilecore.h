@@ -39,6 +39,7 @@
  *   only). Pass 1 in threads of your own. Only the calling thread writes outputs below 4 MiB.
  * - Functions that need no GIL may run in any number of threads at once. They never take the GIL and do not check
  *   for signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
+ * - All functions work in a thread with a stack of 48 KiB.
  * - A child of os.fork() may call all functions. Its default is 1 thread until a number is set, by the parent
  *   or the child, or a call from Python uses the default.
  *

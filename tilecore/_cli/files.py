@@ -45,9 +45,10 @@ def tile_file(source: str, target: str, planned: Planned, progress: Progress, me
     plan = planned(input.array)
     limit = slab_limit(plan.dtype.itemsize, memory)
     begin = header(plan.dtype, plan.output_shape, input.fortran_order, input.version)
-    with open_output(target, len(begin) + plan.nbytes, input.status, force) as write:
+    nbytes = prod(plan.output_shape) * plan.dtype.itemsize  # in a file, strings of length 0 take no room
+    with open_output(target, len(begin) + nbytes, input.status, force) as write:
         write(memoryview(begin))
-        with progress(plan.nbytes) as advance:
+        with progress(nbytes) as advance:
             for slab in slabs(plan, input, memory, limit):
                 write(slab)
                 advance(slab.nbytes)
@@ -56,7 +57,7 @@ def tile_file(source: str, target: str, planned: Planned, progress: Progress, me
 def slabs(plan: TilePlan, input: Mapped, memory: int, limit: int) -> Iterator[memoryview]:
     """The result's bytes in order, at most `limit` at a time, all in one buffer."""
     array, dtype = input.array, plan.dtype
-    if not plan.nbytes:
+    if not plan.nbytes or not dtype.itemsize:
         return
     if input.fortran_order:
         array = array[(None,) * (len(plan.reps) - array.ndim)].T

@@ -1,6 +1,7 @@
-"""The commands: `tilecore tile`, `tilecore info`, `tilecore demo`.
+"""The commands: `tilecore tile`, `info`, `demo`, `run`, `profile`.
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
+`run` and `profile` start a program; when it runs, errors and signals are its own.
 """
 
 import argparse
@@ -19,16 +20,26 @@ from numpy.typing import NDArray
 import tilecore
 from tilecore._cli.demo import demo
 from tilecore._cli.files import LEAST_MEMORY, tile_file
+from tilecore._cli.profile import profile, writable
+from tilecore._cli.run import run
 from tilecore._cli.units import with_unit
 from tilecore._core.request.refusals import Refusal, reworded, worded
-from tilecore._core.resources.limits import parse_bytes
+from tilecore._core.resources.limits import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
 
 
 class Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._negative_number_matcher = re.compile("-[0-9]")  # a value too: -1,2
+
     def error(self, message: str) -> NoReturn:
+        if re.fullmatch("unrecognized arguments:( -?[0-9]+)+", message):
+            message += "; write several repeats as one argument, such as 2,2"
+        if message.startswith("unrecognized arguments: --json"):
+            message = "--json is an option of tilecore profile"
         raise ValueError(message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -38,11 +49,12 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
-    code = 0
+    code, program = 0, None
+    own, rest = without_program(sys.argv[1:] if argv is None else argv)
     with interrupted_by_signals():
         try:
-            arguments = parser().parse_args(joined(sys.argv[1:] if argv is None else argv))
-            arguments.run(arguments)
+            arguments = parser().parse_args(own)
+            program = arguments.run(arguments)
             if sys.stdout is not None:  # closed, by a daemon for instance
                 sys.stdout.flush()
         except BrokenPipeError:  # the reader, `head` for instance, has seen enough
@@ -52,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (TypeError, ValueError, MemoryError, OSError) as error:
             code = tell(one_line(error), 2)
         drop_unwritten(sys.stdout)
+    if program is not None and (missing := program(rest)):
+        code = tell(missing, 2)
     return code
 
 
@@ -103,15 +117,17 @@ def interrupted_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def joined(argv: Sequence[str]) -> list[str]:
-    """`--repeats -1,2` as `--repeats=-1,2`: argparse takes a leading dash for an option."""
-    result: list[str] = []
-    for text in argv:
-        if result and result[-1] in ("--repeats", "--axis") and re.match("-[0-9]", text):
-            result[-1] += f"={text}"
-        else:
-            result.append(text)
-    return result
+def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Our own arguments, and after the name of a program those of the program: argparse does not see them.
+
+    >>> without_program(["run", "-m", "pkg", "-x"]), without_program(["profile", "--json", "a", "b.py", "--", "c"])
+    ((['run', '-m', 'pkg'], ['-x']), (['profile', '--json', 'a', 'b.py'], ['--', 'c']))
+    """
+    for place in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
+        before, text = argv[place - 1 : place + 1]
+        if before in ("-m", "--") or re.match("[^-]|-m.", text) and before != "--json":
+            return argv[: place + 1], argv[place + 1 :]
+    return argv, []
 
 
 def parser() -> Parser:
@@ -141,11 +157,31 @@ def parser() -> Parser:
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
     command.set_defaults(run=lambda a: print(tilecore.get_include()) if a.include else tilecore.show_config())
-    command.add_argument("--include", action="store_true", help="print only the folder of the C headers")
+    files = {"include": "the C headers", "cmake": "tilecoreConfig.cmake", "pkgconfig": "tilecore.pc"}
+    for name, file in files.items():  # one folder has them all
+        command.add_argument(f"--{name}", dest="include", action="store_true", help=f"print only the folder of {file}")
+
+    for name, what in {
+        "run": "run a Python program with tilecore's tile in the place of numpy.tile",
+        "profile": "run a Python program, and show what tilecore would do for it",
+    }.items():
+        command = commands.add_parser(name, help=what, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
+        command.set_defaults(run=program_of)
+        add = command.add_mutually_exclusive_group(required=True).add_argument
+        add("program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with a file __main__.py")
+        add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
+    command.add_argument("--json", metavar="FILE", help="also write the table to this file")
 
     command = commands.add_parser("demo", help="show examples, and timings on this machine")
     command.set_defaults(run=lambda _: demo())
     return top
+
+
+def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str | None]:
+    name, is_module = arguments.module or arguments.program, arguments.module is not None
+    if "json" in arguments:
+        return partial(profile, name, is_module, None if arguments.json is None else writable(arguments.json))
+    return partial(run, name, is_module)
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -168,7 +204,7 @@ def version(dialect: Dialect, name: str, text: str) -> Any:
 
 def memory(text: str) -> int:
     try:
-        nbytes = parse_bytes(text)
+        nbytes: int = parse_bytes(text)
     except ValueError as reason:
         raise argparse.ArgumentTypeError(str(reason)) from None
     if nbytes < LEAST_MEMORY:

@@ -1,15 +1,15 @@
 from collections.abc import Iterable
-from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typing_extensions import TypeVar
 
 _Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 _Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
 _Threads: TypeAlias = SupportsIndex | None
-_Scalar = TypeVar("_Scalar", bound=np.generic, default=Any)
-_Scalar_co = TypeVar("_Scalar_co", bound=np.generic, covariant=True, default=Any)
+# Without defaults: pyright would fall back on them if a result is assigned to a variable of another dtype.
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_Scalar_co = TypeVar("_Scalar_co", bound=np.generic, covariant=True)
 _Out = TypeVar("_Out", bound=NDArray[Any])
 _Masked: TypeAlias = np.ma.MaskedArray[Any, np.dtype[_Scalar]]
 

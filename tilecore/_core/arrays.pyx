@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+# cython: binding=False
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
 `tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. Separate functions
@@ -12,21 +11,19 @@ from functools import partial
 
 import numpy
 
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.refusals import Absent, Refusal, worded
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
-cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport (
-    MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, integer_item,
+    MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
 from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, has_shape, plain_array, read_out
 from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.mapped cimport map_repeats
 from tilecore._core.write.results cimport read_bounds, write_result
 
@@ -74,28 +71,24 @@ def repeats_of(value, numbers):
 
     The ints may be negative. `numbers` has a bit for each of NumPy's integer types that the array may have.
     """
-    cdef long long number = 0
-    cdef list integers
-    cdef int i, n
     if type(value) is list:
         value = tuple(value)
-    n = count_integers(value, numbers)
-    if n < 0:
+    if count_integers(value, numbers) < 0:
         return None
-    if type(value) is tuple:
-        return value
-    integers = []
-    for i in range(n):
-        integer_item(value, i, &number)
-        integers.append(number)
-    return tuple(integers)
+    return value if type(value) is tuple else tuple(cnp.PyArray_ToList(value))
 
 
-cdef object ABSENT = object()
+cdef object NO_A = Absent("input"), NO_REPS = Absent("repeats"), NO_START = Absent("start"), NO_STOP = Absent("stop")
 
 
-@cython.embedsignature(False)
-def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, repeats=ABSENT):
+cdef refused(refusal, str name, a, cnp.ndarray array, reps, axis):
+    """The error of the function `name`; `array` is None, or the array as which `a` was read."""
+    if refusal.argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
+        refusal.what += "; are a and reps swapped?"
+    return worded(refusal, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
+
+
+def tile(a=NO_A, reps=NO_REPS, out=None, *, axis=None, threads=None, A=NO_A, repeats=NO_REPS):
     """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\n
     Repeat a whole array along its axes, as `numpy.tile` does.
 
@@ -125,16 +118,14 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     reps : int or sequence of int
         Repeats per axis, 0 or more; at most 64 of them. Any iterable except text and sets.
     out : numpy.ndarray, optional
-        An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory with
-        `a`, and have no overlapping elements. It may have any strides. Errors are raised before anything is
-        written, except those of signal handlers. For Python objects, their own code or a lack of memory may also
-        raise an error later.
+        An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory with `a`,
+        and have no overlapping elements. It may have any strides. Errors are raised before anything is written, except
+        those of signal handlers. For Python objects, their own code or a lack of memory may also raise an error later.
     axis : int or tuple of int, optional
         The axes to repeat, with one repeat for each. All others stay as they are. Negative axes count from the end.
         By default, the last repeat is for the last axis, and so on.
     threads : int, optional
-        The maximum number of threads. One thread writes a result below 4 MiB. `get_num_threads` explains the
-        default.
+        The maximum number of threads. One thread writes a result below 4 MiB. `get_num_threads` explains the default.
 
     Returns
     -------
@@ -167,8 +158,9 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
-    if a is ABSENT or reps is ABSENT or A is not ABSENT or repeats is not ABSENT:
-        raise wrong_names(a, A, repeats)
+    if A is not NO_A or repeats is not NO_REPS:
+        right, wrong = ("a", "A") if A is not NO_A else ("reps", "repeats")
+        raise TypeError(f"tile() got an unexpected keyword argument '{wrong}'; use '{right}'")
     try:
         if PyArray_CheckExact(a):
             array = a
@@ -180,23 +172,14 @@ def tile(a=ABSENT, reps=ABSENT, out=None, *, axis=None, threads=None, A=ABSENT, 
     except Refusal as refusal:
         if refusal.argument == "out" and type(reps) is int and type(out) is int:
             refusal.what += f"; repeats of several axes are one argument: {(reps, out)}"
-        source = a if PyArray_Check(a) else array
-        raise worded(refusal, "tile", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
-
-
-cdef wrong_names(a, A, repeats):
-    """The error for a call of `tile` that lacks an argument, or uses NumPy's or ONNX's name for it."""
-    for given, name, right in ((A, "A", "a"), (repeats, "repeats", "reps")):
-        if given is not ABSENT:
-            return TypeError(f"tile() got an unexpected keyword argument '{name}'; use '{right}'")
-    return TypeError(f"tile() missing a required argument: '{'a' if a is ABSENT else 'reps'}'")
+        raise refused(refusal, "tile", a, array, reps, axis) from refusal.__cause__
 
 
 cdef tile_other(a, reps, out, axis, threads):
     """Subclasses of ndarray, and arrays of other libraries."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef bint is_array = PyArray_Check(a), masked, copied = False, simple = False
+    cdef bint is_array = PyArray_Check(a), masked, simple
     cdef cnp.ndarray array
     cdef int n, count
     if out is not None:
@@ -207,33 +190,20 @@ cdef tile_other(a, reps, out, axis, threads):
     if not is_array:
         return numpy_tile(a, as_tuple(repeats, n))
     array = a
-    if are_ones(repeats, n) and cnp.PyArray_NBYTES(array) < TILECORE_NOGIL_BYTES:
-        copied = type(a).__array_function__ is ARRAY_FUNCTION and not is_masked(a)
-    else:
-        simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
-    masked = not copied and not simple and is_masked(a)
+    simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
+    masked = not simple and is_masked(a)
     plan_for(&plan, array, n, repeats)
     check_size(plan.sizes.nbytes)
-    if copied:  # `numpy.tile` does only this, for every class
-        return numpy.array(a, copy=True, order="C", subok=True, ndmin=n)
     if simple and plan.sizes.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
-        return wrap_like(a, write_result(&plan, array, NULL, NULL, None, count))
+        # As everywhere in NumPy, `__array_finalize__` gets `a`.
+        return WRAP(a, write_result(&plan, array, NULL, NULL, None, count), None, False)
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
-
-
-cdef bint are_ones(const Py_ssize_t *repeats, int n) noexcept:
-    cdef int k
-    for k in range(n):
-        if repeats[k] != 1:
-            return False
-    return True
 
 
 # The attributes of an array that `numpy.tile` uses, and the two ways to look them up that find ndarray's own: a record
 # array looks for fields last. They are read from the class, because reading them from the array may run code.
 cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "ndim", "size")
-cdef object ARRAY_FUNCTION = numpy.ndarray.__array_function__
 cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
 cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
 cdef object WRAP = numpy.ndarray.__array_wrap__
@@ -250,13 +220,9 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     return kind.__getattribute__ in FIND_THEM and not (more_axes and issubclass(kind, numpy.matrix))
 
 
-cdef wrap_like(a, cnp.ndarray result):
-    """`result` as an array of the class of `a`. As everywhere in NumPy, `__array_finalize__` gets `a`."""
-    return WRAP(a, result, None, False)
-
-
-def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
-    """Make a part of a tiling, without making the rest.
+def tile_region(a=NO_A, reps=NO_REPS, start=NO_START, stop=NO_STOP, out=None, *, axis=None, threads=None):
+    """tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None)\n--\n\n
+    Make a part of a tiling, without making the rest.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(6).reshape(2, 3)                       # shape (2, 3)
@@ -316,12 +282,12 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         target = write_result(&plan, array, NULL, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:
-        source = a if PyArray_Check(a) else array
-        raise worded(refusal, "tile_region", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
+        raise refused(refusal, "tile_region", a, array, reps, axis) from refusal.__cause__
 
 
-def tile_view(a, reps, *, axis=None):
-    """Make a read-only view of a tiling, if strides can express it.
+def tile_view(a=NO_A, reps=NO_REPS, *, axis=None):
+    """tile_view(a, reps, *, axis=None)\n--\n\n
+    Make a read-only view of a tiling, if strides can express it.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1], [2]])                  # shape (2, 1)
@@ -371,12 +337,12 @@ def tile_view(a, reps, *, axis=None):
             strides[k] = 0 if i < 0 or sizes.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
         return array_upon(array, sizes.ndim, sizes.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except Refusal as refusal:
-        source = a if PyArray_Check(a) else array
-        raise worded(refusal, "tile_view", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
+        raise refused(refusal, "tile_view", a, array, reps, axis) from refusal.__cause__
 
 
-def tile_mapped(a, reps, *, axis=None):
-    """Make a copy-on-write tiling: repeats share memory until they are written to.
+def tile_mapped(a=NO_A, reps=NO_REPS, *, axis=None):
+    """tile_mapped(a, reps, *, axis=None)\n--\n\n
+    Make a copy-on-write tiling: repeats share memory until they are written to.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(2**17, dtype="float64")     # shape (131072,): 1 MiB
@@ -434,12 +400,12 @@ def tile_mapped(a, reps, *, axis=None):
                 raise Refusal(ValueError, "changed its shape during the call", "input")
         return write_result(&plan, array, NULL, NULL, None, 0) if result is None else result
     except Refusal as refusal:
-        source = a if PyArray_Check(a) else array
-        raise worded(refusal, "tile_mapped", source, NAMES, reps=reps, axis=axis) from refusal.__cause__
+        raise refused(refusal, "tile_mapped", a, array, reps, axis) from refusal.__cause__
 
 
-def output_shape(shape, reps, *, axis=None):
-    """Compute the shape of a tiling, without allocating anything.
+def output_shape(shape=Absent("shape"), reps=NO_REPS, *, axis=None):
+    """output_shape(shape, reps, *, axis=None)\n--\n\n
+    Compute the shape of a tiling, without allocating anything.
 
     >>> import tilecore
     >>> tilecore.output_shape((2, 3), (4, 1, 2))
@@ -465,16 +431,12 @@ def output_shape(shape, reps, *, axis=None):
 
     Source: NumPy 2, `numpy.tile`.
     """
+    cdef Py_ssize_t dims[MAX_RANK + 1]
     try:
-        shape = read_shape(shape)
+        shape = as_tuple(dims, read_integers(shape, dims, "shape", 0))
         return planned_shape(shape, reps, axis)
     except Refusal as refusal:
         raise worded(refusal, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from refusal.__cause__
-
-
-cdef tuple read_shape(shape):
-    cdef Py_ssize_t dims[MAX_RANK + 1]
-    return as_tuple(dims, read_integers(shape, dims, "shape", 0))
 
 
 def planned_shape(shape, reps, axis=None):
@@ -484,6 +446,5 @@ def planned_shape(shape, reps, axis=None):
     cdef Py_ssize_t dims[MAX_RANK + 1]
     cdef int ndim = read_integers(shape, dims, "shape", 0)
     cdef int n = read_repeats(reps, axis, repeats, ndim)
-    cdef int status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
-    sizes_check(&sizes, status)
+    sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
     return as_tuple(sizes.output, sizes.ndim)

@@ -20,12 +20,11 @@ cdef extern from "numpy/arrayscalars.h":
 cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyTypeObject:
         pass
-    PyTypeObject *Py_TYPE(object value) noexcept
     ctypedef struct PyArrayObject_fields:
         PyObject *mem_handler
     PyTypeObject PyArray_Type
     enum: NPY_VSTRING
-    enum: NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_OWNDATA
+    enum: NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA
     bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept
     PyObject *descr_of "(PyObject *)PyArray_DESCR" (cnp.ndarray a) noexcept  # borrowed, to be compared

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Replaces `numpy.tile` with tilecore's `tile`, for code that is not the user's own.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
@@ -19,6 +18,7 @@ import warnings
 import numpy
 
 from tilecore._core.arrays import tile as _tile
+from tilecore._core.request.refusals import superfluous
 from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
@@ -123,7 +123,9 @@ cdef class replace_numpy_tile:
     cdef list found
     cdef bint entered
 
-    def __init__(self):
+    def __init__(self, *more, **others):
+        if more or others:
+            raise superfluous("replace_numpy_tile", 0, more, others)
         if self.found is None:
             self.found = put()
 

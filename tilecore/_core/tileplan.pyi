@@ -4,8 +4,11 @@ from typing import Any, Generic, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing_extensions import TypeVar
 
-from tilecore._core.arrays import _Axes, _Integers, _Out, _Scalar, _Threads
+from tilecore._core.arrays import _Axes, _Integers, _Out, _Threads
+
+_Scalar = TypeVar("_Scalar", bound=np.generic, default=Any)
 
 @final
 class TilePlan(Generic[_Scalar]):

@@ -1,14 +1,13 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+# cython: binding=False
 """TilePlan: a tiling planned once, for many arrays of one shape and dtype."""
 
 from types import GenericAlias
 
 import numpy
 
-from tilecore._core.request.counts import brief
+from tilecore._core.request.brief import brief
 from tilecore._core.request.dtypes import same_dtype
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.refusals import Absent, Refusal, superfluous, worded
 
 cimport cython
 cimport numpy as cnp
@@ -20,8 +19,8 @@ from tilecore._core.plan.sizes cimport Sizes, sizes_check
 from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_refusal
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
-from tilecore._core.write.plans cimport plan_clear, plan_prepare
-from tilecore._core.write.results cimport read_bounds, write_result
+from tilecore._core.write.whole cimport plan_clear, plan_prepare
+from tilecore._core.write.results cimport blank_bytes, is_blank, read_bounds, write_result
 
 cnp.import_array()
 
@@ -34,6 +33,7 @@ cdef extern from "Python.h":
 
 
 cdef dict NAMES = {"repeats": "reps", "input": "a"}
+cdef object NO_SHAPE = Absent("shape"), NO_REPS = Absent("repeats"), NO_DTYPE = Absent("dtype"), NO_A = Absent("input")
 
 
 @cython.final
@@ -81,7 +81,9 @@ cdef class TilePlan:
 
     __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
-    def __cinit__(self, shape, reps, dtype, *, axis=None):
+    def __cinit__(self, shape=NO_SHAPE, reps=NO_REPS, dtype=NO_DTYPE, *more, axis=None, **others):
+        if more or others:
+            raise superfluous("TilePlan", 3, more, others)
         try:
             self.read_sizes(shape, reps, dtype, axis)
         except Refusal as refusal:
@@ -115,10 +117,11 @@ cdef class TilePlan:
     @property
     def nbytes(self):
         """Bytes of the whole result."""
-        return self.plan.sizes.nbytes
+        return blank_bytes(self.output_shape, self.dtype) if is_blank(self.dtype) else self.plan.sizes.nbytes
 
-    def tile(self, a, out=None, *, threads=None):
-        """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
+    def tile(self, a=NO_A, out=None, *, threads=None):
+        """tile($self, a, out=None, *, threads=None)\n--\n\n
+        Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         cdef cnp.ndarray array = None, target
         cdef int count
         try:
@@ -129,8 +132,9 @@ cdef class TilePlan:
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
 
-    def region(self, a, start, stop, out=None, *, threads=None):
-        """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
+    def region(self, a=NO_A, start=Absent("start"), stop=Absent("stop"), out=None, *, threads=None):
+        """region($self, a, start, stop, out=None, *, threads=None)\n--\n\n
+        Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Bounds bounds
         cdef cnp.ndarray array = None, target
         cdef int count
@@ -143,8 +147,9 @@ cdef class TilePlan:
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
 
-    def batch(self, arrays, out=None, *, threads=None):
-        """Tile many arrays in one call, into one array.
+    def batch(self, arrays=NO_A, out=None, *, threads=None):
+        """batch($self, arrays, out=None, *, threads=None)\n--\n\n
+        Tile many arrays in one call, into one array.
 
         >>> import numpy, tilecore
         >>> plan = tilecore.TilePlan((28, 28, 1), (1, 1, 3), "uint8")       # gray to RGB

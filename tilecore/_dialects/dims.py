@@ -19,7 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.counts import brief, is_own
+from tilecore._core.request.brief import brief
+from tilecore._core.request.inputs import is_own, read_item
 from tilecore._core.request.refusals import Refusal
 from tilecore._dialects.tensors import (
     INT64_MAX,
@@ -27,10 +28,9 @@ from tilecore._dialects.tensors import (
     INTEGERS,
     MAX_RANK,
     Types,
-    as_integer,
     draw_items,
     make_length_refusal,
-    read_repeats,
+    read_any_repeats,
 )
 
 
@@ -188,7 +188,7 @@ def as_dim(value: Any, argument: str, position: int, intervals: bool = False, lo
         if last is not None and last < first:
             raise refusal(ValueError, "(low, high) with low <= high for an interval")
         return make_range(first, last)
-    number = as_integer(value, argument, position)
+    number = read_item(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
         raise refusal(ValueError, "within int64")
     if number < low:
@@ -250,7 +250,7 @@ def as_repeats_dims(
     if isinstance(repeats, (list, tuple)):
         entries = as_dims(repeats, "repeats", intervals, low)
     else:
-        entries = as_dims(read_repeats(repeats, allowed), "repeats", False, low)
+        entries = as_dims(read_any_repeats(repeats, allowed), "repeats", False, low)
     if len(entries) < least or (most is not None and len(entries) > most):
         raise Refusal(ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats")
     return len(entries), entries

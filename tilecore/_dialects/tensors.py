@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import repeats_of
-from tilecore._core.request.counts import as_index, is_own
-from tilecore._core.request.inputs import as_array
+from tilecore._core.request.inputs import as_array, read_item
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
-
-# A result has the dtype of its input, or is `out`.
-Scalar = TypeVar("Scalar", bound=np.generic)
-Out = TypeVar("Out", bound=NDArray[Any])
-Array: TypeAlias = NDArray[Any]
 
 MAX_RANK = 64  # NumPy's largest; longer repeats are refused without reading the rest, which may be endless
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -98,16 +92,16 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
     """
     repeats = repeats_of(value, allowed.numbers)
     if repeats is None:
-        repeats = read_repeats(value, allowed)
+        repeats = read_any_repeats(value, allowed)
     if count is not None and len(repeats) != count:
         raise Refusal(ValueError, f"has length {len(repeats)}, expected the input's rank {count}", "repeats")
     return repeats
 
 
-def read_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
+def read_any_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
     """`as_repeats` for every kind of `value`, of any length."""
     if isinstance(value, (list, tuple)):
-        return tuple(as_integer(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
+        return tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         raise Refusal(TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats")
     array = as_tensor(value, "repeats")  # type: ignore[arg-type]
@@ -131,16 +125,3 @@ def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
 
 def make_length_refusal(argument: str) -> Refusal:
     return Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
-
-
-def as_integer(item: object, argument: str, position: int) -> int:
-    """An int or a NumPy integer as an int. A bool is refused: a list of bools is a bool tensor."""
-    kind = type(item).__name__
-    if isinstance(item, (list, tuple)) or (isinstance(item, ndarray) and item.ndim > 0):
-        raise Refusal(ValueError, f"must be one-dimensional, but item {position} is a {kind}", argument)
-    try:
-        return as_index(item)  # type: ignore[arg-type]
-    except TypeError as reason:
-        if is_own(reason):
-            raise
-    raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}", argument)

@@ -61,6 +61,8 @@ def init():
     if not any(value is numpy_tile for value, _ in builtin_registry.globals):
         overload(numpy_tile)(tile_of_numpy)
         overload(replacement)(tile_of_numpy)  # numpy.tile while replace_numpy_tile is in force
+        if np.tile is not numpy_tile and np.tile == numpy_tile:  # in a program that `tilecore run` started
+            overload(np.tile)(tile_of_numpy)
 
 
 def tile(a, reps, out=None, axis=None, threads=None):
@@ -83,7 +85,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
     strided, spread = a.layout != "C", not is_nonelike(out) and out.layout != "C"
 
     def tile_array(a, reps, out=None, axis=None, threads=None):
-        most = read_threads(threads)
+        most = threads_for_c(threads)
         counts = as_counts(reps, least, ones)
         shape = read_shape(a.shape, counts, a.itemsize, room)
         if out is None:
@@ -206,7 +208,7 @@ def read_shape(shape, counts, itemsize, room):
 
 
 @register_jitable
-def read_threads(threads):
+def threads_for_c(threads):
     if threads is None:
         return 0  # C's default
     if threads < 1:

@@ -24,14 +24,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from openvino import Dimension, DiscreteTypeInfo, Model, Node, Op, Output, PartialShape, Tensor, Type, opset1
+from numpy.typing import ArrayLike
+from openvino import Dimension, DiscreteTypeInfo, Model, Node, Op, Output, PartialShape, Shape, Tensor, Type, opset1
 from openvino.op import Constant
 from openvino.utils import replace_node
 
 import tilecore
 from tilecore._core.arrays import planned_shape
+from tilecore._core.request.brief import brief
 from tilecore._core.request.refusals import Refusal, worded
 from tilecore._dialects.dims import get_bounds
+from tilecore._dialects.tensors import INT64_MAX, as_repeats, as_tensor
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
@@ -51,9 +54,9 @@ class Tile(Op):
 
     Parameters
     ----------
-    data : node or output of any shape
-        Of any element type of whole bytes, strings included.
-    repeats : node or output, shape (n,)
+    data : node or output of any shape, or array_like
+        Of any element type of whole bytes, strings included. An array becomes a Constant.
+    repeats : node or output, shape (n,), or list, tuple or array of ints
         Of any integer type. Shape inference uses the values of a Constant, and the bounds that OpenVINO finds for
         values computed from shapes.
 
@@ -79,8 +82,12 @@ class Tile(Op):
     # Under the name "Tile" a plugin would run its own.
     class_type_info = DiscreteTypeInfo("TilecoreTile", "extension")
 
-    def __init__(self, *inputs: Node | Output) -> None:
-        super().__init__(self, inputs)
+    def __init__(self, *inputs: Node | Output | ArrayLike) -> None:
+        try:
+            nodes = tuple(_as_node(value, position) for position, value in enumerate(inputs))
+        except Refusal as refusal:
+            raise worded(refusal, RULE.name, None, RULE.names) from refusal.__cause__
+        super().__init__(self, nodes)
 
     @staticmethod
     def get_type_info() -> DiscreteTypeInfo:
@@ -125,6 +132,18 @@ class Tile(Op):
         return True
 
 
+def _as_node(value: Any, position: int) -> Node | Output:
+    """As OpenVINO's own functions read their inputs: what is no node becomes a Constant."""
+    if isinstance(value, (Node, Output)):
+        return value
+    if position == 0:
+        return Constant(as_tensor(value, "data"))
+    repeats = as_repeats(value)
+    if max(repeats, default=0) > INT64_MAX:
+        raise Refusal(ValueError, f"must fit int64, got {brief(max(repeats))}", "repeats")
+    return Constant(np.array(repeats, np.int64))
+
+
 def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     length, node = repeats.get_partial_shape(), repeats.get_node()
     entries = node.data if isinstance(node, Constant) else _find_known(repeats)
@@ -140,22 +159,25 @@ def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
     return PartialShape(result)
 
 
-def _find_known(repeats: Output) -> PartialShape | None:
+def _find_known(repeats: Output) -> list[Dimension] | None:
     """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
 
-    Its own Tile of a single element reveals them: the output's sizes are the repeats. It raises if an
+    Its own Tile of a single element reveals them: the output's sizes are the repeats. The element has one more axis
+    than there are repeats, and the size of that axis is unknown if OpenVINO finds no bounds at all. Tile raises if an
     entry may be negative, and takes a large uint64 for a negative number.
     """
     length = repeats.get_partial_shape()
     if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:
         return None
+    element = Constant(Type.u8, Shape([1] * (length[0].get_length() + 1)), [0])
     try:
-        known = opset1.tile(opset1.constant(np.uint8(0)), repeats).output(0).get_partial_shape()
+        known = opset1.tile(element, repeats).output(0).get_partial_shape()
     except RuntimeError as reason:
         if type(reason) is not RuntimeError:  # a signal handler's
             raise
         return None
-    return None if known.rank.is_dynamic else known
+    front, *entries = [known[k] for k in range(len(known))]
+    return entries if front.is_static or not entries else None
 
 
 def replace_tile(model: Model) -> int:
@@ -183,10 +205,14 @@ def replace_tile(model: Model) -> int:
     Raises
     ------
     TypeError
-        Data of less than 8 bits per element; the model is then unchanged.
+        Data of less than 8 bits per element; the model is then unchanged. An argument that is not a model: a compiled
+        one cannot be changed.
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
+    if not hasattr(model, "get_ordered_ops"):
+        what = f"expected an openvino.Model, as from Core().read_model, got {type(model).__name__}"
+        raise TypeError(f"replace_tile: {what}")
     replaced = [(node, Tile(*node.input_values())) for node in _find_built_in(model)]
     for old, new in replaced:
         new.set_friendly_name(old.get_friendly_name())

@@ -139,7 +139,10 @@ typedef struct tilecore_row_kernel {
 
 /* ---------------------------------------------------------------- instruction sets */
 
-enum { TILECORE_MOST_PIECES = 8 };
+enum {
+    TILECORE_MOST_PIECES = 8,
+    TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
+};
 
 /* What `pick` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors of 32
  * bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */
@@ -167,9 +170,10 @@ typedef struct tilecore_kernels {
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
      * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `cached`: the output lies in
-     * the caches. `stream`: its stores bypass them, and other threads see them after `stream_end`. */
+     * the caches. `stream`: its stores bypass them, and other threads see them after `stream_end`. `cells`: scratch of
+     * TILECORE_CELL_BYTES for that, and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                 ptrdiff_t columns, ptrdiff_t item, int cached, int stream);
+                 ptrdiff_t columns, ptrdiff_t item, int cached, int stream, char *cells);
     /* Rows of `count` groups of items at steps, as prepared; `stream` as for turn. NULL: there is none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                  ptrdiff_t rows, ptrdiff_t count, int stream);

@@ -24,6 +24,9 @@
  * Processors. Before a job the workers are moved to the processors that the caller may use now. They began with those
  * of their creator, and a later sched_setaffinity() or taskset would not reach them.
  *
+ * Busy machines. A worker that wakes takes no processor from its caller, nor from others (SCHED_BATCH): then it would
+ * write alone, and its caller would wait for another turn. Where all processors are taken it wakes late.
+ *
  * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork. Workers take no
  * signals but those that a thread's own access to memory causes.
  *
@@ -219,6 +222,12 @@ static __thread int tilecore_is_worker;
 static void tilecore_serve(void)
 {
     tilecore_job *job;
+#if defined(__linux__) /* not by sched_setscheduler(), which musl lacks */
+    struct sched_param none;
+    int policy;
+    if (!pthread_getschedparam(pthread_self(), &policy, &none) && policy == SCHED_OTHER)
+        pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+#endif
     tilecore_acquire(&tilecore_workers_lock);
     while (!tilecore_workers.recalled) {
         if (!tilecore_workers.job || tilecore_workers.wanted == 0) {
@@ -295,8 +304,8 @@ static void tilecore_move_workers(void)
 #endif
 }
 
-/* Publishes a job for up to `wanted` workers, and makes those that are missing, as far as the system has more. 0 where
- * there are none to be had: another caller has them, or a fork() is under way. */
+/* Publishes a job for up to `wanted` workers. Creates those that are missing, until the system refuses. Returns 0 if
+ * there is no worker: another caller has them, a fork() is under way, or the system created none. */
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
     tilecore_signals before;

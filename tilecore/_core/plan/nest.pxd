@@ -1,7 +1,11 @@
 """The loops that write a tiling. See nest.pyx for the essay."""
 
-from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.sizes cimport Sizes
+
+
+cdef enum:
+    # The run, and axes of two steps or more: an output of less than 2^63 bytes has 62 of these at most, of any rank.
+    MOST_AXES = 64
 
 
 cdef struct Axis:
@@ -10,10 +14,24 @@ cdef struct Axis:
     Py_ssize_t dst    # bytes per step in the output
 
 
+cdef struct Step:                   # a region along one axis
+    Py_ssize_t count                # items of the output, at least 2
+    Py_ssize_t extent               # of the source, after which it starts again
+    Py_ssize_t first                # in the source
+    Py_ssize_t src, dst             # bytes to the next item
+    Py_ssize_t place, index         # where a walk is, in the output and in the source
+
+
+cdef struct Window:                 # a region of a tiling, or all of it
+    int n
+    Py_ssize_t src, dst             # where index 0 lies on every axis, from the start of source and output
+    Step step[MOST_AXES]            # innermost first
+
+
 cdef struct Nest:
     int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
     Py_ssize_t src, dst             # where the first run lies, from the start of source and output
-    Axis axis[2 * MAX_RANK + 1]     # innermost first
+    Axis axis[MOST_AXES]     # innermost first
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
@@ -38,6 +56,9 @@ cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 
 
-cdef void order_axes(const Sizes *sizes, const Py_ssize_t *strides, int *order) noexcept nogil
+cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides,
+                      const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                      const Py_ssize_t *shape) noexcept nogil
+cdef bint advance(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

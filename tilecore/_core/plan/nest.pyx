@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Checked sizes -> the loops that write the tiling.
 
 Tile is one rule: out[i] = in[i mod d] on every axis of extent d. An axis that is repeated r times
@@ -28,30 +27,97 @@ Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, str
 and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576).
 """
 
+from tilecore._core.numpy_api cimport MAX_RANK
 
-cdef void order_axes(const Sizes *sizes, const Py_ssize_t *strides, int *order) noexcept nogil:
-    """The axes by their strides in the output, the shortest step first; of equals, the last axis first."""
-    cdef int k, i
-    for k in range(sizes.ndim):
-        i = k
-        order[i] = sizes.ndim - 1 - k
-        while i > 0 and magnitude(strides[order[i - 1]]) > magnitude(strides[order[i]]):
+
+cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides,
+                      const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                      const Py_ssize_t *shape) noexcept nogil:
+    """The region of `shape` that begins at `start`, or at 0 for NULL; it is not empty. NULL strides: C order.
+
+    The axis of the shortest step in the output is the innermost one; of equals, the last. An axis of a negative step
+    is written from its other end. One that only continues the axis inside it merges with that.
+    """
+    cdef Py_ssize_t src_pitch[MAX_RANK]
+    cdef Py_ssize_t dst_pitch[MAX_RANK]
+    cdef int order[MAX_RANK]
+    cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize, count, extent, first, rest
+    cdef Step *inner
+    cdef int i = 0, k, n = sizes.ndim, padding = sizes.ndim - sizes.input_ndim
+    for k in range(n - 1, -1, -1):
+        src_pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src
+        dst_pitch[k] = dst_strides[k] if dst_strides != NULL else dst
+        src *= sizes.shape[k]
+        dst *= shape[k]
+        i = n - 1 - k
+        order[i] = k
+        while i > 0 and magnitude(dst_pitch[order[i - 1]]) > magnitude(dst_pitch[order[i]]):
             order[i - 1], order[i] = order[i], order[i - 1]
             i -= 1
+    window.n = 0
+    window.src = window.dst = 0
+    for i in range(n):
+        k = order[i]
+        count, extent, src, dst = shape[k], sizes.shape[k], src_pitch[k], dst_pitch[k]
+        first = start[k] % extent if start != NULL else 0
+        if first < 0:
+            first += extent
+        if count == 1:
+            window.src += first * src
+            continue
+        if dst < 0:
+            window.src += (extent - 1) * src
+            window.dst += (count - 1) * dst
+            rest = extent - 1 - (count - 1) % extent
+            first = rest - first if rest >= first else rest - first + extent
+            src, dst = -src, -dst
+        if extent == 1 or count <= extent - first:  # it never starts again
+            window.src += first * src
+            src = 0 if extent == 1 else src
+            first, extent = 0, count
+        if window.n:
+            inner = &window.step[window.n - 1]
+            if (inner.first == 0 and inner.extent == inner.count and src == inner.src * inner.count
+                    and dst == inner.dst * inner.count):
+                inner.first = inner.index = first * inner.count
+                inner.extent = extent * inner.count
+                inner.count *= count
+                continue
+        window.step[window.n] = Step(count, extent, first, src, dst, 0, first)
+        window.n += 1
+
+
+cdef bint advance(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
+    """Go past `items` items of the innermost axis; False at the end of the outermost."""
+    cdef int k
+    for k in range(n):
+        src[0] += items * step[k].src
+        dst[0] += items * step[k].dst
+        step[k].place += items
+        step[k].index += items
+        if step[k].index == step[k].extent:
+            src[0] -= step[k].extent * step[k].src
+            step[k].index = 0
+        if step[k].place < step[k].count:
+            return True
+        src[0] += (step[k].first - step[k].index) * step[k].src
+        dst[0] -= step[k].count * step[k].dst
+        step[k].index = step[k].first
+        step[k].place = 0
+        items = 1
+    return False
 
 
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil:
     """The loops of the whole output of a plan that is not empty.
 
-    `src_strides` are those of the input's axes, `dst_strides` those of the output's; NULL for C order. With other
-    strides of the output, the axis with the shortest step becomes the innermost loop, and an axis with a negative
-    stride is written from its other end.
+    `src_strides` are those of the input's axes, `dst_strides` those of the output's; NULL for C order.
     """
-    cdef int order[MAX_RANK]
-    cdef int i, k, padding = sizes.ndim - sizes.input_ndim
+    cdef int k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize
-    cdef Py_ssize_t pitch[MAX_RANK]
+    cdef const Step *step
+    cdef Window window
     nest_begin(nest, sizes.itemsize)
     if dst_strides == NULL:
         for k in range(sizes.ndim - 1, -1, -1):
@@ -63,16 +129,9 @@ cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_
             nest_push(nest, sizes.repeats[k], 0, dst)
             dst *= sizes.repeats[k]
         return
-    for k in range(sizes.ndim - 1, -1, -1):
-        pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src
-        src *= sizes.shape[k]
-    order_axes(sizes, dst_strides, order)
-    for i in range(sizes.ndim):
-        k = order[i]
-        src, dst = pitch[k], dst_strides[k]
-        if dst < 0:
-            nest.src += (sizes.shape[k] - 1) * src
-            nest.dst += (sizes.output[k] - 1) * dst
-            src, dst = -src, -dst
-        nest_push(nest, sizes.shape[k], src, dst)
-        nest_push(nest, sizes.repeats[k], 0, dst * sizes.shape[k])
+    window_init(&window, sizes, src_strides, dst_strides, NULL, sizes.output)
+    nest.src, nest.dst = window.src, window.dst
+    for k in range(window.n):
+        step = &window.step[k]
+        nest_push(nest, step.extent, step.src, step.dst)
+        nest_push(nest, step.count // step.extent, 0, step.dst * step.extent)

@@ -1,4 +1,4 @@
-"""Plan: a tiling that write/plans.pyx executes for any source of its shape, whole or in part, any number of times.
+"""Plan: a tiling that write/whole.pyx executes for any source of its shape, whole or in part, any number of times.
 
     tile, tilecore_tile         make one on the stack, and execute it once
     TilePlan, tilecore_plan     keep one, with its block prepared

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Shape, repeats and itemsize -> checked sizes.
 
 After these checks every count and every offset fits 64 bits, so the functions that use the sizes cannot fail: they are

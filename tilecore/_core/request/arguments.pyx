@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Reads and checks arguments, before anything is allocated.
 
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
@@ -15,7 +14,7 @@ garbage collector may run too. So `check_held` checks, just before writing, that
 import numpy
 
 from tilecore._core.request.dtypes import same_dtype
-from tilecore._core.request.inputs import UNREADABLE, as_any_array, refuse_out, unreadable
+from tilecore._core.request.inputs import UNREADABLE, as_any_array, raise_unreadable, refuse_out
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
@@ -43,10 +42,7 @@ cdef cnp.ndarray as_plain_array(a):
         try:
             return cnp.PyArray_FROM_O(a)
         except UNREADABLE as reason:
-            refusal = unreadable(a, reason)
-            if refusal is None:
-                raise
-            raise refusal from reason
+            raise_unreadable(a, reason)
     if hasattr(type(a), "__array_function__"):
         return None
     array = as_any_array(a)

@@ -1,14 +1,16 @@
-"""An input of any kind as a NumPy array, without a copy if it has memory to share.
+"""Inputs of any kind as NumPy arrays, without a copy if they have memory to share; objects as integers.
 
 NumPy takes arrays, sequences, buffers and objects with `__array__`. It would treat an object that has only DLPack's
 `__dlpack__` as a single Python object, so such objects go to `numpy.from_dlpack`.
 """
 
-from typing import Any
+from operator import index
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilecore._core.request.brief import brief
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
@@ -44,24 +46,63 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
         array = np.asanyarray(value)
         return np.asarray(array) if isinstance(array, np.memmap) else array
     except UNREADABLE as reason:
-        refusal = unreadable(value, reason, argument)
-        if refusal is None:
+        raise_unreadable(value, reason, argument)
+
+
+def read_index(value: Any) -> int | None:
+    """`operator.index`, or None if `value` is no integer. A bool of Python or NumPy is none."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return index(value)
+    except TypeError as reason:
+        if is_own(reason):
             raise
-        raise refusal from reason
+    return None
 
 
-def unreadable(value: object, reason: Exception, argument: str = "input") -> Refusal | None:
-    """The Refusal for a `value` that raised `reason`, one of UNREADABLE, when it was read.
+def is_own(reason: BaseException) -> bool:
+    """Whether the caller's code raised the TypeError `reason`. Else Python did, because a method is missing."""
+    trace = reason.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    name = "tilecore." if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+    return type(reason) is not TypeError or not name.startswith("tilecore.")
 
-    None if the class of `reason` is the object's own: the caller then raises it unchanged.
+
+def read_count(name: str, n: SupportsIndex) -> int:
+    """`n` as an int of any size. A TypeError begins with the function's `name`."""
+    if (count := read_index(n)) is None:
+        raise TypeError(f"{name}: expected an integer, got {brief(n)} of type {type(n).__name__}")
+    return count
+
+
+def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
+    """An item of a list of integers. A bool is refused: a list of bools is a bool tensor."""
+    if (number := read_index(item)) is not None:
+        return number
+    kind = type(item).__name__
+    if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
+        raise Refusal(ValueError, f"must be one-dimensional, but item {position} is a {kind}{hint}", argument)
+    raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument)
+
+
+def raise_unreadable(value: object, reason: Exception, argument: str = "input") -> NoReturn:
+    """Raise the Refusal for a `value` that raised `reason`, one of UNREADABLE, when it was read.
+
+    If the class of `reason` is the object's own, raise `reason`.
     """
     if type(reason) not in UNREADABLE and not type(reason).__module__.startswith("numpy."):
-        return None
+        raise reason
     text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
     for missing, name in _SAME_SIZE.items():
         if f"ScalarType {missing}" in text:
             text += f"; pass its view(torch.{name}), and view the result as the original type"
-    return Refusal(kind_of(reason), text, argument)
+    # NumPy's own MemoryError cannot be created from a text. PyTorch's RuntimeError and DLPack's BufferError mean that
+    # the input is of the wrong kind.
+    kinds: tuple[type[Exception], ...] = (ValueError, MemoryError)
+    kind = next((kind for kind in kinds if isinstance(reason, kind)), TypeError)
+    raise Refusal(kind, text, argument) from reason
 
 
 def refuse_out(given: object) -> Refusal:
@@ -80,13 +121,3 @@ def _numpy_takes(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def kind_of(reason: Exception) -> type[Exception]:
-    """The class of tilecore's error for the error of another library.
-
-    NumPy's own MemoryError cannot be created from a text. PyTorch's RuntimeError and DLPack's BufferError mean that the
-    input is of the wrong kind.
-    """
-    kinds: tuple[type[Exception], ...] = (ValueError, MemoryError)
-    return next((kind for kind in kinds if isinstance(reason, kind)), TypeError)

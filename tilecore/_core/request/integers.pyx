@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Reads integers: repeats, bounds, axes, shapes, the number of threads.
 
 The usual kinds are read without running the caller's code: ints, NumPy's integers, tuples, lists and arrays of them.
@@ -7,14 +6,14 @@ Other kinds, and the messages of errors, may run it (`__index__`, `__iter__`); a
 
 import numpy
 
-from tilecore._core.request.counts import as_index, brief, is_own
+from tilecore._core.request.brief import brief
+from tilecore._core.request.inputs import is_own, read_index, read_item
 from tilecore._core.request.refusals import Refusal
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_item, integer_scalar
 
@@ -23,8 +22,6 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
-    PyObject *PyTuple_GET_ITEM(object tuple, Py_ssize_t i) noexcept
-    Py_ssize_t PyTuple_GET_SIZE(object tuple) noexcept
 
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
@@ -96,53 +93,34 @@ cdef int count_integers(value, unsigned long numbers) noexcept:
     return <int>n if n <= MAX_RANK else -1
 
 
-cdef as_integer(value):
-    return value if PyLong_CheckExact(value) else as_index(value)
-
-
-cdef int raise_own(reason) except -1:
-    if is_own(reason):
-        raise reason
-    return 0
-
-
 cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
 
 
 cdef list draw_integers(given, str what):
     """The integers of an integer or an iterable. Draws at most 65 items, and never calls __len__."""
     cdef list integers = []
-    items = None
+    cdef str hint = "; pass the array's shape" if what == "shape" and hasattr(type(given), "shape") else ""
     if type(given) is tuple or type(given) is list:
         items = tuple(given)
     elif PyArray_CheckExact(given) and cnp.PyArray_NDIM(given) == 1 and cnp.PyArray_ISINTEGER(given):
         items = given[:MAX_RANK + 1].tolist()
     else:
+        number = read_index(given)
+        if number is not None:
+            return [number]
         try:
-            integers.append(as_integer(given))
+            if issubclass(type(given), NO_SEQUENCES):
+                raise TypeError
+            items = iter(given)
         except TypeError as reason:
-            raise_own(reason)
-            try:
-                if issubclass(type(given), NO_SEQUENCES):
-                    raise TypeError
-                items = iter(given)
-            except TypeError as reason:
-                raise_own(reason)
-                raise Refusal(TypeError, "must be an integer or a sequence of integers, "
-                              f"got {type(given).__name__}", what) from None
-    if items is not None:
-        for item in items:
-            try:
-                integers.append(as_integer(item))
-            except TypeError as reason:
-                raise_own(reason)
-                if isinstance(item, (list, tuple)) or getattr(item, "ndim", 0):
-                    raise Refusal(ValueError, f"must be an integer or one-dimensional, but item {len(integers)} "
-                                  f"is a {type(item).__name__}", what) from None
-                raise Refusal(TypeError, f"must be integers, but item {len(integers)} is of type "
-                              f"{type(item).__name__}", what) from None
-            if len(integers) > MAX_RANK:
-                raise Refusal(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
+            if is_own(reason):
+                raise
+            raise Refusal(TypeError, "must be an integer or a sequence of integers, "
+                          f"got {type(given).__name__}{hint}", what) from None
+    for item in items:
+        integers.append(item if PyLong_CheckExact(item) else read_item(item, what, len(integers), hint))
+        if len(integers) > MAX_RANK:
+            raise Refusal(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
     return integers
 
 
@@ -206,12 +184,10 @@ cdef int read_threads(threads) except -1:
     """The number of threads requested, or 0 for the default."""
     if threads is None:
         return 0
-    try:
-        count = as_integer(threads)
-    except TypeError as reason:
-        raise_own(reason)
+    count = threads if PyLong_CheckExact(threads) else read_index(threads)
+    if count is None:
         raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
-                      f"{type(threads).__name__}", "threads") from None
+                      f"{type(threads).__name__}", "threads")
     if count < 1:
         raise Refusal(ValueError, f"must be at least 1, got {brief(count)}", "threads")
     return <int>min(count, 1 << 20)

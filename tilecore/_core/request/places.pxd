@@ -23,6 +23,22 @@ cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
             place.strides[k] = cnp.PyArray_STRIDE(array, k)
 
 
+cdef inline void place_at(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
+                          Py_ssize_t itemsize) noexcept nogil:
+    """Note an array at `data`. NULL `strides` mean C order; strides that equal it are noted as C order too."""
+    cdef int k
+    place.data = <char *>data
+    place.ndim = ndim
+    place.contiguous = True
+    if strides == NULL:
+        return
+    for k in range(ndim - 1, -1, -1):
+        place.strides[k] = strides[k]
+        if strides[k] != itemsize and shape[k] != 1:
+            place.contiguous = False
+        itemsize *= shape[k]
+
+
 cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
     """Its strides, or NULL for C order."""
     if place.contiguous:
@@ -47,7 +63,7 @@ cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noe
     held.nbytes = nbytes
 
 
-cdef inline bint holds(const Held *held) noexcept:
+cdef inline bint still_there(const Held *held) noexcept:
     """False if code that has run since may have freed the memory, or changed its meaning.
 
     `ndarray.resize` and `ndarray.__setstate__` free it, and may get the same address again. `dtype.__setstate__`

@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The memory and the processors that this process may use: those of the machine or of its control group.
 
 The first large call of a process runs this code. It is compiled, because a signal handler may raise between any two
@@ -8,23 +8,25 @@ Python instructions, and an `except` clause here would catch that error.
 import os
 import re
 import sys
+import threading
 
-from tilecore._core.request.counts import brief, read_count
+from tilecore._core.request.brief import brief
+from tilecore._core.request.inputs import read_count
 
 from libc.stdio cimport FILE, fclose, fopen, fread
 
+from tilecore._core.resources.locks cimport (
+    tilecore_affinity, tilecore_atomic_load, tilecore_atomic_store, tilecore_read_affinity,
+)
 
-cdef extern from "kernels/locks.h" nogil:
-    ctypedef struct tilecore_affinity:
-        pass
-    int tilecore_read_affinity(tilecore_affinity *now)
-    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
-    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
 
 
 # ---------------------------------------------------------------- bytes
 
-cdef object BYTES = re.compile(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE | re.ASCII)
+cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE | re.ASCII)
 
 
 def parse_bytes(text):
@@ -70,8 +72,11 @@ def physical_memory():
 # ---------------------------------------------------------------- processors
 
 # Found once in each process, because C callers cannot find them. 0 and -1 mean that they are not found yet.
+forks = 0
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
+# Python delivers signals to it alone. To ask for it at each call would run Python code.
+cdef unsigned long main_thread = threading.main_thread().ident
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
 cdef object modules = sys.modules   # the name `sys` is gone at exit
 
@@ -117,8 +122,16 @@ cpdef bint in_multiprocessing_child() except -1:
     return child
 
 
+cdef bint in_main_thread() noexcept nogil:
+    """Whether Python delivers signals to this thread."""
+    return PyThread_get_thread_ident() == main_thread
+
+
 def forget_process():
-    """Called in a forked child, before multiprocessing notes the parent."""
+    """Called in a forked child, before multiprocessing notes the parent; its main thread is the one that forked."""
+    global forks, main_thread
+    forks += 1
+    main_thread = PyThread_get_thread_ident()
     tilecore_atomic_store(&is_child, -1)
     tilecore_atomic_store(&cpu_share, 0)
 

@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """Allocates results, and limits their size."""
 
 from tilecore._core.request.refusals import Refusal
@@ -13,10 +13,7 @@ from cpython.ref cimport Py_DECREF
 from tilecore._core.numpy_api cimport try_array
 from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can_recycle, make_recycled_array
 
-
 cnp.import_array()
-
-cdef Py_ssize_t max_bytes   # one aligned word: other threads read the old limit or the new one
 
 
 def get_max_bytes():
@@ -69,14 +66,10 @@ def set_max_bytes(n, /):
     max_bytes = read_bytes("set_max_bytes", n)
 
 
-cdef Py_ssize_t memory_limit() noexcept nogil:
-    return max_bytes
-
-
-cdef int check_size(Py_ssize_t nbytes) except -1:
-    if nbytes > memory_limit():
-        raise Refusal(MemoryError, f"the result would take {nbytes} bytes, more than the limit of "
-                      f"{memory_limit()} bytes (tilecore.set_max_bytes)")
+cdef int check_size(Py_ssize_t nbytes, what="the result") except -1:
+    if nbytes > max_bytes:
+        raise Refusal(MemoryError, f"{what} would take {nbytes} bytes, more than the limit of "
+                      f"{max_bytes} bytes (tilecore.set_max_bytes)")
     return 0
 
 
@@ -85,11 +78,12 @@ cdef no_memory(nbytes):
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
-    """A new C-contiguous array, or None if there is no memory. References in it are NULL, for the caller to set.
+    """A new C-contiguous array, within the limit. References in it are NULL, for the caller to set.
 
     `warm` is set to whether its pages are in memory.
     """
     cdef PyObject *result
+    check_size(nbytes)
     warm[0] = False
     if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes):
         array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
@@ -102,7 +96,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
         result = try_array(ndim, shape, dtype, NULL, 0)
         if result == NULL:
             PyErr_Clear()
-            return None
+            raise no_memory(nbytes)
     array = <object>result
     Py_DECREF(array)
     return array

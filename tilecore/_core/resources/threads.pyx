@@ -1,17 +1,16 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """How many threads write one large result."""
 
 import os
 from contextlib import ContextDecorator
 from contextvars import ContextVar
+from inspect import Parameter, Signature
 
-from tilecore._core.request.counts import brief, read_count
+from tilecore._core.request.brief import brief
+from tilecore._core.request.inputs import read_count
+from tilecore._core.request.refusals import Absent, Refusal, superfluous, worded
 from tilecore._core.resources.limits cimport ask_cpu_share, usable_cpus
-
-
-cdef extern from "kernels/locks.h" nogil:
-    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
-    void tilecore_atomic_store(Py_ssize_t *counter, Py_ssize_t n)
+from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
 
 cdef enum:
@@ -83,7 +82,7 @@ def set_num_threads(n):
     ValueError
         If `n` is less than 1.
     """
-    tilecore_atomic_store(&by_process, by_environment if n is None else read_threads("set_num_threads", n))
+    tilecore_atomic_store(&by_process, by_environment if n is None else read_maximum("set_num_threads", n))
 
 
 class num_threads(ContextDecorator):
@@ -104,8 +103,15 @@ class num_threads(ContextDecorator):
         At least 1; TypeError or ValueError as in `set_num_threads`.
     """
 
-    def __init__(self, n):
-        self._count = read_threads("num_threads", n)
+    __signature__ = Signature([Parameter("n", Parameter.POSITIONAL_OR_KEYWORD)])
+
+    def __init__(self, n=Absent("n"), *more, **others):
+        if more or others:
+            raise superfluous("num_threads", 1, more, others)
+        try:
+            self._count = read_maximum("num_threads", n)
+        except Refusal as refusal:
+            raise worded(refusal, "num_threads") from None
 
     def _recreate_cm(self):  # for each call of a decorated function
         return num_threads(self._count)
@@ -123,7 +129,7 @@ class num_threads(ContextDecorator):
                 break
 
 
-cdef Py_ssize_t read_threads(name, n) except -1:
+cdef Py_ssize_t read_maximum(name, n) except -1:
     count = read_count(name, n)
     if count < 1:
         raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
@@ -132,7 +138,7 @@ cdef Py_ssize_t read_threads(name, n) except -1:
 
 if "TILECORE_NUM_THREADS" in os.environ:
     try:
-        by_environment = read_threads("", int(os.environ["TILECORE_NUM_THREADS"]))
+        by_environment = read_maximum("", int(os.environ["TILECORE_NUM_THREADS"]))
     except ValueError:
         raise ValueError(
             "environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """One plan and many arrays of its shape -> one array that holds the tiling of each.
 
 The arrays are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere.
@@ -19,6 +18,8 @@ from tilecore._core.write.walk import MOVED
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_Check, PyList_GET_SIZE, PyList_GetSlice
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_GetSlice
 from libc.string cimport memcmp, memcpy, memset
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
@@ -29,29 +30,19 @@ from tilecore._core.request.arguments cimport (
     check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
 )
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note, place_strides
-from tilecore._core.resources.memory cimport memory_limit
+from tilecore._core.request.places cimport Held, Place, held_note, place_at, place_note, place_strides, still_there
+from tilecore._core.resources.memory cimport max_bytes
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, Mode, choose_blocks, choose_small_panels, execute_watched,
-    write_one_block, write_panels, write_parallel,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_watched,
+    write_parallel,
 )
-from tilecore._core.write.pack cimport Panels
-from tilecore._core.write.plans cimport choose_mode
+from tilecore._core.write.whole cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport new_result, write_result
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
 from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()
-
-
-cdef extern from "Python.h":
-    list PyList_GetSlice(object given, Py_ssize_t first, Py_ssize_t last)
-    tuple PyTuple_GetSlice(object given, Py_ssize_t first, Py_ssize_t last)
-    bint PyList_Check(object given) noexcept
-    bint PyTuple_Check(object given) noexcept
-    Py_ssize_t PyList_GET_SIZE(object given) noexcept
-    Py_ssize_t PyTuple_GET_SIZE(object given) noexcept
 
 
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
@@ -169,19 +160,21 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
         check_apart(&batch, &stacked.sizes, &place, &ran)
     if stacked.sizes.nbytes == 0:
         return result
-    note_first_target(&batch, &place)
+    batch.step = sizes.nbytes if place.contiguous else place.strides[0]
+    place_at(&batch.target, place.data, NULL if place.contiguous else &place.strides[1], sizes.ndim, sizes.output,
+             sizes.itemsize)
     if leaves is not None:
-        write_arrays_of_references(&batch, leaves, out is None)
+        write_each_with_references(&batch, leaves, out is None)
         return result
     batch.mode = choose_mode(stacked.sizes.nbytes, threads, warm)
     if ran or stacked.sizes.nbytes >= TILECORE_NOGIL_BYTES:
         for i in range(n):
             check_array(&batch, i)
     if stacked.sizes.nbytes < TILECORE_NOGIL_BYTES:
-        write_numbered_arrays(&batch, 0, n)
+        write_share(&batch, 0, n)
         return result
     with nogil:
-        status = write_arrays(&batch)
+        status = write_all(&batch)
     if status < 0:
         raise_pending()
     return result
@@ -200,7 +193,8 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
             try:
                 array = plain_array(arrays[i])
             except Refusal as refusal:
-                raise refuse_array(refusal.kind, refusal.what, i) from refusal.__cause__
+                hint = "; of a dataset of (image, label), pass the images alone" if PyTuple_Check(arrays[i]) else ""
+                raise refuse_array(refusal.kind, refusal.what + hint, i) from refusal.__cause__
             arrays[i] = array
         found = array.descr
         if found is not dtype:
@@ -212,7 +206,6 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
 
 cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dtype, Py_ssize_t pitch):
     """Note each array, if it has the plan's shape and still the dtype that was compared."""
-    cdef Py_ssize_t size = sizes.nbytes // max(sizes.copies, 1)
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef cnp.ndarray array
@@ -228,7 +221,7 @@ cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dt
         if (not has_shape(array, sizes.input_ndim, shape, sizes.itemsize)
                 or array.descr is not dtype and array.descr is not alike.get(i)):
             raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "must have", f"arrays[{i}]")
-        held_note(&note.held, array, size)
+        held_note(&note.held, array, sizes.input_nbytes)
         place_note(&note.place, array)
     return notes
 
@@ -246,7 +239,7 @@ cdef bint has_strides_of(const Place *a, const Place *b) noexcept nogil:
 cdef int check_array(const Batch *batch, Py_ssize_t i) except -1:
     """Other code may have run since the array was noted, and the result."""
     cdef const Held *held = &note_of(batch, i).held
-    if not holds(held):
+    if not still_there(held):
         raise refuse_array(ValueError, MOVED, i)
     return check_held(held, &batch.result)
 
@@ -257,93 +250,67 @@ cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *targ
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef size_t low, high, first
     cdef const Place *source
-    cdef Py_ssize_t i, size
+    cdef Py_ssize_t i
     if sizes.nbytes == 0 or not extents(target, stacked.output, sizes.itemsize, &low, &high):
         return 0
-    size = sizes.nbytes // sizes.copies
     for i in range(batch.n):
         source = &note_of(batch, i).place
         first = <size_t>source.data
-        if source.contiguous and (first + size <= low or high <= first):
+        if source.contiguous and (first + sizes.input_nbytes <= low or high <= first):
             continue
         if share_bytes(source, shape, target, stacked.output, sizes.itemsize, ran):
             raise Refusal(ValueError, f"must not share memory with arrays[{i}]", "out")
     return 0
 
 
-cdef void note_first_target(Batch *batch, const Place *place) noexcept:
-    """Note the place of the first array's tiling, in a result at `place`."""
-    cdef const Sizes *sizes = &batch.plan.sizes
-    cdef Py_ssize_t packed = sizes.itemsize
-    cdef int k
-    batch.target.data = place.data
-    batch.target.ndim = sizes.ndim
-    batch.target.contiguous = True
-    batch.step = sizes.nbytes
-    if place.contiguous:
-        return
-    batch.step = place.strides[0]
-    for k in range(sizes.ndim - 1, -1, -1):
-        batch.target.strides[k] = place.strides[k + 1]
-        if sizes.output[k] != 1 and place.strides[k + 1] != packed:
-            batch.target.contiguous = False
-        packed *= sizes.output[k]
-
-
 # ---------------------------------------------------------------- bytes
 
-cdef int write_arrays(Batch *batch) noexcept nogil:
+cdef int write_all(Batch *batch) noexcept nogil:
     """Write the tilings of all arrays; 0, or -1 if a signal handler has raised."""
     cdef Py_ssize_t one = batch.plan.sizes.nbytes, n = batch.n, first = 0, last, stretch
     cdef int threads = batch.mode.threads
     cdef Watch watch
     watch_begin(&watch, batch.mode.poll)
     if threads <= 1 or one >= TILECORE_THREAD_BYTES:
-        return write_some_arrays(batch, 0, n, &watch)
+        return write_range(batch, 0, n, &watch)
     batch.mode.threads = 1
     stretch = 16 * TILECORE_WATCH_BYTES // one + 1 if watch.on else n
     while first < n:
         last = first + stretch if stretch < n - first else n
-        write_parallel(write_numbered_arrays, batch, first, last, (last - first) * one, threads)
+        write_parallel(write_share, batch, first, last, (last - first) * one, threads)
         if look_for_signals(&watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         first = last
     return 0
 
 
-cdef void write_numbered_arrays(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void write_share(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Watch watch
     watch_begin(&watch, False)
-    write_some_arrays(<const Batch *>batch, first, last, &watch)
+    write_range(<const Batch *>batch, first, last, &watch)
 
 
-cdef int write_some_arrays(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watch *watch) noexcept nogil:
-    """Write the tilings of the arrays numbered first to last - 1; as write_arrays."""
+cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watch *watch) noexcept nogil:
+    """Write the tilings of the arrays numbered first to last - 1; as write_all."""
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef const Place *source
-    cdef const Place *prepared = NULL   # the nest, its block and its panels are for an array of these strides
+    cdef const Place *prepared = NULL   # the nest and the job are for an array of these strides
     cdef char *dst = batch.target.data + first * batch.step
     cdef Py_ssize_t i
     cdef Nest nest
-    cdef Blocks block
-    cdef Panels panels
-    cdef bint packs = False
+    cdef Job job
+    cdef int status
     for i in range(first, last):
         source = &note_of(batch, i).place
         if prepared == NULL or not has_strides_of(source, prepared):
             nest_init(sizes, place_strides(source), place_strides(&batch.target), &nest)
-            choose_blocks(&block, &nest, False, True)
-            packs = choose_small_panels(&panels, &nest)
+            choose_job(&job, &nest, sizes.nbytes, batch.mode.warm)
             prepared = source
-        if block.loops == 0:
-            if packs:
-                panels.dst, panels.src = dst + nest.dst, source.data + nest.src
-                write_panels(&panels, 0, panels.total)
-            else:
-                write_one_block(&block, dst + nest.dst, source.data + nest.src)
-            if watch.on and look_for_signals(watch, sizes.nbytes) < 0:
-                return -1
-        elif execute_watched(&nest, dst, source.data, sizes.nbytes, batch.mode, watch) < 0:
+        if sizes.nbytes < TILECORE_NOGIL_BYTES:
+            status = execute_job(&job, dst, source.data, sizes.nbytes, batch.mode, watch)
+        else:
+            status = execute_watched(&nest, dst, source.data, sizes.nbytes, batch.mode, watch)
+        if status < 0:
             return -1
         dst += batch.step
     return 0
@@ -351,13 +318,15 @@ cdef int write_some_arrays(const Batch *batch, Py_ssize_t first, Py_ssize_t last
 
 # ---------------------------------------------------------------- references
 
-cdef int write_arrays_of_references(const Batch *batch, Leaves leaves, bint is_new) except -1:
-    """As write_arrays, with the GIL."""
+cdef int write_each_with_references(const Batch *batch, Leaves leaves, bint is_new) except -1:
+    """As write_all, with the GIL."""
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef Py_ssize_t start[MAX_RANK]
     cdef Place target = batch.target
-    cdef Py_ssize_t i, text = memory_limit() if is_new else PY_SSIZE_T_MAX  # of all arrays together
-    memset(start, 0, sizeof(start))  # for NULL, counting first would make bytes of the result where it is interrupted
+    cdef Py_ssize_t i, text = max_bytes if is_new else PY_SSIZE_T_MAX  # of all arrays together
+    # Zeros, although NULL means the same region: with NULL, all references are counted before one is written. An
+    # interruption would then turn them into plain bytes of the result.
+    memset(start, 0, sizeof(start))
     for i in range(batch.n):
         try:
             write_references(sizes, &note_of(batch, i).place, &target, &note_of(batch, i).held, &batch.result, start,

@@ -1,8 +1,8 @@
 """References in the memory of arrays, counted while other threads may be replacing them.
 
-With the GIL nobody replaces one meanwhile: it is read, and counted. Without, NumPy's own assignments
-`a[i] = x` take no lock that could be asked for: between the reading of a reference and its counting the
-object may die. CPython has met that in its own lists, and so it goes here:
+With the GIL no other thread can replace one meanwhile: it is read, and counted. Without the GIL, NumPy's own
+assignments `a[i] = x` take no lock that this code could take too. So an object may die after its reference was
+read, and before it is counted. CPython has the same problem in its lists, and this code solves it as CPython does:
 
     tries       A count is only raised where it is not zero. That is safe, for the memory of a dead object
                 keeps its count until every thread has passed a point where it holds no such pointer, and
@@ -131,6 +131,19 @@ cdef extern from *:
     #endif
         for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(object);
     }
+
+    /* Items that are references and no more, at rest, each counted `more` times more; those that they replace come
+     * into `old`, unless NULL. */
+    static void tilecore_copy_references(char *to, Py_ssize_t to_step, const char *at, Py_ssize_t step, Py_ssize_t n,
+                                         Py_ssize_t more, PyObject **old)
+    {
+        for (Py_ssize_t i = 0; i < n; i++, to += to_step, at += step) {
+            PyObject *object = tilecore_count(at);
+            if (more) tilecore_add_references((const char *)&object, more);
+            if (old) old[i] = tilecore_load(to);
+            memcpy(to, &object, sizeof object);
+        }
+    }
     """
     bint TILECORE_FREE_THREADED
     PyObject *tilecore_load(const char *at) noexcept
@@ -142,3 +155,5 @@ cdef extern from *:
     void tilecore_stop_for(tilecore_work work, void *argument) noexcept
     Py_ssize_t tilecore_add_references(const char *at, Py_ssize_t n) noexcept
     void tilecore_remove_references(const char *at, Py_ssize_t n) noexcept
+    void tilecore_copy_references(char *to, Py_ssize_t to_step, const char *at, Py_ssize_t step, Py_ssize_t n,
+                                  Py_ssize_t more, PyObject **old) noexcept

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A nest of loops and a source -> bytes of the output.
 
 The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: made once, by the kernels, from the
@@ -6,13 +5,14 @@ innermost dimension outward. The loops outside go over blocks, in a new order: t
 within them those that repeat. So every block is written to all of its destinations while it is hot, and the source is
 read once.
 
-    nest of (1024, 1024) float32 tiled (8, 8):   run 4096, 8x 4096, 1024 rows, 8x 33554432
-    block: run 4096, 8 times = 32768 bytes;      for each of 1024 rows: to 8 destinations
+    nest of (1024, 1024) float32 tiled (4, 4):   run 4096, 4x 4096, 1024 rows, 4x 16777216
+    block: run 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
 
 A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks; the last
 of these may be shorter.
 
-A source of another layout is packed first, by panels, and each panel is tiled as above (pack.pyx).
+A source of another layout is packed first, by panels, and each panel is tiled as above; or it is packed in the output's
+first place, and repeated from there (pack.pyx).
 
 The blocks are numbered. Threads, and the stretches between two looks for a signal, take ranges of those numbers; a
 region of the output is a few nests of its own (regions.pyx).
@@ -27,12 +27,12 @@ import os
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.request.counts import brief
+from tilecore._core.request.brief import brief
 
-from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.nest cimport Axis, Nest
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
 from tilecore._core.write.pack cimport (
-    Panels, choose_panels, find_panel, pack_panel, panel_nest, tilecore_kernels, tilecore_prepare_rows,
+    Panels, choose_panels, find_panel, pack_panel, packs_first, panel_nest, tilecore_kernels,
+    tilecore_prepare_rows,
 )
 from tilecore._core.write.signals cimport (
     TILECORE_LOOK_MILLISECONDS, TILECORE_WATCH_BYTES, Watch, look_for_signals, tilecore_milliseconds, watch_begin,
@@ -69,12 +69,13 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 
 
 cdef enum:
-    # At most this many runs, of at most this many bytes, are copied one by one, unless a run repeats in place, which
-    # kernels do quickly: 24 of 4 bytes to another stride in 73 ns, by kernels in 118, which have to be prepared.
+    # At most this many runs, of at most this many bytes, are copied one by one, because a kernel needs preparing:
+    # 24 runs of 4 bytes, to another stride, take 73 ns one by one, and 118 by kernels. But if a run repeats in place,
+    # kernels are faster.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
     # Separate rows of at least this many bytes bypass the cache one by one, rather than as a block that does not.
-    STREAM_BYTES = 256
+    LEAST_STREAMED_ROW = 256
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
@@ -84,7 +85,7 @@ cdef Py_ssize_t stream_bytes, libc_bytes
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
-    """Choose the block and its kernel, and order the loops over blocks; `dst` and `src` are set later."""
+    """Choose the block and its kernel, and order the loops over blocks."""
     cdef Axis *axis = blocks.axis
     cdef Axis top
     cdef Py_ssize_t payload = 1, extent = 1, inner, steps
@@ -95,7 +96,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
         top = nest.axis[n]
         if dense and top.dst != extent and top.count > 1:
             dense = False
-            if payload >= (STREAM_BYTES if stream else TILECORE_BLOCK_BYTES // 8):
+            if payload >= (LEAST_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 dense = True
                 break  # a dense block this large is better than a larger one that is not
         if payload * top.count > TILECORE_BLOCK_BYTES:
@@ -191,14 +192,13 @@ cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noex
     write_axes(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
 
 
-cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void write_blocks(const Blocks *blocks, char *dst, const char *src, Py_ssize_t first,
+                       Py_ssize_t last) noexcept nogil:
     """Write the blocks numbered first to last - 1."""
     cdef void *scratch = NULL
     cdef char *aligned = NULL
     cdef bint stream = blocks.stream
-    cdef Py_ssize_t index[2 * MAX_RANK + 2]
-    cdef char *dst = blocks.dst
-    cdef const char *src = blocks.src
+    cdef Py_ssize_t index[MOST_AXES]
     cdef const char *hot = NULL     # `ready` steps of the current block, already made
     cdef Py_ssize_t number = first, count, nbytes, ready = 0, step
     cdef int k
@@ -262,41 +262,55 @@ cdef void write_blocks(const Blocks *blocks, Py_ssize_t first, Py_ssize_t last) 
     free(scratch)
 
 
-cdef void write_numbered_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    write_blocks(<const Blocks *>blocks, first, last)
+cdef void write_job_by_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef const Job *job = <const Job *>of_blocks
+    if job.units.blocks.loops:
+        write_blocks(&job.units.blocks, job.dst, job.src, first, last)
+    else:
+        write_one_block(&job.units.blocks, job.dst, job.src)
 
 
-cdef bint choose_small_panels(Panels *panels, const Nest *nest) noexcept nogil:
-    """For an output that the caches hold."""
-    return choose_panels(panels, nest, kernels, False, False)
+cdef inline Py_ssize_t part_begin(Py_ssize_t total, Py_ssize_t parts, Py_ssize_t part) noexcept nogil:
+    """Where a part begins, of so many nearly equal ones."""
+    return part * (total // parts) + min(part, total % parts)
 
 
-cdef void write_panels(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void write_job_by_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Write the parts numbered first to last - 1 of what is made of the panels."""
-    cdef const Panels *panels = <const Panels *>job
+    cdef const Job *job = <const Job *>of_panels
+    cdef const Panels *panels = &job.units.panels
     cdef void *scratch = NULL
-    cdef char *aligned = NULL
+    cdef char *cells = NULL     # where a transposition goes by way of them
+    cdef char *panel = NULL     # unless it is direct
     cdef char *dst
     cdef const char *src
     cdef Blocks blocks
     cdef Nest nest
-    cdef Py_ssize_t count[MAX_RANK + 1]
-    cdef Py_ssize_t number, packed = -1
-    if not panels.direct:
-        scratch = malloc(panels.nbytes + 64)
-        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+    cdef Py_ssize_t count[MOST_AXES]
+    cdef Py_ssize_t number, part, begin, end, packed = -1
+    if panels.cell_bytes or not panels.direct:
+        scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
+    if scratch != NULL:
+        panel = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+        if panels.cell_bytes:
+            cells = panel
+            panel += panels.cell_bytes
     for number in range(first, last):
+        dst, src = job.dst, job.src
         find_panel(panels, number // panels.parts, count, &dst, &src)
         if panels.direct:
-            pack_panel(panels, count, dst, src)
+            pack_panel(panels, count, dst, src, cells)
             continue
         if scratch != NULL and number // panels.parts != packed:
             packed = number // panels.parts
-            pack_panel(panels, count, aligned, src)
-        blocks.dst = panel_nest(panels, count, number % panels.parts, scratch != NULL, dst, &nest)
+            pack_panel(panels, count, panel, src, cells)
+        panel_nest(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
-        blocks.src = <const char *>aligned if scratch != NULL else src
-        write_blocks(&blocks, 0, blocks.total)
+        part = number % panels.parts
+        begin = part_begin(blocks.total, panels.parts, part)
+        end = part_begin(blocks.total, panels.parts, part + 1)
+        if begin < end:
+            write_blocks(&blocks, dst, <const char *>panel if scratch != NULL else src, begin, end)
     if panels.direct and panels.stream:
         kernels.stream_end()
     free(scratch)
@@ -358,28 +372,6 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
     return True
 
 
-cdef void execute_small(const Nest *nest, char *dst, const char *src) noexcept nogil:
-    """Write less than TILECORE_NOGIL_BYTES, in one go."""
-    cdef Blocks blocks
-    cdef Py_ssize_t run = nest.axis[0].count
-    cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
-    cdef Panels panels
-    if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
-        return
-    if choose_small_panels(&panels, nest):
-        panels.dst = dst + nest.dst
-        panels.src = src + nest.src
-        write_panels(&panels, 0, panels.total)
-        return
-    choose_blocks(&blocks, nest, False, True)
-    blocks.dst = dst + nest.dst
-    blocks.src = src + nest.src
-    if blocks.loops == 0:
-        write_one_block(&blocks, blocks.dst, blocks.src)
-    else:
-        write_blocks(&blocks, 0, blocks.total)
-
-
 cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
     """Write all `nbytes` that `nest` describes; 0, or -1 if a signal handler has raised."""
     cdef Watch watch
@@ -390,36 +382,63 @@ cdef int execute(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes
 cdef int execute_watched(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
                          Watch *watch) noexcept nogil:
     """As `execute`; several share one watch."""
-    cdef Blocks blocks
-    cdef Panels panels
-    cdef tilecore_task write = write_numbered_blocks
-    cdef void *job = &blocks
-    cdef Py_ssize_t first = 0, total, last, stretch
-    cdef long long begun
+    cdef Py_ssize_t run = nest.axis[0].count
+    cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
+    cdef Py_ssize_t one
+    cdef Nest first, others
+    if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
+        return look_for_signals(watch, nbytes)
+    if nbytes < TILECORE_NOGIL_BYTES:
+        return execute_nest(nest, dst, src, nbytes, mode, watch)
+    # The first repeat is read again and again: it lies in the cache, and leaves room for what is written.
+    one = nbytes // nest.axis[nest.n - 1].count
+    if one > stream_bytes // 2 or not packs_first(nest, &first, &others):
+        return execute_nest(nest, dst, src, nbytes, mode, watch)
+    if execute_nest(&first, dst, src, one, mode, watch) < 0:
+        return -1
+    return execute_nest(&others, dst, dst, nbytes - one, mode, watch)
+
+
+cdef int execute_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode mode,
+                      Watch *watch) noexcept nogil:
+    cdef Job job
+    choose_job(&job, nest, nbytes, mode.warm)
+    return execute_job(&job, dst, src, nbytes, mode, watch)
+
+
+cdef void choose_job(Job *job, const Nest *nest, Py_ssize_t nbytes, bint warm) noexcept nogil:
+    """How to write `nbytes`, for any source and output of this nest."""
     # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
     # stores that bypass the cache, and no visits to many places in turn.
-    cdef bint stream = mode.warm and nbytes >= stream_bytes
-    if choose_panels(&panels, nest, kernels, stream, mode.warm):
-        write = write_panels
-        job = &panels
-        panels.dst = dst + nest.dst
-        panels.src = src + nest.src
-        total = panels.total
+    cdef bint stream = warm and nbytes >= stream_bytes
+    job.nest = nest
+    if choose_panels(&job.units.panels, nest, kernels, stream, warm):
+        job.write = write_job_by_panels
+        job.total = job.units.panels.total
     else:
-        choose_blocks(&blocks, nest, stream, mode.warm or nbytes < stream_bytes)
-        blocks.dst = dst + nest.dst
-        blocks.src = src + nest.src
-        total = blocks.total
-    if not watch.on or total == 1:
-        write_parallel(write, job, 0, total, nbytes, mode.threads)
-        return look_for_signals(watch, nbytes)
+        choose_blocks(&job.units.blocks, nest, stream, warm or nbytes < stream_bytes)
+        job.write = write_job_by_blocks
+        job.total = job.units.blocks.total
+
+
+cdef int execute_job(Job *job, char *dst, const char *src, Py_ssize_t nbytes, Mode mode, Watch *watch) noexcept nogil:
+    """As `execute`, for what choose_job has chosen."""
+    cdef Py_ssize_t first = 0, total = job.total, last, stretch
+    cdef long long begun
+    job.dst, job.src = dst + job.nest.dst, src + job.nest.src
+    if total == 1 or not watch.on:
+        if total == 1:
+            job.write(job, 0, 1)
+        else:
+            write_parallel(job.write, job, 0, total, nbytes, mode.threads)
+        return look_for_signals(watch, nbytes) if watch.on else 0
     # Stretches of work, each as long as a look for signals may be off. They are longer after one that took little
     # time, and the first is longer for several threads: so threads wait less for each other.
     stretch = total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < total:
         last = first + stretch if first < total - stretch else total
-        write_parallel(write, job, first, last, (last - first) * (nbytes // total), mode.threads)
+        write_parallel(job.write, job, first, last, (last - first) * (nbytes // total), mode.threads)
         if look_for_signals(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < total // 2:

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Results whose repeats share pages, each page until it is written to.
 
 A repeat copies bytes that, more often than not, nobody will change. Here they are written once, to a file in memory,
@@ -20,18 +19,19 @@ A process may have a limited number of mappings (vm.max_map_count): all living r
 these do not suffice, and wherever the system refuses, there is no mapped result, and the caller copies.
 """
 
-from tilecore._core.resources.limits import read_text
+from tilecore._core.resources.limits import physical_memory, read_text
 
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
-from tilecore._core.plan.nest cimport Axis, Nest, nest_init, nest_push
+from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides
-from tilecore._core.resources.memory cimport memory_limit
-from tilecore._core.write.execute cimport Mode, execute
-from tilecore._core.write.plans cimport choose_mode
+from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
+from tilecore._core.resources.memory cimport check_size
+from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
+from tilecore._core.write.whole cimport choose_mode
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
 from tilecore._core.write.walk cimport check_held
 
@@ -39,12 +39,7 @@ cnp.import_array()
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_MAPPING_COST, TILECORE_FILE_COST, TILECORE_MAPPED_GAIN, TILECORE_NOGIL_BYTES
-
-
-cdef extern from "kernels/locks.h" nogil:
-    Py_ssize_t tilecore_atomic_add(Py_ssize_t *counter, Py_ssize_t n)
-    Py_ssize_t tilecore_atomic_load(const Py_ssize_t *counter)
+    Py_ssize_t TILECORE_MAPPING_COST, TILECORE_FILE_COST, TILECORE_MAPPED_GAIN
 
 
 cdef extern from "kernels/pages.h" nogil:
@@ -63,18 +58,13 @@ cdef struct Sharing:
     Py_ssize_t joined               # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
-    Py_ssize_t step[2 * MAX_RANK + 1]   # of each loop outside `level`, in the file; 0 for a repeat
+    Py_ssize_t step[MOST_AXES]   # of each loop outside `level`, in the file; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
+cdef Py_ssize_t memory          # of the machine: Linux gives a file more, and then ends a process
 cdef Py_ssize_t most_mappings   # of all living results
 cdef Py_ssize_t mappings        # of them now; changed by atomic additions alone
-
-
-cdef Py_ssize_t greatest_common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    while b:
-        a, b = b, a % b
-    return a
 
 
 # ---------------------------------------------------------------- what to share
@@ -85,7 +75,7 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
     A cost is the bytes of an ordinary result that take the same time.
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
-    cdef Py_ssize_t unit, joined, count, cost, block, outer = 1, moving = 1
+    cdef Py_ssize_t joined, count, cost, block, outer = 1, moving = 1
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef const Axis *axis
     cdef int l
@@ -95,12 +85,12 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
     for l in range(nest.n - 1, 0, -1):
         axis = &nest.axis[l]
         if axis.src == 0 and (outer == 1 or axis.dst * axis.count % page == 0):
-            unit = page // greatest_common_divisor(axis.dst % page, page)  # repeats that make whole pages
-            joined = unit
+            # As many repeats as make whole pages. A page is a power of two.
+            joined = page // min(axis.dst & -axis.dst, page)
             while joined < axis.count and axis.dst * joined <= best:
                 block = axis.dst * joined
                 count = outer * ((axis.count - 1) // joined + 1)
-                if count <= left and moving * block <= best // TILECORE_FILE_COST:
+                if count <= left and moving * block <= min(best // TILECORE_FILE_COST, memory):
                     cost = count * TILECORE_MAPPING_COST + moving * block * TILECORE_FILE_COST
                     if cost < best:
                         best = cost
@@ -226,8 +216,9 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     place_note(&source, array)
     held_note(&held, array, plan.sizes.input_nbytes)
     nest_init(&plan.sizes, place_strides(&source), NULL, &nest)
-    if not choose_sharing(&sharing, &nest, plan.sizes.nbytes) or sharing.file_bytes > memory_limit():
+    if not choose_sharing(&sharing, &nest, plan.sizes.nbytes):
         return None
+    check_size(sharing.file_bytes, "the block that its repeats share")
     mode = choose_mode(sharing.file_bytes, 0, False)
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
@@ -252,4 +243,5 @@ def mapping_limits():
     return {"available": file >= 0, "most": most_mappings, "now": tilecore_atomic_load(&mappings)}
 
 
+memory = physical_memory()
 most_mappings = int(read_text("/proc/sys/vm/max_map_count") or 65530) // 4

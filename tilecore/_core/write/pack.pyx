@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A source that the innermost loops of a nest do not run along -> contiguous panels of it.
 
 Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
@@ -11,23 +10,32 @@ the output, and that is all.
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
+Where the outermost loop repeats, and what is inside it fits the caches, only that is written so: the other repeats are
+long copies of the first one, in the output.
+
+    nest of a transposed (300, 300, 3) bytes tiled (4, 1, 1):
+                            run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900), 4 x (0, 270000)
+    packed in its place:    run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
+    and repeated:           run 270000, 3 x (0, 270000), from the output's first byte
+
 Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
 packers write two axes of a panel each, the inner one the innermost of the output:
 
-    turn      another axis runs along the source: a transposition
+    turn      another axis runs along the source, or a few steps of one and then the next: a transposition
     pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
               next one: interleaved channels
     gather    all else: item by item
 
-The panels are numbered, as blocks are. Nothing here can fail.
+The panels are numbered, as blocks are, and so are the parts of what is made of each. Nothing here can fail.
 """
 
-from tilecore._core.plan.nest cimport magnitude, nest_begin, nest_push
+from tilecore._core.plan.nest cimport MOST_AXES, magnitude, nest_begin, nest_push
 
 
 cdef enum:
-    # Fewer items are gathered as they are written: to choose panels takes longer.
+    # Fewer items, in fewer rows, are gathered as they are written: to choose panels takes longer.
     LEAST_ITEMS = 4096
+    LEAST_GATHERED_ROWS = 128
     LEAST_DIRECT_ITEMS = 512
     # A panel has this many bytes along the source, and as many along the output: enough for the processor to read
     # ahead, and for stores that bypass the cache. It lies in the second-level cache.
@@ -50,38 +58,67 @@ cdef enum:
     LEAST_STREAMED_PICKED = 2048
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
-    # Steps, and 16 bytes, from which a transposition is quicker than to gather: along the source; and along the output,
-    # where those of a tile will do.
+    # From so many steps of 16 bytes on, a transposition is quicker than gathering: LEAST_COLUMNS along the source, and
+    # LEAST_ROWS along the output, where the steps of one tile are enough.
     LEAST_COLUMNS = 4
     LEAST_ROWS = 10
     LONG_ENOUGH = 5         # steps of an innermost loop that gathers
 
 
+cdef bint runs_along(const Nest *nest) noexcept nogil:
+    """Whether the items of the source lie together along the innermost axis that moves in it, or there is none."""
+    cdef Py_ssize_t item = nest.axis[0].count
+    cdef int k
+    if item > 16 or item & (item - 1):
+        return True
+    for k in range(1, nest.n):
+        if nest.axis[k].src != 0:
+            return nest.axis[k].src == item
+    return True
+
+
+cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
+    """Whether the outermost loop repeats what has to be packed, and will lie in long runs.
+
+    `first`: the loops inside it; `others`: those that write its other repeats, from the first in the output.
+    """
+    cdef const Axis *top = &nest.axis[nest.n - 1]
+    cdef int k
+    if top.src != 0 or runs_along(nest):
+        return False
+    nest_begin(others, nest.axis[0].count)
+    for k in range(1, nest.n - 1):
+        nest_push(others, nest.axis[k].count, nest.axis[k].dst, nest.axis[k].dst)
+    nest_push(others, top.count - 1, 0, top.dst)
+    others.src, others.dst = nest.dst, nest.dst + top.dst
+    first[0] = nest[0]
+    first.n -= 1
+    return others.axis[0].count >= SIDE_BYTES
+
+
 cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
                         bint warm) noexcept nogil:
-    """Choose the panels and the packer; False if the source needs none. `dst` and `src` are set later."""
-    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1
+    """Choose the panels and the packer; False if the source needs none."""
+    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1
     cdef const Axis *axis
     cdef int k, n = 0
-    if item > 16 or item & (item - 1) or nest.n == 1:
+    if runs_along(nest):
         return False
     panels.direct = True
     for k in range(1, nest.n):
         axis = &nest.axis[k]
         written *= axis.count
+        if (n > 0 or axis.src == 0) and (axis.src != 0 or k < nest.n - 1):  # what repeats outermost is copied
+            rows *= axis.count
         if axis.src == 0:
             panels.direct = False
             continue
-        if n == 0 and axis.src == item:
-            return False
         panels.axis[n] = axis[0]
         size *= axis.count
         n += 1
-    if n == 0:
-        return False
     if panels.direct and panels.axis[0].dst != item:
         return False  # from steps to steps
-    if written < (LEAST_DIRECT_ITEMS if panels.direct else LEAST_ITEMS):
+    if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
         return False
     panels.nest = nest
     panels.kernels = kernels
@@ -95,14 +132,19 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     if panels.stream and (panels.packer == GATHER or panels.axis[panels.inner].count * item
                           < (LEAST_STREAMED_TURNED if panels.packer == TURN else LEAST_STREAMED_PICKED)):
         panels.direct = False
+    panels.cell_bytes = 0
+    if panels.packer == TURN and (panels.direct and panels.stream or panels.axis[0].src % 1024 == 0):
+        panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
-    choose_parts(panels)
+    size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
+    panels.parts = size // max(PART_BYTES, 8 * panels.nbytes) + 1
+    panels.total *= panels.parts
     return True
 
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
     cdef const Axis *axis = panels.axis
-    cdef Py_ssize_t item = panels.item
+    cdef Py_ssize_t item = panels.item, columns, least = max(16 // item, LEAST_COLUMNS)
     cdef int k, unit = 1
     panels.axis[panels.n] = Axis(1, 0, 0)
     for k in range(2, panels.n):
@@ -110,10 +152,20 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             unit = k
     panels.unit = unit if panels.n > 1 else 0
     panels.inner, panels.across = 0, unit
-    if (magnitude(axis[unit].src) == item and axis[unit].count >= max(16 // item, LEAST_COLUMNS)
+    panels.joined = 0
+    columns = axis[unit].count
+    for k in range(1, panels.n if columns < least else 0):
+        if k != unit and axis[k].src == axis[unit].src * axis[unit].count:
+            panels.joined = k
+            columns *= axis[k].count
+    if (magnitude(axis[unit].src) == item and columns >= least
             and axis[0].count >= min(max(16 // item, LEAST_ROWS), 32 // item)):
         panels.packer = TURN
-    elif panels.kernels.pick != NULL and choose_pick(panels):
+        if panels.joined:
+            panels.direct = False
+        return
+    panels.joined = 0
+    if panels.kernels.pick != NULL and choose_pick(panels):
         panels.packer = PICK
     else:
         panels.packer = GATHER
@@ -163,6 +215,8 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     step = magnitude(axis[unit].src)
     if unit and step < side and (panels.packer != PICK or step < magnitude(axis[0].src)):
         take(panels, unit, side // step, &left)
+    if panels.joined:
+        take(panels, panels.joined, side // magnitude(axis[panels.joined].src), &left)
     for k in range(panels.n):
         if panels.count[k] == 1:
             take(panels, k, left, &left)
@@ -173,32 +227,18 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     panels.total = 1
     for k in range(panels.n):
         count = panels.count[k]
-        panels.packed[k] = packed
-        packed *= count
+        if k == 0 or k != panels.joined:
+            panels.packed[k] = packed
+            packed *= count
         if k == 0 and panels.n > 1 and count < axis[0].count and packed % 1024 == 0:
             packed += 64  # not all columns in the same few places of the first-level cache
+        if k == unit and panels.joined:
+            panels.packed[panels.joined] = packed
+            packed *= panels.count[panels.joined]
         panels.total *= (axis[k].count + count - 1) // count
     panels.packed[panels.n] = 0
     panels.count[panels.n] = 1
     panels.nbytes = packed
-
-
-cdef void choose_parts(Panels *panels) noexcept nogil:
-    """How many parts are made of each panel."""
-    cdef const Nest *nest = panels.nest
-    cdef Py_ssize_t nbytes = panels.nbytes, parts
-    cdef int k
-    panels.split, panels.parts = 0, 0
-    for k in range(1, nest.n):
-        if nest.axis[k].src == 0:
-            nbytes *= nest.axis[k].count  # no more than the result takes, nearly
-    nbytes //= max(PART_BYTES, 8 * panels.nbytes)
-    for k in range(nest.n - 1, 0, -1):  # of an outer one, the parts lie together in the output
-        parts = min(nest.axis[k].count, nbytes + 1)
-        if nest.axis[k].src == 0 and parts > 4 * panels.parts:
-            panels.split, panels.parts = k, parts
-    panels.parts = max(panels.parts, 1)
-    panels.total *= panels.parts
 
 
 cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
@@ -216,11 +256,10 @@ cdef void take(Panels *panels, int k, Py_ssize_t most, Py_ssize_t *left) noexcep
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil:
-    """Its counts, for the last of an axis is shorter, and where it begins."""
+    """Its counts, for the last of an axis is shorter; go to where it begins."""
     cdef const Axis *axis
     cdef Py_ssize_t parts, first
     cdef int k
-    dst[0], src[0] = panels.dst, panels.src
     count[panels.n] = 1
     for k in range(panels.n):
         axis = &panels.axis[k]
@@ -232,19 +271,20 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count,
         src[0] += first * axis.src
 
 
-cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src) noexcept nogil:
+cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
+                     char *cells) noexcept nogil:
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
-    cdef Py_ssize_t index[MAX_RANK]
-    cdef Py_ssize_t step[MAX_RANK + 1]
+    cdef Py_ssize_t index[MOST_AXES]
+    cdef Py_ssize_t step[MOST_AXES]
     cdef int k
     for k in range(panels.n + 1):
         step[k] = panels.axis[k].dst if panels.direct else panels.packed[k]
         index[k] = 0
     while True:
-        pack_two_axes(panels, count, step, dst, src)
+        pack_two_axes(panels, count, step, dst, src, cells)
         k = 0
         while k < panels.n:
-            if k != panels.inner and k != panels.across:
+            if k != panels.inner and k != panels.across and k != panels.joined:
                 if index[k] < count[k] - 1:
                     index[k] += 1
                     dst += step[k]
@@ -259,18 +299,20 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
 
 
 cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_ssize_t *step, char *dst,
-                        const char *src) noexcept nogil:
+                        const char *src, char *cells) noexcept nogil:
     cdef const tilecore_kernels *kernels = panels.kernels
     cdef int inner = panels.inner, across = panels.across
     cdef Py_ssize_t item = panels.item, along = panels.axis[inner].src, src_pitch = panels.axis[across].src
-    cdef Py_ssize_t dst_pitch = step[across]
+    cdef Py_ssize_t dst_pitch = step[across], columns = count[across]
     if panels.packer == TURN:
+        if panels.joined:
+            columns *= count[panels.joined]
         if src_pitch < 0:  # from the other end
-            dst += (count[across] - 1) * dst_pitch
-            src += (count[across] - 1) * src_pitch
+            dst += (columns - 1) * dst_pitch
+            src += (columns - 1) * src_pitch
             dst_pitch = -dst_pitch
-        kernels.turn(dst, dst_pitch, src, along, count[inner], count[across], item, not panels.direct,
-                     panels.direct and panels.stream)
+        kernels.turn(dst, dst_pitch, src, along, count[inner], columns, item, not panels.direct,
+                     panels.direct and panels.stream, cells)
     elif panels.packer == PICK:
         kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
                      panels.stream and panels.direct)
@@ -278,26 +320,15 @@ cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_
         tilecore_gather(dst, dst_pitch, step[inner], src, src_pitch, along, count[across], count[inner], item)
 
 
-cdef char *panel_nest(const Panels *panels, const Py_ssize_t *count, Py_ssize_t part, bint packed, char *dst,
-                      Nest *nest) noexcept nogil:
-    """The loops that write a part of what a panel of `count` steps gives, packed or from the source itself.
-
-    Returns where the part begins, in the output of the panel at `dst`.
-    """
+cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
+    """The loops that write what a panel of `count` steps gives, packed or from the source itself."""
     cdef const Axis *axis
-    cdef Py_ssize_t first, last
     cdef int i, k = 0
     nest_begin(nest, panels.item)
     for i in range(1, panels.nest.n):
         axis = &panels.nest.axis[i]
         if axis.src == 0:
-            first, last = 0, axis.count
-            if i == panels.split:
-                first = part * (axis.count // panels.parts) + min(part, axis.count % panels.parts)
-                last = first + axis.count // panels.parts + (part < axis.count % panels.parts)
-                dst += first * axis.dst
-            nest_push(nest, last - first, 0, axis.dst)
+            nest_push(nest, axis.count, 0, axis.dst)
         else:
             nest_push(nest, count[k], panels.packed[k] if packed else axis.src, axis.dst)
             k += 1
-    return dst

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The fallback path: items that hold references. A copy of their bytes alone would not count these.
 
 A walk (walk.pyx) goes through a region of the tiling. Every reference is counted as soon as it has been read, so a
@@ -37,16 +36,16 @@ from libc.string cimport memcpy
 from tilecore._core.numpy_api cimport NPY_VSTRING, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
-from tilecore._core.request.places cimport Held, Place, held_note, holds, place_note
+from tilecore._core.request.places cimport Held, Place, held_note, place_note, still_there
 from tilecore._core.resources.memory cimport no_memory
 from tilecore._core.write.counting cimport (
-    TILECORE_FREE_THREADED, tilecore_add_references, tilecore_count, tilecore_enable, tilecore_exchange, tilecore_load,
-    tilecore_remove_references, tilecore_stop_for, tilecore_try,
+    TILECORE_FREE_THREADED, tilecore_add_references, tilecore_copy_references, tilecore_count, tilecore_enable,
+    tilecore_exchange, tilecore_load, tilecore_remove_references, tilecore_stop_for, tilecore_try,
 )
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
 from tilecore._core.write.signals cimport raise_pending
 from tilecore._core.write.strings cimport write_strings
-from tilecore._core.write.walk cimport TURN, Walk, advance, check_held, run_of, take_turn, walk_init
+from tilecore._core.write.walk cimport TURN_REFERENCES, Walk, go_past, check_held, run_of, take_turn, walk_init
 
 cnp.import_array()
 
@@ -81,6 +80,7 @@ cdef enum:
     OLD = 1 << 9            # references that wait to be let go
     OLD_STOPPED = 1 << 12   # as many if each time the world may be stopped
     ROUND = 1 << 20         # references counted at once: one by one they take a millisecond
+    FEW_COPIES = 16         # references that are counted as they are copied; some, immortal ones, one by one
 
 
 # ---------------------------------------------------------------- objects
@@ -89,6 +89,8 @@ cdef struct Items:
     Py_ssize_t itemsize
     const Py_ssize_t *places    # of the references in an item, in their order
     Py_ssize_t count            # of these
+    bint plain                  # an item is a reference and no more, always at rest
+    Py_ssize_t more             # times that each is counted when it is copied; plain ones alone
     Py_ssize_t most             # items of a piece
     bint is_new                 # no references stand in the target yet
     bint aligned                # no reference can be seen half written
@@ -125,6 +127,14 @@ cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssiz
     """Copy `n` items, or fewer if there is no room or this is stuck; how many."""
     cdef Py_ssize_t i, j, k, end
     cdef PyObject *object
+    if items.plain:
+        if items.is_new:
+            tilecore_copy_references(to, to_step, at, step, n, items.more, NULL)
+        else:
+            n = min(n, items.room - items.n_old)
+            tilecore_copy_references(to, to_step, at, step, n, 0, items.old + items.n_old)
+            items.n_old += n
+        return n
     for i in range(n):
         if items.n_old + items.need > items.room:
             return i
@@ -157,9 +167,9 @@ cdef Py_ssize_t write_piece(Walk *walk, Items *items) noexcept:
     items.stuck = not (items.at_rest or items.aligned)
     while not items.stuck and not walk.done and written < items.most:
         n = run_of(walk, items.most - written)
-        copied = copy_items(walk.dst, walk.step[0].dst, walk.src, walk.step[0].src, n, items)
+        copied = copy_items(walk.dst, walk.window.step[0].dst, walk.src, walk.window.step[0].src, n, items)
         if copied > 0:
-            advance(walk, copied)
+            go_past(walk, copied)
         written += copied
         if copied < n:
             break
@@ -175,7 +185,7 @@ cdef struct Stop:           # what is done while the world is stopped
 cdef int write_stopped(PyObject *nobody, void *argument) noexcept:
     cdef Stop *stop = <Stop *>argument
     stop.written = 0
-    if holds(stop.walk.source) and holds(stop.walk.target):
+    if still_there(stop.walk.source) and still_there(stop.walk.target):
         stop.items.at_rest = True
         stop.written = write_piece(stop.walk, stop.items)
         stop.items.at_rest = False
@@ -197,7 +207,7 @@ cdef int write_pieces(Walk *walk, Items *items) except -1:
             tilecore_let_go(items.old, n)
         elif walk.done:
             return 0
-        if work >= TURN:
+        if work >= TURN_REFERENCES:
             work = 0
             take_turn()
         if walk.done:
@@ -208,8 +218,8 @@ cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
     """Whether each reference of the walk lies, at both ends, where a pointer does."""
     cdef size_t bits = <size_t>walk.src | <size_t>walk.dst
     cdef Py_ssize_t k
-    for k in range(walk.n):
-        bits |= <size_t>walk.step[k].src | <size_t>walk.step[k].dst
+    for k in range(walk.window.n):
+        bits |= <size_t>walk.window.step[k].src | <size_t>walk.window.step[k].dst
     for k in range(items.count):
         bits |= <size_t>items.places[k]
     return bits % sizeof(PyObject *) == 0
@@ -219,7 +229,7 @@ cdef int write_objects(Walk *walk, Items *items, bint is_new) except -1:
     items.is_new = is_new
     items.at_rest = not TILECORE_FREE_THREADED
     items.aligned = items.count == 0 or is_aligned(walk, items)
-    items.most = TURN // max(items.count, 1) + 1
+    items.most = TURN_REFERENCES // max(items.count, 1) + 1
     items.need = items.count * (int(not is_new) + TILECORE_FREE_THREADED)
     items.old = NULL
     items.n_old = 0
@@ -252,7 +262,7 @@ cdef int add_counts(const char *at, Py_ssize_t n, const Items *items, Py_ssize_t
         for i in range(n):
             for k in range(items.count):
                 work += tilecore_add_references(at + i * items.itemsize + items.places[k], more)
-            if work >= TURN:
+            if work >= TURN_REFERENCES:
                 work = 0
                 try:
                     take_turn()
@@ -271,13 +281,12 @@ cdef cnp.dtype new_bytes_dtype(Py_ssize_t itemsize):
     return dtype
 
 
-cdef int count_and_write(const Sizes *sizes, const Place *source, Items *items, const Held *array, cnp.ndarray result,
+cdef int count_and_write(Walk *walk, const Sizes *sizes, const Place *source, Items *items, cnp.ndarray result,
                          Mode mode) except -1:
     cdef PyObject *made
     cdef cnp.ndarray copy
     cdef Held held
     cdef cnp.dtype as_bytes = new_bytes_dtype(sizes.itemsize)
-    cdef Walk walk
     cdef Place place
     cdef Nest nest
     cdef const char *at
@@ -290,11 +299,17 @@ cdef int count_and_write(const Sizes *sizes, const Place *source, Items *items, 
     Py_DECREF(copy)
     place_note(&place, copy)
     held_note(&held, copy, sizes.input_nbytes)
-    walk_init(&walk, sizes, source, &place, array, &held, NULL, sizes.shape)
-    write_objects(&walk, items, True)
+    walk_init(walk, sizes, source, &place, walk.source, &held, NULL, sizes.shape)
     at = cnp.PyArray_BYTES(copy)
     n = cnp.PyArray_SIZE(copy)
-    add_counts(at, n, items, sizes.copies - 1)
+    if items.plain and sizes.copies <= FEW_COPIES:
+        items.more = sizes.copies - 1
+    try:
+        write_objects(walk, items, True)
+        add_counts(at, n, items, sizes.copies - 1 - items.more)
+    except BaseException:
+        remove_counts(at, n, items, items.more)  # what was not copied is NULL
+        raise
     nest_init(sizes, NULL, NULL, &nest)
     with nogil:
         status = execute(&nest, cnp.PyArray_BYTES(result), at, sizes.nbytes, mode)
@@ -386,7 +401,10 @@ cdef bint add_leaf(Leaves leaves, Py_ssize_t place) except -1:
 
 
 cdef bint put_in_order(Leaves leaves) noexcept:
-    """Fields may lie in any order; most come as they lie. False if two overlap: NumPy makes no such dtype."""
+    """Sort the fields by their places in the item. Return False if two overlap, which no dtype of NumPy's does.
+
+    Fields may be listed in any order, but most dtypes list them in the order of their places.
+    """
     cdef Py_ssize_t *places = leaves.places
     cdef Py_ssize_t i, k, place
     for i in range(1, leaves.count):
@@ -424,10 +442,12 @@ cdef int write_references(const Sizes *sizes, const Place *source, const Place *
     walk_init(&walk, sizes, source, target, array, result, start, shape)
     try:
         if leaves.is_string:
-            return write_strings(&walk, text)
+            return write_strings(&walk, is_new, text)
         items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
+        items.plain = not TILECORE_FREE_THREADED and leaves is OBJECT
+        items.more = 0
         if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
-            return count_and_write(sizes, source, &items, array, <cnp.ndarray>result.array, mode)
+            return count_and_write(&walk, sizes, source, &items, <cnp.ndarray>result.array, mode)
         return write_objects(&walk, &items, is_new)
     except MemoryError:  # for references that wait, a copy of the source, a string
         raise no_memory(result.nbytes) from None

@@ -6,4 +6,4 @@ from tilecore._core.write.execute cimport Mode
 
 
 cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *stop, Py_ssize_t nbytes, Mode mode) noexcept nogil
+                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode mode) noexcept nogil

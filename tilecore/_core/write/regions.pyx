@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A region of a tiling: the part [start, stop) of it, or of the endless plane that the input tiles.
 
 Along one axis a region is up to three pieces: the end of a first repeat, whole repeats, the start of a
@@ -19,8 +18,7 @@ Nothing here can fail, as in execute.pyx: without memory for a table, there are 
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_push, order_axes
+from tilecore._core.plan.nest cimport Axis, Nest, Step, Window, advance, nest_begin, nest_push, window_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Place, place_strides
 from tilecore._core.write.execute cimport Mode, execute_watched, write_table
@@ -34,87 +32,46 @@ cdef enum:
     TABLE = 2048
 
 
-cdef struct Range:          # the region along one axis
-    Py_ssize_t extent       # of the input
-    Py_ssize_t first        # index of the region's first element in the input
-    Py_ssize_t count        # elements of the region, 2 or more
-    Py_ssize_t src, dst     # bytes from one element to the next
-
-
 cdef struct Region:
-    int n
-    Range axis[MAX_RANK]    # innermost first
+    Window window
     Py_ssize_t itemsize
     Mode mode
     Watch watch
 
 
 cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *stop, Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    """Write [start, stop) of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
+                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    """Write the region of `shape` at `start` of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
-    `target` has the region's shape. If there are bytes, start < stop on every axis.
+    `target` has the region's shape. If there are bytes, no axis is empty.
     """
-    cdef const Py_ssize_t *src_strides = place_strides(source)
-    cdef const Py_ssize_t *dst_strides = place_strides(target)
-    cdef const char *src = source.data
-    cdef char *dst = target.data
     cdef Region region
     cdef Nest nest
-    cdef Range *axis
-    cdef int order[MAX_RANK]
-    cdef int i, k, padding = sizes.ndim - sizes.input_ndim
-    cdef Py_ssize_t pitch[MAX_RANK]
-    cdef Py_ssize_t packed = sizes.itemsize, pieces = 1, count, extent, step
+    cdef const char *src
+    cdef char *dst
+    cdef int k
+    cdef Py_ssize_t pieces = 1
     if nbytes == 0:
         return 0
-    region.n = 0
     region.itemsize = sizes.itemsize
     region.mode = mode
     watch_begin(&region.watch, mode.poll)
-    for k in range(sizes.ndim - 1, -1, -1):
-        pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else packed
-        packed *= sizes.shape[k]
-        order[sizes.ndim - 1 - k] = k
-    if dst_strides != NULL:
-        order_axes(sizes, dst_strides, order)
-    packed = sizes.itemsize
-    for i in range(sizes.ndim):
-        k = order[i]
-        extent = sizes.shape[k]
-        count = stop[k] - start[k]
-        step = dst_strides[k] if dst_strides != NULL else packed
-        packed *= count
-        if count == 1:
-            src += modulo(start[k], extent) * pitch[k]
-            continue
-        axis = &region.axis[region.n]
-        region.n += 1
-        if step > 0:
-            axis[0] = Range(extent, modulo(start[k], extent), count, pitch[k], step)
-        else:  # from the other end
-            axis[0] = Range(extent, extent - 1 - modulo(stop[k] - 1, extent), count, -pitch[k], -step)
-            src += (extent - 1) * pitch[k]
-            dst += (count - 1) * step
+    window_init(&region.window, sizes, place_strides(source), place_strides(target), start, shape)
+    src, dst = source.data + region.window.src, target.data + region.window.dst
+    for k in range(region.window.n):
         if pieces <= nbytes:
-            pieces *= pieces_along(axis)
+            pieces *= pieces_along(&region.window.step[k])
     if pieces > TABLE // 8 and nbytes // pieces < SMALL_PIECE:
-        i = execute_table(&region, dst, src)
-        if i <= 0:
-            return i
+        k = execute_table(&region, dst, src)
+        if k <= 0:
+            return k
     nest_begin(&nest, sizes.itemsize)
     return execute_pieces(&region, 0, &nest, dst, src, sizes.itemsize)
 
 
-cdef Py_ssize_t modulo(Py_ssize_t a, Py_ssize_t n) noexcept nogil:
-    """From 0 to n - 1, for negative `a` too."""
-    cdef Py_ssize_t rest = a % n
-    return rest + n if rest < 0 else rest
-
-
 # ---------------------------------------------------------------- pieces
 
-cdef Py_ssize_t pieces_along(const Range *axis) noexcept nogil:
+cdef Py_ssize_t pieces_along(const Step *axis) noexcept nogil:
     cdef Py_ssize_t head = axis.extent - axis.first if axis.first else 0
     if axis.count <= head:
         return 1
@@ -124,11 +81,11 @@ cdef Py_ssize_t pieces_along(const Range *axis) noexcept nogil:
 cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char *src,
                         Py_ssize_t nbytes) noexcept nogil:
     """Put the loops of axis `k` and of those outside it round `nest`, once for each piece, and write."""
-    cdef const Range *axis = &region.axis[k]
+    cdef const Step *axis = &region.window.step[k]
     cdef Py_ssize_t done = 0, first, length, repeats
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
-    if k == region.n:
+    if k == region.window.n:
         # A piece takes time of its own, however little it writes.
         if execute_watched(nest, dst, src, nbytes, region.mode, &region.watch) < 0:
             return -1
@@ -156,44 +113,27 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
 cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogil:
     """0 or -1 as execute_region; 1, with nothing written, if there is no memory for a table."""
     cdef Py_ssize_t *table = <Py_ssize_t *>malloc(2 * TABLE * sizeof(Py_ssize_t))
-    cdef Py_ssize_t index[MAX_RANK]
-    cdef const Range *axis
+    cdef Step *axis = region.window.step
     cdef Py_ssize_t n = 1, i, j, at
-    cdef int inner = 0, k, status = 0
+    cdef int left = region.window.n, k, status = 0
     if table == NULL:
         return 1
     table[0] = table[TABLE] = 0
-    while inner < region.n and n * region.axis[inner].count <= TABLE:
-        axis = &region.axis[inner]
+    while left and n * axis.count <= TABLE:
         for j in range(axis.count - 1, -1, -1):  # the first last: it is read by the others
             at = (axis.first + j) % axis.extent * axis.src
             for i in range(n):
                 table[j * n + i] = table[i] + at
                 table[TABLE + j * n + i] = table[TABLE + i] + j * axis.dst
         n *= axis.count
-        inner += 1
-    for k in range(inner, region.n):
-        index[k] = 0
-        src += region.axis[k].first * region.axis[k].src
+        axis += 1
+        left -= 1
+    for k in range(left):
+        src += axis[k].first * axis[k].src
     while True:
         write_table(table, table + TABLE, n, region.itemsize, dst, src)
         status = look_for_signals(&region.watch, n * max(region.itemsize, 16))
-        if status < 0:
-            break
-        k = inner
-        while k < region.n:  # one step of the innermost axis that has one left
-            axis = &region.axis[k]
-            at = (axis.first + index[k]) % axis.extent
-            if index[k] < axis.count - 1:
-                index[k] += 1
-                src += axis.src if at < axis.extent - 1 else -at * axis.src
-                dst += axis.dst
-                break
-            src += (axis.first - at) * axis.src
-            dst -= index[k] * axis.dst
-            index[k] = 0
-            k += 1
-        if k == region.n:
+        if status < 0 or not advance(axis, left, 1, &dst, &src):
             break
     free(table)
     return status

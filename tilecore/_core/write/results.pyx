@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A plan and its source -> an array that holds the tiling, or a region of it: new, or the caller's.
 
 The last checks are made here, of `out` or of the size; then memory, then bytes. While memory is sought, and while
@@ -18,9 +17,9 @@ from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport check_out
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
-from tilecore._core.resources.memory cimport check_size, memory_limit, new_array, no_memory
+from tilecore._core.resources.memory cimport check_size, max_bytes, new_array, no_memory
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode
-from tilecore._core.write.plans cimport choose_mode, execute_plan
+from tilecore._core.write.whole cimport choose_mode, execute_plan
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.regions cimport execute_region
 from tilecore._core.write.signals cimport raise_pending
@@ -33,18 +32,22 @@ cnp.import_array()
 
 cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm, cnp.dtype dtype):
     """Where a result goes for which there is no `out`."""
-    if nbytes == 0 and dtype.itemsize == 0 and dtype.kind in b"SU":
+    if nbytes == 0 and is_blank(dtype):
         return blank_strings(as_tuple(shape, ndim), dtype)
-    check_size(nbytes)
-    result = new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, warm)
-    if result is None:
-        raise no_memory(nbytes)
-    return result
+    return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, warm)
+
+
+cdef bint is_blank(cnp.dtype dtype) noexcept:
+    """Whether it is of strings of no characters. In a new array, NumPy gives each of them room for one."""
+    return dtype.itemsize == 0 and dtype.kind in b"SU"
+
+
+cdef blank_bytes(tuple shape, cnp.dtype dtype):
+    return math.prod(shape) * numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
 cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
-    """A new array of strings of no characters: NumPy gives each of them room for one."""
-    nbytes = math.prod(shape) * numpy.dtype(((<object>dtype).type, 1)).itemsize
+    nbytes = blank_bytes(shape, dtype)
     check_size(min(nbytes, PY_SSIZE_T_MAX))
     try:
         return numpy.zeros(shape, dtype)
@@ -79,7 +82,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     if bounds != NULL:
         start = &bounds.start[0]
         shape = &of_region[0]
-        nbytes = check_bounds(plan, bounds, of_region)
+        nbytes = measure_region(plan, bounds, of_region)
     # A small new result of plain bytes is written before any other code could run.
     if refers or not is_new or nbytes >= TILECORE_NOGIL_BYTES:
         held_note(&held, array, sizes.input_nbytes)
@@ -97,28 +100,28 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     if nbytes == 0:
         return out
     if not refers and nbytes < TILECORE_NOGIL_BYTES:
-        execute_part(plan, source, &target, bounds, nbytes, Mode(1, False, False))
+        execute_part(plan, source, &target, start, shape, nbytes, Mode(1, False, False))
         return out
     if is_new:
         held_note(&held_result, out, nbytes)
     mode = choose_mode(nbytes, threads, warm and not refers)
     if refers:
-        text = memory_limit() if is_new else PY_SSIZE_T_MAX
+        text = max_bytes if is_new else PY_SSIZE_T_MAX
         write_references(sizes, source, &target, &held, &held_result, start, shape, leaves, is_new, mode, &text)
         return out
     check_held(&held, &held_result)
     with nogil:
-        status = execute_part(plan, source, &target, bounds, nbytes, mode)
+        status = execute_part(plan, source, &target, start, shape, nbytes, mode)
     if status < 0:
         raise_pending()
     return out
 
 
-cdef inline int execute_part(const Plan *plan, const Place *source, const Place *target, const Bounds *bounds,
-                             Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    if bounds == NULL:
+cdef inline int execute_part(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
+                             const Py_ssize_t *shape, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+    if start == NULL:
         return execute_plan(plan, source, target, mode)
-    return execute_region(&plan.sizes, source, target, bounds.start, bounds.stop, nbytes, mode)
+    return execute_region(&plan.sizes, source, target, start, shape, nbytes, mode)
 
 
 # ---------------------------------------------------------------- bounds
@@ -134,12 +137,12 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
     return 0
 
 
-cdef Py_ssize_t check_bounds(const Plan *plan, const Bounds *bounds, Py_ssize_t *shape) except -1:
+cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_t *shape) except -1:
     """Note the shape of a region that lies in the tiling, or in the plane; its bytes, which can be counted."""
     cdef const Sizes *sizes = &plan.sizes
     cdef Sizes of_region
     cdef Py_ssize_t first, last, nbytes = sizes.itemsize
-    cdef int k, status
+    cdef int k
     if bounds.starts != sizes.ndim or bounds.stops != sizes.ndim:
         what, n = ("stop", bounds.stops) if bounds.starts == sizes.ndim else ("start", bounds.starts)
         axes = "the input" if plan.endless else f"the result's shape {as_tuple(sizes.output, sizes.ndim)}"
@@ -153,8 +156,7 @@ cdef Py_ssize_t check_bounds(const Plan *plan, const Bounds *bounds, Py_ssize_t 
                           f"start {first}, stop {last}")
         shape[k] = last - first
     if plan.endless:
-        status = sizes_init(&of_region, sizes.ndim, shape, 0, NULL, sizes.itemsize)
-        sizes_check(&of_region, status)
+        sizes_check(&of_region, sizes_init(&of_region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
     for k in range(sizes.ndim):
         nbytes *= shape[k]
     return nbytes

@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Looks for signals during a long call.
 
 Python delivers signals to the main thread alone, so only a call in the main thread looks for them; choose_mode finds

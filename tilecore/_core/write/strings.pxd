@@ -3,4 +3,4 @@
 from tilecore._core.write.walk cimport Walk
 
 
-cdef int write_strings(Walk *walk, Py_ssize_t *left) except -1
+cdef int write_strings(Walk *walk, bint is_new, Py_ssize_t *left) except -1

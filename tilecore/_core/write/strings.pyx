@@ -1,4 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Strings of variable length (numpy.dtypes.StringDType): packed again, one by one.
 
 A short string lies in its item; a longer one in memory of the array's dtype, under a lock. So a copy of the items does
@@ -11,8 +10,8 @@ cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcpy
 
-from tilecore._core.resources.memory cimport memory_limit
-from tilecore._core.write.walk cimport TURN, Walk, advance, check_held, run_of, take_turn
+from tilecore._core.resources.memory cimport max_bytes
+from tilecore._core.write.walk cimport TURN_REFERENCES, Walk, go_past, check_held, run_of, take_turn
 
 cnp.import_array()
 
@@ -40,8 +39,11 @@ cdef extern from "numpy/arrayobject.h":
     void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) noexcept
 
 
-cdef int write_strings(Walk *walk, Py_ssize_t *left) except -1:
-    """Pack each string of the walk again; a Refusal if those outside the items take more than `left` bytes."""
+cdef int write_strings(Walk *walk, bint is_new, Py_ssize_t *left) except -1:
+    """Pack each string of the walk again; a Refusal if those outside the items take more than `left` bytes.
+
+    `is_new`: the target's items hold nothing yet.
+    """
     cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype]
     cdef (npy_string_allocator *)[2] memory
     cdef Py_ssize_t n, i, work
@@ -53,19 +55,19 @@ cdef int write_strings(Walk *walk, Py_ssize_t *left) except -1:
         work = 0
         check_held(walk.source, walk.target)
         acquire_two(2, dtypes, memory)
-        while packed and work < TURN and not walk.done:
-            n = run_of(walk, TURN - work)
+        while packed and work < TURN_REFERENCES and not walk.done:
+            n = run_of(walk, TURN_REFERENCES - work)
             for i in range(n):
-                packed = pack_string(memory[1 - of], walk.dst + i * walk.step[0].dst,
-                                     memory[of], walk.src + i * walk.step[0].src, &work, left)
-                if not packed or work >= TURN:
+                packed = pack_string(memory[1 - of], walk.dst + i * walk.window.step[0].dst,
+                                     memory[of], walk.src + i * walk.window.step[0].src, is_new, &work, left)
+                if not packed or work >= TURN_REFERENCES:
                     n = i + 1
                     break
-            advance(walk, n)
+            go_past(walk, n)
         NpyString_release_allocators(2, memory)
         if left[0] < 0:
             raise Refusal(MemoryError, "the strings of the result would take more than the limit of "
-                          f"{memory_limit()} bytes (tilecore.set_max_bytes)")
+                          f"{max_bytes} bytes (tilecore.set_max_bytes)")
         if not packed:
             raise MemoryError
         if walk.done:
@@ -74,7 +76,7 @@ cdef int write_strings(Walk *walk, Py_ssize_t *left) except -1:
 
 
 cdef bint pack_string(npy_string_allocator *to, char *dst, npy_string_allocator *of, const char *src,
-                      Py_ssize_t *work, Py_ssize_t *left) noexcept:
+                      bint is_new, Py_ssize_t *work, Py_ssize_t *left) noexcept:
     """False where there is no memory or, with `left` below 0, no more is allowed."""
     cdef npy_static_string text = npy_static_string(0, NULL)
     cdef int missing = NpyString_load(of, <const npy_packed_static_string *>src, &text)
@@ -83,6 +85,9 @@ cdef bint pack_string(npy_string_allocator *to, char *dst, npy_string_allocator 
     work[0] += 1 + <Py_ssize_t>(text.size // 64)
     if missing < 0:
         return False
+    if is_new and text.size > 0 and <size_t>text.buf - <size_t>src < sizeof(npy_static_string):
+        memcpy(dst, src, sizeof(npy_static_string))  # it lies in its item: there is no more to it
+        return True
     if text.size >= ITEM_BYTES:
         left[0] -= <Py_ssize_t>text.size
         if left[0] < 0:

@@ -151,21 +151,23 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
 /* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells, first
  * along the rows: a cache line of each of so many rows. `cached`: the output lies in the caches, the source may not.
  * `stream`: stores bypass the caches, in whole lines, by way of one cell. Where these begin elsewhere in
- * each column, a cell begins with the last rows of the one before, which the caches still hold. */
+ * each column, a cell begins with the last rows of the one before, which the caches still hold. Not on the stack: a
+ * thread may have little. */
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                                   ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int cached,
-                                                  int stream)
+                                                  int stream, char *cells)
 {
+    char *const lines = cells, *const out = cells ? cells + TILECORE_CELL_BYTES / 2 : NULL;
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
      * fall into the same few places of the first-level cache. What is lower or narrower than a tile is one cell. */
     const int lined = rows >= tall && dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
-    const int aligned = columns >= n && src_pitch % 64 == 0, aliased = src_pitch % 1024 == 0;
+    const int aligned = columns >= n && src_pitch % 64 == 0, aliased = cells && src_pitch % 1024 == 0;
     /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
     const int ahead = item >= 4 && (cached || (stream && lined && !aliased));
     const ptrdiff_t most = ahead ? 16 : (item < 8 ? 128 : 64);
-    char lines[192 * 64], out[192 * 64];
     ptrdiff_t r, c, i, height, width;
+    if (!cells) stream = 0;
     if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(turn_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;

@@ -1,4 +1,4 @@
-"""A plan and the places of source and result -> bytes. See plans.pyx."""
+"""A plan and the places of source and result -> bytes. See whole.pyx."""
 
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.places cimport Place

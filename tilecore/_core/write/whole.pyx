@@ -1,12 +1,8 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A plan and the places of source and result -> bytes of the whole result; of a region, see regions.pyx.
 
 Here it is decided how many threads may write (workers.h takes fewer for few bytes), whether a call looks for
 signals, and whether stores may bypass the cache. Nothing can fail: every offset has been shown to fit.
 """
-
-import os
-import threading
 
 from tilecore._core.resources.threads import get_num_threads
 
@@ -16,8 +12,9 @@ from libc.string cimport memcpy
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport place_strides
+from tilecore._core.resources.limits cimport in_main_thread
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, choose_blocks, execute, execute_small, write_one_block,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, choose_blocks, execute, write_one_block,
 )
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES
 
@@ -25,10 +22,6 @@ from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES
 cdef enum:
     SMALL_BYTES = 1024
     SMALL_COPIES = 16
-
-
-cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident() nogil
 
 
 cdef extern from *:
@@ -76,7 +69,7 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
         # At exit a module's globals may be None already; one thread will do.
         mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
     if nbytes >= TILECORE_WATCH_BYTES:
-        mode.poll = PyThread_get_thread_ident() == main_thread
+        mode.poll = in_main_thread()
     return mode
 
 
@@ -150,23 +143,4 @@ cdef int execute_plan(const Plan *plan, const Place *source, const Place *target
             write_one_block(<const Blocks *>plan.block, target.data, source.data)
             return 0
     nest_init(&plan.sizes, place_strides(source), place_strides(target), &nest)
-    if plan.sizes.nbytes < TILECORE_NOGIL_BYTES:
-        execute_small(&nest, target.data, source.data)
-        return 0
     return execute(&nest, target.data, source.data, plan.sizes.nbytes, mode)
-
-
-# ---------------------------------------------------------------- set-up
-
-# Python delivers signals to it alone. It is noted once, for asking at each call would run Python.
-cdef unsigned long main_thread = threading.main_thread().ident
-
-
-def note_main_thread():
-    """In a forked child the thread that forked is the main one."""
-    global main_thread
-    main_thread = PyThread_get_thread_ident()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=note_main_thread)

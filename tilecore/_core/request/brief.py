@@ -1,10 +1,9 @@
-"""Reads counts of threads or bytes, and shortens what callers typed for error messages."""
+"""Shortens what callers typed, for error messages."""
 
 import reprlib
 from array import array
 from collections import deque
-from operator import index
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
@@ -52,30 +51,3 @@ class Brief(reprlib.Repr):
 
 _KNOWN = {int, str, bytes, bytearray, list, tuple, set, frozenset, dict, deque, array, np.ndarray}
 brief = Brief().repr
-
-
-def as_index(value: SupportsIndex) -> int:
-    """`operator.index`, but a bool of Python or NumPy is not an integer."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError
-    return index(value)
-
-
-def is_own(reason: BaseException) -> bool:
-    """Whether the caller's code raised the TypeError `reason`. Else Python did, because a method is missing."""
-    trace = reason.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    name = "tilecore." if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
-    return type(reason) is not TypeError or not name.startswith("tilecore.")
-
-
-def read_count(name: str, n: SupportsIndex) -> int:
-    """`n` as an int of any size. A TypeError begins with the function's `name`."""
-    try:
-        return as_index(n)
-    except TypeError as reason:
-        if is_own(reason):
-            raise
-        what = f"expected an integer, got {brief(n)} of type {type(n).__name__}"
-        raise TypeError(f"{name}: {what}") from None

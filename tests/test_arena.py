@@ -1,0 +1,344 @@
+"""The arena that recycled memory lies in: against a model, and what the system has of it."""
+
+import ctypes
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")]
+
+HERE = Path(__file__).parent
+GRANULE = 2**15
+HUGE = 64  # granules of a huge page
+
+
+# ---------------------------------------------------------------- a model
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory, compile_c):
+    path = tmp_path_factory.mktemp("arena") / "arena.so"
+    core = HERE.parent / "tilecore" / "_core"
+    compile_c("-O1", "-pthread", "-shared", "-fPIC", f"-I{core}", HERE / "arena.c", "-o", path)
+    arena = ctypes.CDLL(path)
+    arena.take.restype = arena.resize.restype = arena.idle.restype = ctypes.c_ssize_t
+    arena.take.argtypes = [ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_int)]
+    arena.resize.argtypes = [ctypes.c_ssize_t] * 2
+    for name in ("give_back", "trim", "set_limit"):
+        getattr(arena, name).argtypes = [ctypes.c_ssize_t]
+    return arena
+
+
+class Model:
+    """Granules as sets of integers."""
+
+    def __init__(self):
+        self.used, self.paged, self.results = set(), set(), {}
+
+    def run(self, n):
+        """The first free run that is long enough."""
+        start = 0
+        while taken := self.used.intersection(range(start, start + n)):
+            start = max(taken) + 1
+        return start
+
+    def take(self, start, n):
+        warm = len(self.paged.intersection(range(start, start + n))) * 2 >= n
+        self.used.update(range(start, start + n))
+        self.paged.update(range(start, start + n))
+        self.results[start] = n
+        return warm
+
+    def give_back(self, start):
+        self.used.difference_update(range(start, start + self.results.pop(start)))
+
+    def idle(self):
+        return self.paged - self.used
+
+    def trim(self, most):
+        """The highest huge pages first, and parts of them last; always to the end of a free run."""
+        for parts in (False, True):
+            for page in range(max(self.paged, default=0) // HUGE, -1, -1):
+                inside = set(range(page * HUGE, page * HUGE + HUGE))
+                if len(self.idle()) <= most or not inside & self.idle() or (inside & self.used and not parts and most):
+                    continue
+                for granule in inside - self.used:
+                    end = min((other for other in self.used if other > granule), default=10**9)
+                    self.paged -= {other for other in self.paged if granule <= other < end}
+
+
+SIZES = st.one_of(st.integers(1, 9), st.sampled_from([63, 64, 65, 128, 200]))
+STEPS = st.one_of(
+    st.tuples(st.just("take"), SIZES),
+    st.tuples(st.just("give_back"), st.integers(0, 99)),
+    st.tuples(st.just("resize"), st.integers(0, 99), st.one_of(SIZES, st.just(2**20))),  # the last is too large
+    st.tuples(st.just("trim"), st.sampled_from([0, 5, 70, 200])),
+)
+
+
+@pytest.mark.compiler
+@given(st.lists(STEPS, max_size=60))
+def test_a_model_of_the_arena(library, steps):
+    """First fit, runs that merge, what is idle, what is given back first."""
+    library.set_limit(2**40)
+    model, warm = Model(), ctypes.c_int()
+    base = library.take(1, warm)  # the first granule of an empty arena
+    library.give_back(base)
+    library.trim(0)
+    try:
+        for step, *numbers in steps:
+            start = sorted(model.results)[numbers[0] % len(model.results)] if model.results else None
+            if step == "take":
+                n = numbers[0]
+                at = library.take(n * GRANULE - 5, warm)
+                assert (at - base) / GRANULE == (start := model.run(n))
+                assert warm.value == model.take(start, n)
+                ctypes.memset(at, n, 8)
+                ctypes.memset(at + n * GRANULE - 13, n, 8)
+            elif step == "trim":
+                library.trim(numbers[0] * GRANULE)
+                model.trim(numbers[0])
+            elif start is None:
+                continue
+            elif step == "give_back":
+                n = model.results[start]
+                data = ctypes.string_at(base + start * GRANULE, n * GRANULE - 5)
+                assert n > 255 or data[:8] == data[-8:] == bytes([n]) * 8
+                model.give_back(start)
+                assert library.give_back(base + start * GRANULE)
+            else:
+                old, n = model.results[start], numbers[1]
+                if n == 2**20 or n > old and model.used.intersection(range(start + old, start + n)):
+                    n = old  # it has to move
+                assert library.resize(base + start * GRANULE, numbers[1] * GRANULE) == n * GRANULE
+                model.give_back(start)
+                model.take(start, n)
+                ctypes.memset(base + start * GRANULE, n, 8)
+                ctypes.memset(base + (start + n) * GRANULE - 13, n, 8)
+            assert library.idle() == len(model.idle()) * GRANULE
+    finally:
+        for start in model.results:
+            assert library.give_back(base + start * GRANULE)
+        library.trim(0)
+    assert library.idle() == 0 and not library.give_back(base) and not library.give_back(base + 5)
+
+
+# ---------------------------------------------------------------- what the system has of it
+
+START = """
+MIB = 2**20
+x = numpy.ones(MIB, "u1")
+tilecore.set_recycle_limit(2**30)
+def status(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name + ":"))
+"""
+
+
+@pytest.fixture
+def program(program):
+    return lambda code, **env: program(START + code, **env)
+
+
+def test_one_mapping_serves_all_results(program):
+    """Of 300 results that live, each once had two or three of its own."""
+    program("""
+def mappings():
+    with open("/proc/self/maps") as file: return len(file.readlines())
+tilecore.tile(x, 3)
+before = mappings()
+results = [tilecore.tile(x[:2**15], 70) for _ in range(300)]
+assert mappings() <= before + 10, (before, mappings())
+del results[::2]
+tilecore.release_memory()
+assert mappings() <= before + 10, (before, mappings())
+""")
+
+
+def test_the_first_result_leaves_its_huge_page_whole(program):
+    """When it died, the rest of the page was given back, and later results had small pages."""
+    program("""
+def mapping():
+    with open("/proc/self/maps") as file:
+        bounds = [[int(word, 16) for word in line.split()[0].split("-")] for line in file]
+    return next([begin, end] for begin, end in bounds if begin <= at < end)
+y = tilecore.tile(x[:2**17], 1)
+at = y.ctypes.data
+before = mapping()
+del y
+assert mapping() == before
+""")
+
+
+def test_generations_of_forks_leave_nothing_behind(program):
+    """Each makes a result and keeps it, and what the parent kept dies."""
+    program("""
+kept = [tilecore.tile(x[:2**17], 2)]
+before = status("VmSize"), status("VmRSS")
+for generation in range(40):
+    pid = os.fork()
+    if pid:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    assert tilecore.recycled_bytes() == 0
+    kept.append(tilecore.tile(x[:2**17], 2))
+    if len(kept) > 4: kept.pop(0)
+    assert all((y == 1).all() for y in kept)
+assert status("VmSize") < before[0] + 16 * MIB
+assert status("VmRSS") < before[1] + 16 * MIB
+os._exit(0)
+""")
+
+
+def test_release_memory_is_exact(program):
+    """Nothing stays around results that live, each amid many that died."""
+    program("""
+def addresses():
+    return [y.ctypes.data for y in kept]
+kept = []
+before = status("VmRSS")
+for _ in range(8):
+    kept += [tilecore.tile(x[:2**16], 2) for _ in range(1008)][::63]
+    tilecore.release_memory()
+alive = sum(y.nbytes for y in kept)
+assert alive == 16 * MIB
+assert status("VmRSS") - before < 1.4 * alive
+assert max(addresses()) - min(addresses()) < 10 * alive     # 9 were in use at once
+assert tilecore.recycled_bytes() == 0 and all((y == 1).all() for y in kept)
+""")
+
+
+def test_limits_that_come_and_go(program):
+    """An arena that outlived a limit counted for the size of the next: each was twice as large."""
+    program("""
+import resource
+kept, before = [], {name: status(name) for name in ("VmRSS", "VmSize")}
+for _ in range(12):
+    kept.append(tilecore.tile(x, 1))
+    resource.setrlimit(resource.RLIMIT_AS, (2**50, resource.RLIM_INFINITY))
+    tilecore.release_memory()
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+assert status("VmRSS") < before["VmRSS"] + 100 * MIB
+y = tilecore.tile(x, 2)
+assert status("VmSize") < before["VmSize"] + 2 * 1024 * MIB
+del y
+assert tilecore.recycled_bytes() == 2 * MIB and all((y == 1).all() for y in kept)
+""")
+
+
+HANDLER = """
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int forks;
+static void handle(int number)
+{
+    pid_t child = fork();
+    (void)number;
+    if (child == 0) _exit(0);
+    if (child > 0) waitpid(child, NULL, 0), forks++;
+}
+int start(int microseconds);
+int start(int microseconds)
+{
+    struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+    signal(SIGALRM, handle);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    return forks;
+}
+"""
+
+
+@pytest.mark.compiler
+def test_fork_in_a_signal_handler(program, compile_c, tmp_path):
+    """While the same thread is inside: fork() waited for it for ever."""
+    (tmp_path / "handler.c").write_text(HANDLER)
+    compile_c("-shared", "-fPIC", tmp_path / "handler.c", "-o", tmp_path / "handler.so")
+    program(
+        """
+import time
+start = ctypes.CDLL("./handler.so").start
+forks, end = start(3000), time.monotonic() + 3
+while time.monotonic() < end:
+    tilecore.tile(x, 32)
+    tilecore.release_memory()
+assert start(0) > 10
+""",
+        TILECORE_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
+    )
+
+
+def test_what_an_owner_asked_of_the_system_stays(program):
+    """As in memory of the C library, until the pages go back."""
+    program("""
+libc = ctypes.CDLL(None)
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+def permissions(y):
+    with open("/proc/self/maps") as file:
+        for line in file:
+            begin, end = (int(word, 16) for word in line.split()[0].split("-"))
+            if begin <= y.ctypes.data < end: return line.split()[1]
+y = tilecore.tile(x, 40)
+assert permissions(y) == "rw-p"
+libc.mprotect(y.ctypes.data, y.nbytes, 7)
+if permissions(y) == "rwxp":    # else it is not permitted here
+    at = y.ctypes.data
+    del y
+    y = tilecore.tile(x, 30)
+    assert y.ctypes.data == at and permissions(y) == "rwxp"
+    del y
+    tilecore.release_memory()
+    y = tilecore.tile(x, 30)
+    assert y.ctypes.data == at and permissions(y) == "rw-p"
+""")
+
+
+@pytest.mark.parametrize(("kind", "field"), [("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)])
+def test_nothing_is_kept_where_memory_is_counted(kind, field, program):
+    """Idle memory would count, and other allocators would fail for it."""
+    program(f"""
+import resource
+limit = tilecore.get_recycle_limit()
+y = tilecore.tile(x, 300); z = tilecore.tile(x, 300); w = tilecore.tile(x, 40); del y
+assert tilecore.recycled_bytes() == 300 * 2**20
+with open("/proc/self/statm") as file: used = int(file.read().split()[{field}]) * resource.getpagesize()
+resource.setrlimit(resource.{kind}, (used + 300 * 2**20, resource.RLIM_INFINITY))
+tilecore.tile(x, 40)        # what is idle goes with the next large result,
+assert tilecore.recycled_bytes() == 0
+del z                       # and nothing is kept any more
+assert tilecore.recycled_bytes() == tilecore.get_recycle_limit() == 0
+w.resize(42 * MIB, refcheck=False)    # an older result may grow
+assert w[:40 * MIB].min() == 1
+numpy.ones(800 * 2**20, "u1")
+assert tilecore.tile(x, 800).min() == 1
+refused = "no memory for a result of 3145728000 bytes; input shape (1048576,)"
+refuse(lambda: tilecore.tile(x, 3000), MemoryError, refused)
+resource.setrlimit(resource.{kind}, (resource.RLIM_INFINITY,) * 2)
+tilecore.tile(x, 40)
+assert tilecore.recycled_bytes() == 40 * 2**20 and tilecore.get_recycle_limit() == limit
+""")
+
+
+def test_locked_memory_is_not_kept(program):
+    """The system does not take back what is locked, so keeping it would cost somebody else."""
+    program("""
+libc = ctypes.CDLL(None)
+if libc.mlockall(2):        # MCL_FUTURE
+    sys.exit(0)             # not permitted
+try:
+    y = tilecore.tile(x, 40)
+except MemoryError:
+    sys.exit(0)             # more than may be locked
+assert (y == 1).all()
+del y
+assert tilecore.recycled_bytes() == 0
+libc.munlockall()
+y = tilecore.tile(x, 40)
+del y
+assert tilecore.recycled_bytes() == 40 * 2**20
+""")

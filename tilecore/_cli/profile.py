@@ -1,0 +1,241 @@
+"""`tilecore profile`: a program with `numpy.tile` measured, and what tilecore's would take in its place.
+
+The program gets the results of `numpy.tile`, and each of its calls is timed. At each place that calls it, some calls
+are made by both, in changing order, on the program's own arrays. This may take a second, and a tenth of the time since
+the start; a place may take as much as is left for others.
+"""
+
+import atexit
+import json
+import os
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from math import inf, prod
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy
+
+import tilecore
+from tilecore._cli.output import open_output
+from tilecore._cli.run import put, start
+from tilecore._cli.units import with_unit
+from tilecore._core.request.subclasses import numpy_tile
+
+BUDGET, SHARE = 1.0, 0.1  # of measuring: seconds, and a part of the time since the start
+PLAIN = {numpy.ndarray, int, float, complex, bool, str, bytes}
+LARGE, MANY, FEW = 2**28, 100, 5  # bytes of a result, and calls with one input, that get a hint; calls that say little
+Row: TypeAlias = dict[str, Any]
+Pair: TypeAlias = tuple[float, Any, str]
+VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
+INPUTS, ROWS = 1000, 20  # of one place, and places in the table
+
+
+class Site:
+    """A place that calls `numpy.tile`."""
+
+    calls = returned = pairs = nbytes = largest = 0
+    seconds = pair_numpy = pair_tilecore = spent = 0.0
+    is_view, refusal = True, ""
+
+    def __init__(self) -> None:
+        self.inputs: Counter[tuple[object, ...]] = Counter()
+
+    def row(self, file: str, line: int, function: str, program: float) -> Row:
+        pairs = 0 if self.refusal else self.pairs
+        ours = self.seconds * self.pair_tilecore / self.pair_numpy if pairs else None
+        loses = ours is not None and ours > 1.05 * self.seconds
+        hints = {
+            "every call raised an error": not self.returned,
+            f"tilecore refuses this: {self.refusal}": self.refusal,
+            "nothing to gain: less than a hundredth of the program": self.seconds < 0.01 * program,
+            VIEW: self.is_view and self.inputs,
+            "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
+            "one shape many times: a TilePlan, its batch, or out= saves more": max([0, *self.inputs.values()]) >= MANY,
+            "not measured: an array of another library, or too large to make twice": ours is None,
+            "keep numpy.tile": loses,
+            "nothing to gain": ours and ours > 0.9 * self.seconds,
+            "": True,
+        }
+        return {
+            **{"file": file, "line": line, "function": function, "calls": self.calls, "measured": pairs},
+            **{"bytes": self.nbytes, "numpy_seconds": self.seconds, "tilecore_seconds": ours},
+            "hint": "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds),
+            "inputs": {", ".join(map(str, what)): calls for what, calls in self.inputs.most_common()},
+        }
+
+
+class Profile:
+    def __init__(self) -> None:
+        self.ended, self.kept, self.spent, self.cost, self.started = False, 0, 0.0, 0.0, perf_counter()
+        self.sites: dict[tuple[str, int, str], Site] = {}
+        self.lock, self.local = threading.Lock(), threading.local()
+        self.threads: set[int] = set()
+
+    def tile(self, *given: Any, **named: Any) -> Any:
+        """In the place of `numpy.tile`."""
+        if self.ended or getattr(self.local, "inside", False):  # called by an array of another library, for instance
+            return numpy_tile(*given, **named)
+        begin, theirs = perf_counter(), 0.0
+        frame = sys._getframe().f_back
+        while frame and str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "tilecore"):
+            frame = frame.f_back
+        place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname) if frame else ("C", 0, "")
+        site = self.sites.get(place) or self.sites.setdefault(place, Site())
+        room = BUDGET + SHARE * (begin - self.started) - self.spent - site.spent
+        self.local.inside = True
+        try:
+            arguments = dict(zip(("A", "reps"), given, strict=False)) | named if room > 0 else {}
+            A, reps = arguments.get("A"), arguments.get("reps")
+            both, first = room > 0 and expected(A, reps) <= room, (site.pairs + len(self.sites)) % 2
+            pair = timed(A, reps) if both and first else (0.0, None, "")
+            start = perf_counter()
+            result = numpy_tile(*given, **named)
+            theirs = perf_counter() - start
+            pair = timed(A, reps) if both and not first else pair
+            with self.lock:
+                self.note(site, A, reps, result, theirs, pair if room > 0 else None)
+            return result
+        finally:
+            with self.lock:
+                site.calls += 1
+                self.threads.add(threading.get_ident())
+                cost = perf_counter() - begin - theirs
+                self.cost += cost
+                if room > 0:
+                    self.spent, site.spent = self.spent + cost, site.spent + cost
+            self.local.inside = False
+
+    def note(self, site: Site, A: Any, reps: Any, result: Any, theirs: float, pair: Pair | None) -> None:
+        site.returned += 1
+        site.seconds += theirs
+        if isinstance(result, numpy.ndarray):
+            site.nbytes, site.largest = site.nbytes + result.nbytes, max(site.largest, result.nbytes)
+        if pair is None:
+            return
+        ours, made, refusal = pair
+        what: tuple[object, ...] = (type(A).__name__, str(reps) if is_plain(reps) else type(reps).__name__)
+        is_view = False
+        if type(A) is numpy.ndarray:
+            is_view = all(n in (1, m) for n, m in zip(A.shape[::-1], result.shape[::-1], strict=False))
+            layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
+            what = (A.shape, str(A.dtype), layout, what[1])
+        site.is_view = site.is_view and is_view
+        if len(site.inputs) < INPUTS or what in site.inputs:
+            site.inputs[what] += 1
+        site.refusal = refusal or site.refusal
+        if made is not None:
+            site.pairs += 1
+            site.pair_numpy += theirs
+            site.pair_tilecore += ours
+            if made.nbytes >= 2**17 and self.kept < tilecore.get_max_bytes() // 8:
+                # It lives as long as NumPy's: memory that is free again would be quicker than new memory.
+                self.kept += made.nbytes
+                weakref.finalize(result if result.base is None else result.base, id, made).atexit = False
+
+    def end(self) -> None:
+        self.ended = True
+
+    def report(self, path: str | None) -> None:
+        if self.ended:  # in a child
+            return
+        self.end()
+        # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
+        program = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
+        rows = [site.row(*place, program) for place, site in list(self.sites.items())]
+        rows.sort(key=lambda row: -row["numpy_seconds"])
+        theirs = sum(row["numpy_seconds"] for row in rows)
+        ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
+        totals = {"seconds": program, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
+        lines = table(rows, *totals.values(), threads=len(self.threads))
+        if (children := sum(os.times()[2:4])) > 0.01 * program:
+            lines.append(f"\nNot measured: child processes, which took {with_unit(children, 's')}")
+        try:
+            if path is not None:
+                text = json.dumps(totals | {"sites": rows}, indent=1).encode()
+                with open_output(path, len(text), os.stat(os.path.dirname(path)), force=True) as write:
+                    write(memoryview(text))
+        except (OSError, ValueError) as error:
+            lines.append(f"tilecore: {error}")
+        with suppress(OSError, ValueError):  # a full disk, or it is closed
+            print(*lines, sep="\n", file=sys.__stderr__, flush=True)
+
+
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether it may be read twice: no one else's code runs."""
+    if type(value) in (list, tuple):
+        return depth < 64 and all(is_plain(item, depth + 1) for item in value)
+    return type(value) in PLAIN or isinstance(value, numpy.generic)
+
+
+def expected(A: Any, reps: Any) -> float:
+    """The seconds to make a result once more, roughly; infinite if that must not be done."""
+    if not (is_plain(A) and is_plain(reps)):
+        return inf
+    try:
+        nbytes = A.itemsize * prod(tilecore.output_shape(A.shape, reps)) if type(A) is numpy.ndarray else 0
+    except Exception:  # tilecore.tile will say why
+        return 0
+    return nbytes / 1e9 if nbytes <= tilecore.get_max_bytes() // 32 else inf
+
+
+def timed(A: Any, reps: Any) -> Pair:
+    """tilecore's seconds, its result, and why there is none."""
+    result, refusal = None, ""
+    start = perf_counter()
+    try:
+        result = tilecore.tile(A, reps)
+    except Exception as error:
+        refusal = " ".join(str(error).split())
+    return perf_counter() - start, result, refusal
+
+
+def table(rows: list[Row], program: float, cost: float, theirs: float, ours: float, *, threads: int) -> list[str]:
+    if not rows:
+        return ["\ntilecore profile: numpy.tile was not called"]
+    whole, measuring, before, after, left = (
+        with_unit(max(value, 0.0), "s") for value in (program, cost, theirs, ours, program - theirs + ours)
+    )
+    took, would, so = f"of the program's {whole}, {theirs / program:.1%}", f" of {left}", ""
+    if threads > 1:
+        took, would, so = f"in {threads} threads together; the program took {whole}", "", ", in all threads together"
+    lines = [
+        f"\ntilecore profile: numpy.tile took {before} {took}",
+        f"With tilecore.tile: {after}{would}. Measuring took {measuring} more{so}.",
+        f"\n{'numpy.tile':>10} {'tilecore':>10} {'':>6} {'calls':>11} {'results':>8}  place",
+    ]
+    for row in rows[:ROWS]:
+        before, seconds, inputs = with_unit(row["numpy_seconds"], "s"), row["tilecore_seconds"], [*row["inputs"]]
+        after, ratio = (with_unit(seconds, "s"), f"{row['numpy_seconds'] / seconds:.2g}x") if seconds else ("", "")
+        place, size = f"{row['file']}:{row['line']} {row['function']}", with_unit(row["bytes"], "B")
+        for folder in filter(None, sys.path):
+            place = place.removeprefix(folder + os.sep)
+        ratio = "~" * (0 < row["measured"] < FEW) + ratio
+        lines.append(f"{before:>10} {after:>10} {ratio:>6} {row['calls']:>11,} {size:>8}  {place}")
+        more = f" and {len(inputs) - 1} more" * (len(inputs) > 1)
+        what = f"{inputs[0]}{more}; measured {row['measured']:,} of {row['calls']:,} calls" if inputs else ""
+        lines += [f"{'':10} {line}" for line in (what, row["hint"]) if line]
+    return lines + [f"{len(rows) - ROWS} more places"] * (len(rows) > ROWS)
+
+
+def writable(path: str) -> str:
+    """The absolute path. The errors of writing there are raised now, and not after the program."""
+    place = os.path.abspath(path)
+    with suppress(EOFError), open_output(place, 0, os.stat(os.path.dirname(place)), force=True):
+        raise EOFError  # so nothing is written
+    return place
+
+
+def profile(name: str, is_module: bool, path: str | None, arguments: Sequence[str]) -> str | None:
+    measured = Profile()
+    put(measured.tile)
+    atexit.register(measured.report, path)  # before the program's own functions, so it runs after them
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=measured.end)
+    missing = start(name, is_module, arguments)
+    measured.ended = missing is not None
+    return missing

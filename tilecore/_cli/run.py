@@ -1,0 +1,88 @@
+"""`tilecore run`: a program as `python` runs it, with `numpy.tile` replaced before its first line.
+
+The program gets a module `__main__` of its own, which stays after its end, for threads and exit handlers. Exceptions
+are left to Python: it shows the traceback, and knows the exit code and how Ctrl-C ends a program.
+"""
+
+import builtins
+import functools
+import os
+import pkgutil
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
+from types import ModuleType, TracebackType
+from typing import Any
+
+import numpy
+
+import tilecore
+from tilecore._core.request.subclasses import numpy_tile
+
+kept: list[object] = []  # for threads and exit handlers too
+
+
+class InItsPlace(functools.partial[Any]):
+    """A function in the place of `numpy.tile`, and equal to it.
+
+    A library that is imported later stores it in its table of NumPy's functions, and is asked for `numpy.tile` itself.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is numpy_tile
+
+    def __hash__(self) -> int:
+        return hash(numpy_tile)
+
+    def __reduce__(self) -> Any:
+        return "tile"  # pickled by its name, as functions are
+
+
+def put(function: Callable[..., Any]) -> None:
+    numpy.tile = functools.update_wrapper(InItsPlace(function), numpy_tile)
+
+
+def run(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
+    kept.append(tilecore.replace_numpy_tile())
+    put(numpy.tile)
+    return start(name, is_module, arguments)
+
+
+def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
+    """Run the program, or return why there is none."""
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    vars(main)["__builtins__"] = builtins
+    sys.argv[:] = ["-m" if is_module else name, *arguments]
+    ours = 0 if sys.flags.safe_path else 1  # the entry of sys.path that Python made for the command line
+    try:
+        if is_module or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
+            sys.path[:ours] = [os.getcwd()] * ours if is_module else [os.path.abspath(name)]
+            runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
+        else:
+            file = os.path.abspath(name)
+            loader = SourceFileLoader("__main__", file)
+            try:
+                source = loader.get_data(file)
+            except OSError as error:
+                return f"{name}: {error.strerror}"
+            sys.path[:ours] = [os.path.dirname(os.path.realpath(name))] * ours
+            vars(main).update(__file__=file, __loader__=loader, __cached__=None)
+            exec(compile(source, file, "exec", dont_inherit=True), vars(main))
+    except SystemExit as end:
+        if str(end.code).startswith(prefix := f"{sys.executable}: "):  # runpy's words: there is no such module
+            return str(end.code).removeprefix(prefix)
+        raise
+    except BaseException:
+        sys.excepthook = functools.partial(show, sys.excepthook)
+        raise
+    return None
+
+
+def show(hook: Callable[..., object], kind: type, error: BaseException, trace: TracebackType | None) -> None:
+    """Show the traceback without the calls down to `start`."""
+    ours = trace
+    while ours and ours.tb_frame.f_code is not start.__code__:
+        ours = ours.tb_next
+    rest = ours.tb_next if ours else trace
+    hook(kind, error.with_traceback(rest), rest)

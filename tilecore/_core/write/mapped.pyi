@@ -1,6 +1,0 @@
-from typing import final
-
-@final
-class Mapping: ...
-
-def mapping_limits() -> dict[str, int | bool]: ...

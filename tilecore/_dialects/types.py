@@ -1,0 +1,22 @@
+"""The types of the dialects' arguments and results."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A result has the dtype of its input, or is `out`.
+Scalar = TypeVar("Scalar", bound=np.generic)
+Out = TypeVar("Out", bound=NDArray[Any])
+Array: TypeAlias = NDArray[Any]
+Threads: TypeAlias = int | None
+
+
+class _Integers(Protocol):
+    """A tensor of any library with integers in it."""
+
+    def __array__(self) -> np.ndarray[Any, np.dtype[np.integer[Any]]]: ...
+
+
+Repeats: TypeAlias = Sequence[SupportsIndex] | _Integers
