@@ -142,7 +142,7 @@ out[:] = 0
 try:    # no Python between the signal and the call, so the call looks first
     list(map(operator.call, [interrupt_main, partial(tilecore.tile, x, (2**13, 1), out, threads=1)]))
 except KeyboardInterrupt:
-    assert out[0].any() and not out[-1].any()
+    assert out.any() and (out != x).any()
 else:
     raise AssertionError("the call did not look for signals")
 """)
