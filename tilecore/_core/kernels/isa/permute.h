@@ -112,30 +112,48 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(con
     return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
 }
 
-/* Whole periods, in all up to 4 vectors, whose permutations stay in registers. Returns how often so many. */
-TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_period)(const tilecore_rows *self, char *dst,
-                                                                          const char *src, const char *src_end,
-                                                                          ptrdiff_t at, ptrdiff_t left,
-                                                                          const int vectors)
+/* Whole periods; returns how many vectors. Up to 4 permutations stay in registers. More lie in whole cache lines, where
+ * the index would be loaded across them. `half`: no byte comes from the second half of what a vector would load. */
+TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(const tilecore_rows *self, char *dst,
+                                                                           const char *src, const char *src_end,
+                                                                           ptrdiff_t at, ptrdiff_t left,
+                                                                           TILECORE_VECTOR *permutation, uint16_t *from,
+                                                                           const ptrdiff_t vectors, const int half)
 {
-    const ptrdiff_t row = self->row, span = self->span, advance = 64 * vectors / span * row;
-    TILECORE_VECTOR permutation[4];
-    ptrdiff_t from[4], base = 0, reach = 0, n, i;
-    int k;
+    const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
+    const ptrdiff_t period = 64 * vectors / span * row; /* of the source */
+    TILECORE_VECTOR v;
+    ptrdiff_t base = 0, reach = 0, over, n, i, k;
     for (k = 0; k < vectors; k++) {
         const ptrdiff_t skip = TILECORE_SKIP(at);
         permutation[k] = TILECORE_NAME(permutation)(self->u.index, at, skip);
-        from[k] = base + skip;
+        from[k] = (uint16_t)(base + skip);
         if (from[k] + 64 > reach) reach = from[k] + 64;
-        base += (at + 64) / span * row;
-        at = (at + 64) % span;
+        over = -(ptrdiff_t)(at + step >= span); /* no jump: it would be mispredicted */
+        base += advance + (over & row);
+        at += step - (over & span);
     }
-    n = src_end - src < reach ? 0 : (src_end - src - reach) / advance + 1;
+    n = src_end - src < reach ? 0 : (src_end - src - reach) / period + 1;
     if (n > left / (64 * vectors)) n = left / (64 * vectors);
-    for (i = 0; i < n; i++, src += advance, dst += 64 * vectors)
-        for (k = 0; k < vectors; k++)
-            TILECORE_STORE(dst + 64 * k, TILECORE_PERMUTE(permutation[k], TILECORE_LOAD(src + from[k])));
-    return n;
+    for (i = 0; i < n; i++, src += period)
+        for (k = 0; k < vectors; k++, dst += 64) {
+            v = half ? _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)(src + from[k])))
+                     : TILECORE_LOAD(src + from[k]);
+            TILECORE_STORE(dst, TILECORE_PERMUTE(permutation[k], v));
+        }
+    return n * vectors;
+}
+
+#define TILECORE_PERIODS(vectors, half) \
+    TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, half)
+
+TILECORE_NOINLINE TILECORE_TARGETED static ptrdiff_t TILECORE_NAME(permute_long_periods)(
+    const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
+    ptrdiff_t vectors, int half)
+{
+    TILECORE_VECTOR permutation[64];
+    uint16_t from[64]; /* short, to leave the cache to others */
+    return half ? TILECORE_PERIODS(vectors, 1) : TILECORE_PERIODS(vectors, 0);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
@@ -146,9 +164,11 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     const uint8_t *const index = self->u.index;
     const char *const src_end = src + rows * row;
     /* The furthest source byte of a vector that begins in a span; where that is in reach, none need skip. */
-    const ptrdiff_t past = (span + 62) % span, most = (span + 62) / span * row + (past < row ? past : row - 1);
+    const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
-    TILECORE_VECTOR v;
+    const int half = furthest < 32;
+    TILECORE_VECTOR permutation[4], v;
+    uint16_t from[4];
     if (head) {
         if (head > left) head = left;
         v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
@@ -158,24 +178,27 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         at = head % span;
         src += head / span * row;
     }
-    {
-        const ptrdiff_t even = span & -span; /* the power of 2 in it */
-        switch (span / (even < 64 ? even : 64)) {
+    if (left >= 256) { /* to set up what follows takes as long as some vectors */
+        const ptrdiff_t even = span & -span, period = span / (even < 64 ? even : 64); /* even: the power of 2 in it */
+        switch (period) {
         case 1: /* two at once: a loop of one is slow where it crosses a line of code */
-        case 2: n = 2 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 2); break;
-        case 3: n = 3 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 3); break;
-        case 4: n = 4 * TILECORE_NAME(permute_period)(self, dst, src, src_end, at, left, 4); break;
+        case 2: n = half ? TILECORE_PERIODS(2, 1) : TILECORE_PERIODS(2, 0); break;
+        case 3: n = half ? TILECORE_PERIODS(3, 1) : TILECORE_PERIODS(3, 0); break;
+        case 4: n = half ? TILECORE_PERIODS(4, 1) : TILECORE_PERIODS(4, 0); break;
+        default:
+            if (self->in_first_cache || period > 64 || left < 8 * 64 * period) break;
+            n = TILECORE_NAME(permute_long_periods)(self, dst, src, src_end, at, left, period, half);
         }
         dst += 64 * n;
         left -= 64 * n;
-        src += 64 * n / span * row; /* whole periods */
+        src += 64 * n / span * row;
     }
     /* While two rows and 64 source bytes follow, there are as many to write, and no load passes the source's end. */
     if (src_end - src >= 64 + 2 * row) {
         const char *const stop = src_end - 64 - 2 * row;
         const ptrdiff_t last_copy = span - row;
         char *const start = dst;
-        if (most < 64) {
+        if (furthest < 64) {
             for (; src <= stop; dst += 64) {
                 TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
                 at += step;
@@ -299,6 +322,7 @@ static const tilecore_row_kernel TILECORE_NAME(rotate_kernel) = {
 static const tilecore_row_kernel TILECORE_NAME(permute_kernel) = {
     "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
 
+#undef TILECORE_PERIODS
 #undef TILECORE_SKIP
 #undef TILECORE_ROTATED
 #undef TILECORE_PERMUTE
