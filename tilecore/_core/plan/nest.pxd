@@ -18,8 +18,9 @@ cdef struct Step:                   # a region along one axis
     Py_ssize_t count                # items of the output, at least 2
     Py_ssize_t extent               # of the source, after which it starts again
     Py_ssize_t first                # in the source
+    Py_ssize_t place                # where a walk is, in the output
     Py_ssize_t src, dst             # bytes to the next item
-    Py_ssize_t place, index         # where a walk is, in the output and in the source
+    Py_ssize_t index                # where a walk is, in the source: apart, as one load of both would wait for stores
 
 
 cdef struct Window:                 # a region of a tiling, or all of it
@@ -56,9 +57,29 @@ cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 
 
+cdef inline bint advance(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
+    """Go past `items` items of the innermost axis; False at the end of the outermost."""
+    cdef int k
+    for k in range(n):
+        src[0] += items * step[k].src
+        dst[0] += items * step[k].dst
+        step[k].place += items
+        step[k].index += items
+        if step[k].index == step[k].extent:
+            src[0] -= step[k].extent * step[k].src
+            step[k].index = 0
+        if step[k].place < step[k].count:
+            return True
+        src[0] += (step[k].first - step[k].index) * step[k].src
+        dst[0] -= step[k].count * step[k].dst
+        step[k].index = step[k].first
+        step[k].place = 0
+        items = 1
+    return False
+
+
 cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides,
                       const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                       const Py_ssize_t *shape) noexcept nogil
-cdef bint advance(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

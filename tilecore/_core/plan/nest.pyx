@@ -83,29 +83,8 @@ cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_
                 inner.extent = extent * inner.count
                 inner.count *= count
                 continue
-        window.step[window.n] = Step(count, extent, first, src, dst, 0, first)
+        window.step[window.n] = Step(count, extent, first, 0, src, dst, first)
         window.n += 1
-
-
-cdef bint advance(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
-    """Go past `items` items of the innermost axis; False at the end of the outermost."""
-    cdef int k
-    for k in range(n):
-        src[0] += items * step[k].src
-        dst[0] += items * step[k].dst
-        step[k].place += items
-        step[k].index += items
-        if step[k].index == step[k].extent:
-            src[0] -= step[k].extent * step[k].src
-            step[k].index = 0
-        if step[k].place < step[k].count:
-            return True
-        src[0] += (step[k].first - step[k].index) * step[k].src
-        dst[0] -= step[k].count * step[k].dst
-        step[k].index = step[k].first
-        step[k].place = 0
-        items = 1
-    return False
 
 
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,

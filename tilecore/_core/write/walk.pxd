@@ -1,6 +1,6 @@
 """A walk through a region of a tiling, item by item. See walk.pyx."""
 
-from tilecore._core.plan.nest cimport Window, advance
+from tilecore._core.plan.nest cimport Step, Window, advance
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Held, Place
 
@@ -21,7 +21,12 @@ cdef struct Walk:
 
 cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target, const Held *array,
                     const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape) noexcept
-cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept
+
+
+cdef inline Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept:
+    """How many items, `most` or less, follow each other on the innermost axis."""
+    cdef const Step *step = &walk.window.step[0]
+    return min(most, step.count - step.place, step.extent - step.index)
 
 
 cdef inline void go_past(Walk *walk, Py_ssize_t n) noexcept:

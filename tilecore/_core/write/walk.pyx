@@ -31,12 +31,6 @@ cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const P
         walk.src += window.step[k].first * window.step[k].src
 
 
-cdef Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept:
-    """How many items, `most` or less, follow each other on the innermost axis."""
-    cdef const Step *step = &walk.window.step[0]
-    return min(most, step.count - step.place, step.extent - step.index)
-
-
 # ---------------------------------------------------------------- other code
 
 MOVED = "was given other memory or another dtype in the midst of the call"
