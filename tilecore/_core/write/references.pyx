@@ -13,8 +13,8 @@ in code that runs as an old object dies: at every time both arrays hold counted 
 
 A whole new tiling that repeats and is not small is written faster. The walk copies the source alone, to an array that
 nobody else knows. Each reference in the copy is counted as often as it will stand in the result. Then the copies are
-written as bytes, without the GIL, and the first copy dies as bytes. If that is interrupted, the counts are taken back,
-and the new array dies as bytes.
+written as bytes, many of them without the GIL, and the first copy dies as bytes. If that is interrupted, the counts are
+taken back, and the new array dies as bytes.
 
 Without the GIL other threads may write to the source meanwhile, through NumPy, and read what was there before: see
 counting.pxd. Two calls of tilecore may also write to one `out`, through any views: references change places by atomic
@@ -34,7 +34,7 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, PyDataType_REFCHK, try_array
-from tilecore._core.plan.nest cimport Nest, nest_init
+from tilecore._core.plan.nest cimport Nest, Step, advance, nest_init
 from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport Held, Place, held_note, place_note, still_there
 from tilecore._core.resources.memory cimport no_memory
@@ -81,6 +81,8 @@ cdef enum:
     OLD_STOPPED = 1 << 12   # as many if each time the world may be stopped
     ROUND = 1 << 20         # references counted at once: one by one they take a millisecond
     FEW_COPIES = 16         # references that are counted as they are copied; some, immortal ones, one by one
+    COUNT_BYTES = 1 << 12   # of a new tiling that is counted first: the copy of the source takes half a microsecond
+    FEW_ITEMS = 16          # in a row that is copied together with the next ones
 
 
 # ---------------------------------------------------------------- objects
@@ -163,14 +165,23 @@ cdef Py_ssize_t copy_items(char *to, Py_ssize_t to_step, const char *at, Py_ssiz
 
 cdef Py_ssize_t write_piece(Walk *walk, Items *items) noexcept:
     """Write the next items, as many as there is room for; how many. Nothing here runs other code."""
-    cdef Py_ssize_t n, copied, written = 0
+    cdef Step *step = &walk.window.step[0]
+    cdef Step *outer = step + (walk.window.n > 1)
+    cdef Py_ssize_t n, row, rows, copied = 0, written = 0
     items.stuck = not (items.at_rest or items.aligned)
     while not items.stuck and not walk.done and written < items.most:
         n = run_of(walk, items.most - written)
-        copied = copy_items(walk.dst, walk.window.step[0].dst, walk.src, walk.window.step[0].src, n, items)
-        if copied > 0:
+        rows = 1
+        if items.plain and n == step.count and n < FEW_ITEMS and outer != step:
+            rows = (items.most - written if items.is_new else items.room - items.n_old) // n
+            rows = max(1, min(rows, outer.count - outer.place, outer.extent - outer.index))
+        for row in range(rows):
+            copied = copy_items(walk.dst + row * outer.dst, step.dst, walk.src + row * outer.src, step.src, n, items)
+        if rows > 1:
+            walk.done = not advance(outer, walk.window.n - 1, rows, &walk.dst, &walk.src)
+        elif copied > 0:
             go_past(walk, copied)
-        written += copied
+        written += (rows - 1) * n + copied
         if copied < n:
             break
     return written
@@ -311,8 +322,11 @@ cdef int count_and_write(Walk *walk, const Sizes *sizes, const Place *source, It
         remove_counts(at, n, items, items.more)  # what was not copied is NULL
         raise
     nest_init(sizes, NULL, NULL, &nest)
-    with nogil:
+    if sizes.nbytes < TILECORE_NOGIL_BYTES:
         status = execute(&nest, cnp.PyArray_BYTES(result), at, sizes.nbytes, mode)
+    else:
+        with nogil:
+            status = execute(&nest, cnp.PyArray_BYTES(result), at, sizes.nbytes, mode)
     if status < 0:
         tilecore_become_bytes(result, as_bytes)
         remove_counts(at, n, items, sizes.copies - 1)
@@ -446,7 +460,7 @@ cdef int write_references(const Sizes *sizes, const Place *source, const Place *
         items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
         items.plain = not TILECORE_FREE_THREADED and leaves is OBJECT
         items.more = 0
-        if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= TILECORE_NOGIL_BYTES:
+        if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= COUNT_BYTES:
             return count_and_write(&walk, sizes, source, &items, <cnp.ndarray>result.array, mode)
         return write_objects(&walk, &items, is_new)
     except MemoryError:  # for references that wait, a copy of the source, a string
