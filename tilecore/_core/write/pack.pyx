@@ -158,7 +158,9 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
         if k != unit and axis[k].src == axis[unit].src * axis[unit].count:
             panels.joined = k
             columns *= axis[k].count
+    # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
     if (magnitude(axis[unit].src) == item and columns >= least
+            and (item < 16 or panels.stream or axis[0].src % 1024 == 0)
             and axis[0].count >= min(max(16 // item, LEAST_ROWS), 32 // item)):
         panels.packer = TURN
         if panels.joined:
