@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -30,6 +31,7 @@ PROGRAMS = {  # options, files, and what `python` gets
     "package": ("-mpackage run", {"package/__init__.py": "", "package/__main__.py": SEES}),
     "folder": ("folder -x", {"folder/__main__.py": SEES}),
     "archive": ("a.zip", {"a.zip": SEES}),
+    "compiled": ("e.pyc -x", {"e.pyc": SEES}),
     "double dash": ("-- -odd.py 1", {"-odd.py": SEES}),
     "text": ("exit.py", {"exit.py": "import sys; print(1); sys.exit('text')"}),
     "code": ("exit.py", {"exit.py": "import os, sys; print(1, flush=True); os._exit(7)"}),
@@ -46,6 +48,8 @@ def written(folder, files):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+        if name.endswith(".pyc"):
+            py_compile.compile(path, path)
         if name.endswith(".zip"):
             with zipfile.ZipFile(path, "w") as archive:
                 archive.writestr("__main__.py", text)
@@ -75,15 +79,17 @@ def test_without_the_folder_of_the_program(tmp_path):
     [
         ("run", "absent.py", "absent.py: No such file or directory"),
         ("profile", "-m no.such.module", "No module named 'no'"),
+        ("run", "old.pyc", "old.pyc: not compiled by this version of Python"),
         ("profile", "folder", "can't find '__main__' module in"),
         ("run", "", "one of the arguments PROGRAM -m is required"),
-        ("profile", "--json absent/t.json script.py", "absent: No such file or directory"),
+        ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
         ("profile", "--json folder script.py", "folder: not a regular file"),
         ("run", "--json t.json script.py", "--json is an option of tilecore profile"),
     ],
 )
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
+    (tmp_path / "old.pyc").touch()
     written(tmp_path, {"script.py": "print(1)"})
     code, out, err = ran(tmp_path, "-m", "tilecore", command, *options.split())
     assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("tilecore: ") and text in err
@@ -309,13 +315,13 @@ def test_the_table(measured, monkeypatch, capfd):
     measured.report(None)
     assert capfd.readouterr().err == "\ntilecore profile: numpy.tile was not called\n"
     measured = Profile()
-    measured.tile(np.zeros(3), 2)
+    exec(compile("measured.tile(np.zeros(3), 2)", "a\nb", "exec"), {"measured": measured, "np": np})
     monkeypatch.setattr(os, "times", lambda: (9, 9, 2, 0.5, 9))
     measured.report(os.devnull)
     told = capfd.readouterr().err
-    assert re.search(r" ~[0-9.e+]+x +1 +48 B .*\n +\(3,\), float64, C, 2; measured 1 of 1 calls\n", told)
+    assert re.search(r" ~[0-9.e+]+x +1 +48 B  a\\nb:1 <module>\n +\(3,\), float64, C, 2; measured 1 of 1 calls\n", told)
     assert "\nNot measured: child processes, which took 2.5 s\n" in told
-    assert f"\ntilecore: {os.devnull}: not a regular file" in told
+    assert f"\ntilecore: {os.devnull}: not a regular file\n" in told
     measured.report(None)
     assert capfd.readouterr().err == ""
 

@@ -49,20 +49,20 @@ def tile_file(source: str, target: str, planned: Planned, progress: Progress, me
     with open_output(target, len(begin) + nbytes, input.status, force) as write:
         write(memoryview(begin))
         with progress(nbytes) as advance:
-            for slab in slabs(plan, input, memory, limit):
+            for slab in slabs(plan, input, nbytes, memory, limit):
                 write(slab)
                 advance(slab.nbytes)
 
 
-def slabs(plan: TilePlan, input: Mapped, memory: int, limit: int) -> Iterator[memoryview]:
-    """The result's bytes in order, at most `limit` at a time, all in one buffer."""
+def slabs(plan: TilePlan, input: Mapped, total: int, memory: int, limit: int) -> Iterator[memoryview]:
+    """The result's `total` bytes in order, at most `limit` at a time, all in one buffer."""
     array, dtype = input.array, plan.dtype
-    if not plan.nbytes or not dtype.itemsize:
+    if not total:
         return
     if input.fortran_order:
         array = array[(None,) * (len(plan.reps) - array.ndim)].T
         plan = TilePlan(array.shape, plan.reps[::-1], dtype)
-    buffer = np.empty(min(limit, plan.nbytes), np.uint8)
+    buffer = np.empty(min(limit, total), np.uint8)
     resident = 0  # bytes of the input, at most
     for start, stop in regions(plan.output_shape, dtype.itemsize, limit):
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))

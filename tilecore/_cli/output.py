@@ -28,8 +28,8 @@ def open_output(path: str, nbytes: int, source: os.stat_result, force: bool = Fa
     if path == STANDARD_STREAM:
         yield partial(_write_all, _standard_output(source))
     else:
-        with named(path), _new_file(path, nbytes, force) as fd:
-            yield partial(_write_all, fd)
+        with named(path), new_file(path, nbytes, force, f"; use {STANDARD_STREAM} for standard output") as write:
+            yield write
 
 
 def _write_all(fd: int, data: memoryview) -> None:
@@ -59,11 +59,12 @@ def _standard_output(source: os.stat_result) -> int:
 
 
 @contextmanager
-def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
+def new_file(path: str, nbytes: int, force: bool, hint: str = "") -> Iterator[Write]:
+    """As open_output, for a path that is always a file; `hint` tells how else to write there."""
     folder, name = os.path.split(path)
     if not name:
         raise ValueError(f"{path or repr(path)}: expected the name of a file")
-    mode = _mode_to_keep(path, force)
+    mode = _mode_to_keep(path, force, hint)
     _refuse_too_large(folder or os.curdir, nbytes)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -72,7 +73,7 @@ def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
         fd = os.open(temporary, flags, 0o666 if mode is None else 0o600)
         try:
             _make_room(fd, nbytes)
-            yield fd
+            yield partial(_write_all, fd)
             if mode is not None and hasattr(os, "fchmod"):
                 os.fchmod(fd, mode)
             os.fsync(fd)
@@ -87,14 +88,14 @@ def _new_file(path: str, nbytes: int, force: bool) -> Iterator[int]:
             os.unlink(temporary)
 
 
-def _mode_to_keep(path: str, force: bool) -> int | None:
+def _mode_to_keep(path: str, force: bool, hint: str = "") -> int | None:
     """The mode of the file that will be replaced, or None if there is none."""
     try:
         mode = os.lstat(path).st_mode  # not through links: /dev/stdout may lead to a log
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        raise ValueError(f"{path}: not a regular file; use - for standard output")
+        raise ValueError(f"{path}: not a regular file{hint}")
     if not force:
         raise ValueError(f"{path}: exists already; use --force to replace it")
     return mode & 0o777  # setuid and setgid were meant for the old content

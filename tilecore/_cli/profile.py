@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy
 
 import tilecore
-from tilecore._cli.output import open_output
+from tilecore._cli.output import named, new_file
 from tilecore._cli.run import put, start
 from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
@@ -80,7 +80,7 @@ class Profile:
         """In the place of `numpy.tile`."""
         if self.ended or getattr(self.local, "inside", False):  # called by an array of another library, for instance
             return numpy_tile(*given, **named)
-        begin, theirs = perf_counter(), 0.0
+        begin, theirs, returned = perf_counter(), 0.0, False
         frame = sys._getframe().f_back
         while frame and str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "tilecore"):
             frame = frame.f_back
@@ -97,11 +97,12 @@ class Profile:
             result = numpy_tile(*given, **named)
             theirs = perf_counter() - start
             pair = timed(A, reps) if both and not first else pair
-            with self.lock:
-                self.note(site, A, reps, result, theirs, pair if room > 0 else None)
+            returned = True
             return result
         finally:
             with self.lock:
+                if returned:
+                    self.note(site, A, reps, result, theirs, pair if room > 0 else None)
                 site.calls += 1
                 self.threads.add(threading.get_ident())
                 cost = perf_counter() - begin - theirs
@@ -157,7 +158,7 @@ class Profile:
         try:
             if path is not None:
                 text = json.dumps(totals | {"sites": rows}, indent=1).encode()
-                with open_output(path, len(text), os.stat(os.path.dirname(path)), force=True) as write:
+                with named(path), new_file(path, len(text), force=True) as write:
                     write(memoryview(text))
         except (OSError, ValueError) as error:
             lines.append(f"tilecore: {error}")
@@ -213,7 +214,7 @@ def table(rows: list[Row], program: float, cost: float, theirs: float, ours: flo
         after, ratio = (with_unit(seconds, "s"), f"{row['numpy_seconds'] / seconds:.2g}x") if seconds else ("", "")
         place, size = f"{row['file']}:{row['line']} {row['function']}", with_unit(row["bytes"], "B")
         for folder in filter(None, sys.path):
-            place = place.removeprefix(folder + os.sep)
+            place = place.removeprefix(folder + os.sep).replace("\n", "\\n")
         ratio = "~" * (0 < row["measured"] < FEW) + ratio
         lines.append(f"{before:>10} {after:>10} {ratio:>6} {row['calls']:>11,} {size:>8}  {place}")
         more = f" and {len(inputs) - 1} more" * (len(inputs) > 1)
@@ -224,10 +225,9 @@ def table(rows: list[Row], program: float, cost: float, theirs: float, ours: flo
 
 def writable(path: str) -> str:
     """The absolute path. The errors of writing there are raised now, and not after the program."""
-    place = os.path.abspath(path)
-    with suppress(EOFError), open_output(place, 0, os.stat(os.path.dirname(place)), force=True):
+    with suppress(EOFError), named(path), new_file(path, 0, force=True):
         raise EOFError  # so nothing is written
-    return place
+    return os.path.abspath(path)
 
 
 def profile(name: str, is_module: bool, path: str | None, arguments: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ import pkgutil
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -61,14 +61,17 @@ def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
             file = os.path.abspath(name)
-            loader = SourceFileLoader("__main__", file)
+            compiled = name.endswith(".pyc")
+            loader: Any = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", file)
             try:
-                source = loader.get_data(file)
+                source = loader.get_code("__main__") if compiled else loader.get_data(file)
             except OSError as error:
                 return f"{name}: {error.strerror}"
+            except ImportError:
+                return f"{name}: not compiled by this version of Python"
             sys.path[:ours] = [os.path.dirname(os.path.realpath(name))] * ours
             vars(main).update(__file__=file, __loader__=loader, __cached__=None)
-            exec(compile(source, file, "exec", dont_inherit=True), vars(main))
+            exec(source if compiled else compile(source, file, "exec", dont_inherit=True), vars(main))
     except SystemExit as end:
         if str(end.code).startswith(prefix := f"{sys.executable}: "):  # runpy's words: there is no such module
             return str(end.code).removeprefix(prefix)
