@@ -148,12 +148,16 @@ def test_strings_of_no_characters(code, ways):
     """NumPy gives new ones room for one, in which no old memory may show."""
     x = np.zeros(3, [("none", code + "0"), ("n", "i4")])["none"]
     assert x.itemsize == 0
-    for call in ways(x, 1000).values():
+    for name, call in ways(x, 1000).items():
         used = [np.full(3000 * n, 255, "u1") for n in (1, 4) for _ in range(9)]
         del used
         got = call()
         assert got.shape == (3000,) and got.dtype == np.empty(1, code + "0").dtype
         assert not got.view("u1").any()
+        if name != "tile_mapped":
+            full = np.full(6000, "x", got.dtype)[::2]
+            call(full)
+            assert (full == got.dtype.type()).all() and (full.base[1::2] == np.array("x", got.dtype)).all()
     assert tilecore.TilePlan(3, 1000, x.dtype).nbytes == got.nbytes
     with pytest.raises(MemoryError, match="more than the limit"):
         tilecore.tile(x, 2**60)

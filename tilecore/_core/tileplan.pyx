@@ -16,11 +16,11 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_init
 from tilecore._core.plan.sizes cimport Sizes, sizes_check
-from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_refusal
+from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_refusal
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
 from tilecore._core.write.whole cimport plan_clear, plan_prepare
-from tilecore._core.write.results cimport blank_bytes, is_blank, read_bounds, write_result
+from tilecore._core.write.results cimport blank_bytes, read_bounds, write_result
 
 cnp.import_array()
 

@@ -79,11 +79,21 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
         raise refuse_out(given)
     out = given
     found = out.descr
-    if found is not dtype and not same_dtype(found, dtype):
+    if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype) and has_one_character(found, dtype)):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
     if found is not out.descr:
         raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
     return out
+
+
+cdef bint is_blank(cnp.dtype dtype) noexcept:
+    """Whether it is of strings of no characters. In a new array, NumPy gives each of them room for one."""
+    return dtype.itemsize == 0 and dtype.kind in b"SU"
+
+
+cdef bint has_one_character(cnp.dtype found, cnp.dtype dtype) except -1:
+    """Whether it is the dtype of a new array of `dtype`, which is blank."""
+    return found.type_num == dtype.type_num and found.itemsize == numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
@@ -93,6 +103,8 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
     Return 1 if Python code has run, to find out whether bytes are shared; else 0.
     """
     cdef bint ran = False
+    if itemsize == 0:  # blank strings have room for one character
+        itemsize = cnp.PyArray_ITEMSIZE(out)
     if not has_shape(out, ndim, shape, itemsize):
         raise shape_refusal(out, ndim, shape, itemsize, "must have", "out")
     if not PyArray_ISWRITEABLE(out):

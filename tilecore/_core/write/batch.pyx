@@ -38,7 +38,7 @@ from tilecore._core.write.execute cimport (
 )
 from tilecore._core.write.whole cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
-from tilecore._core.write.results cimport new_result, write_result
+from tilecore._core.write.results cimport emptied, new_result, write_result
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
 from tilecore._core.write.walk cimport check_held
 
@@ -159,7 +159,7 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
         ran = check_out(result, stacked.sizes.output, stacked.sizes.ndim, sizes.itemsize, NULL, NULL, &place)
         check_apart(&batch, &stacked.sizes, &place, &ran)
     if stacked.sizes.nbytes == 0:
-        return result
+        return result if out is None else emptied(result)
     batch.step = sizes.nbytes if place.contiguous else place.strides[0]
     place_at(&batch.target, place.data, NULL if place.contiguous else &place.strides[1], sizes.ndim, sizes.output,
              sizes.itemsize)

@@ -14,7 +14,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Bounds, Plan
 from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport check_out
+from tilecore._core.request.arguments cimport check_out, is_blank
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
 from tilecore._core.resources.memory cimport check_size, max_bytes, new_array, no_memory
@@ -37,13 +37,15 @@ cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes
     return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, warm)
 
 
-cdef bint is_blank(cnp.dtype dtype) noexcept:
-    """Whether it is of strings of no characters. In a new array, NumPy gives each of them room for one."""
-    return dtype.itemsize == 0 and dtype.kind in b"SU"
-
-
 cdef blank_bytes(tuple shape, cnp.dtype dtype):
     return math.prod(shape) * numpy.dtype(((<object>dtype).type, 1)).itemsize
+
+
+cdef cnp.ndarray emptied(cnp.ndarray out):
+    """`out` for a result of no bytes: it may have room for a character of each string."""
+    if cnp.PyArray_NBYTES(out):
+        (<object>out).fill((<object>out.descr).type())
+    return out
 
 
 cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
@@ -98,7 +100,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
         if check_out(out, shape, sizes.ndim, sizes.itemsize, source, shape_of_source, &target):
             check_held(&held, &held_result)
     if nbytes == 0:
-        return out
+        return out if is_new else emptied(out)
     if not refers and nbytes < TILECORE_NOGIL_BYTES:
         execute_part(plan, source, &target, start, shape, nbytes, Mode(1, False, False))
         return out
