@@ -93,13 +93,14 @@ def test_settings_of_the_environment(values, program):
     units = {"4K": 4096, "2g": 2 << 30, "64M": 64 << 20, "99999999T": sys.maxsize, "999999999999T": sys.maxsize}
     printed = program(code, **dict(zip(SETTINGS, map(str, values), strict=False)))
     assert printed.split() == [str(units.get(value, value)) for value in values]
+    assert program(code, **dict.fromkeys(SETTINGS, "")) == program(code)
 
 
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
         *[(SETTINGS[0], text) for text in ("2\N{KELVIN SIGN}", "-1", "many")],
-        *[(SETTINGS[2], text) for text in ("0", "x", "-2", "")],
+        *[(SETTINGS[2], text) for text in ("0", "x", "-2", "2_0", "\N{ARABIC-INDIC DIGIT THREE}")],
         *[(SETTINGS[1], "much"), (SETTINGS[3], "much")],
     ],
 )

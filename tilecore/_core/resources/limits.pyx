@@ -51,9 +51,9 @@ def read_bytes(name, n):
 
 
 def bytes_from_environment(name, default):
-    """The value of the environment variable `name`, or the default if it is not set."""
+    """The value of the environment variable `name`, or the default if it is not set, or empty."""
     text = os.environ.get(name)
-    return default if text is None else read_bytes(f"environment variable {name}", text)
+    return read_bytes(f"environment variable {name}", text) if text else default
 
 
 def physical_memory():

@@ -54,7 +54,7 @@ cdef extern from "kernels/arena.h" nogil:
 cdef enum:
     CHILDREN = 8    # a child of multiprocessing keeps 1/8 of the default: its siblings need memory too
 
-cdef bint by_environment = "TILECORE_RECYCLE_BYTES" in os.environ
+cdef bint by_environment = bool(os.environ.get("TILECORE_RECYCLE_BYTES"))
 cdef Py_ssize_t settled = -1    # after how many forks the limit was found to be this process' own
 cdef unsigned int trace_domain = _tracemalloc_domain
 

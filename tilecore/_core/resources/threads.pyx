@@ -2,6 +2,7 @@
 """How many threads write one large result."""
 
 import os
+import re
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from inspect import Parameter, Signature
@@ -136,12 +137,9 @@ cdef Py_ssize_t read_maximum(name, n) except -1:
     return min(count, MOST_OF_ALL)
 
 
-if "TILECORE_NUM_THREADS" in os.environ:
-    try:
-        by_environment = read_maximum("", int(os.environ["TILECORE_NUM_THREADS"]))
-    except ValueError:
-        raise ValueError(
-            "environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
-            f"got {brief(os.environ['TILECORE_NUM_THREADS'])}"
-        ) from None
-    by_process = by_environment
+cdef object chosen = os.environ.get("TILECORE_NUM_THREADS")
+if chosen:
+    if not re.fullmatch("0*[1-9][0-9]{0,99}", chosen):
+        raise ValueError("environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
+                         f"got {brief(chosen)}")
+    by_environment = by_process = min(int(chosen), MOST_OF_ALL)
