@@ -40,7 +40,7 @@ from tilecore._core.write.whole cimport choose_mode
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.results cimport emptied, new_result, write_result
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
-from tilecore._core.write.walk cimport check_held
+from tilecore._core.write.walk cimport Part, check_held
 
 cnp.import_array()
 
@@ -323,14 +323,15 @@ cdef int write_each_with_references(const Batch *batch, Leaves leaves, bint is_n
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef Py_ssize_t start[MAX_RANK]
     cdef Place target = batch.target
+    cdef Part part = Part(sizes, &start[0], &sizes.output[0], NULL, &batch.result, NULL, &target)
     cdef Py_ssize_t i, text = max_bytes if is_new else PY_SSIZE_T_MAX  # of all arrays together
     # Zeros, although NULL means the same region: with NULL, all references are counted before one is written. An
     # interruption would then turn them into plain bytes of the result.
     memset(start, 0, sizeof(start))
     for i in range(batch.n):
+        part.array, part.source = &note_of(batch, i).held, &note_of(batch, i).place
         try:
-            write_references(sizes, &note_of(batch, i).place, &target, &note_of(batch, i).held, &batch.result, start,
-                             sizes.output, leaves, is_new, Mode(1, False, False), &text)
+            write_references(&part, leaves, is_new, Mode(1, False, False), &text)
         except Refusal as refusal:
             raise refusal if refusal.argument != "input" else refuse_array(refusal.kind, refusal.what, i) from None
         target.data += batch.step

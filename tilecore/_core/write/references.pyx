@@ -28,7 +28,7 @@ from tilecore._core.request.refusals import Refusal
 
 cimport cython
 cimport numpy as cnp
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
@@ -45,7 +45,7 @@ from tilecore._core.write.counting cimport (
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
 from tilecore._core.write.signals cimport raise_pending
 from tilecore._core.write.strings cimport write_strings
-from tilecore._core.write.walk cimport TURN_REFERENCES, Walk, go_past, check_held, run_of, take_turn, walk_init
+from tilecore._core.write.walk cimport TURN_REFERENCES, Part, Walk, go_past, check_held, run_of, take_turn, walk_init
 
 cnp.import_array()
 
@@ -292,10 +292,12 @@ cdef cnp.dtype new_bytes_dtype(Py_ssize_t itemsize):
     return dtype
 
 
-cdef int count_and_write(Walk *walk, const Sizes *sizes, const Place *source, Items *items, cnp.ndarray result,
-                         Mode mode) except -1:
+cdef int count_and_write(const Part *part, Items *items, Mode mode) except -1:
+    cdef const Sizes *sizes = part.sizes
+    cdef cnp.ndarray copy, result = <cnp.ndarray>part.result.array
     cdef PyObject *made
-    cdef cnp.ndarray copy
+    cdef Part first = part[0]
+    cdef Walk walk
     cdef Held held
     cdef cnp.dtype as_bytes = new_bytes_dtype(sizes.itemsize)
     cdef Place place
@@ -310,13 +312,15 @@ cdef int count_and_write(Walk *walk, const Sizes *sizes, const Place *source, It
     Py_DECREF(copy)
     place_note(&place, copy)
     held_note(&held, copy, sizes.input_nbytes)
-    walk_init(walk, sizes, source, &place, walk.source, &held, NULL, sizes.shape)
+    first.shape = &sizes.shape[0]
+    first.result, first.target = &held, &place
+    walk_init(&walk, &first)
     at = cnp.PyArray_BYTES(copy)
     n = cnp.PyArray_SIZE(copy)
     if items.plain and sizes.copies <= FEW_COPIES:
         items.more = sizes.copies - 1
     try:
-        write_objects(walk, items, True)
+        write_objects(&walk, items, True)
         add_counts(at, n, items, sizes.copies - 1 - items.more)
     except BaseException:
         remove_counts(at, n, items, items.more)  # what was not copied is NULL
@@ -361,77 +365,56 @@ cdef Leaves leaves_of(cnp.dtype dtype):
 
 cdef Leaves new_leaves(cnp.dtype dtype):
     cdef Leaves leaves = Leaves.__new__(Leaves)
-    leaves.itemsize = dtype.itemsize
-    if not add_leaves(leaves, dtype, 0) or not put_in_order(leaves):
+    cdef Py_ssize_t itemsize = dtype.itemsize, end = 0, place
+    cdef list places = []
+    cdef bint known = add_leaves(places, dtype, 0, itemsize // <Py_ssize_t>sizeof(PyObject *))
+    leaves.places = <Py_ssize_t *>PyMem_Malloc(len(places) * sizeof(Py_ssize_t))
+    if leaves.places == NULL:
+        raise MemoryError
+    places.sort()  # fields may be listed in any order
+    for place in places:
+        if not end <= place <= itemsize - <Py_ssize_t>sizeof(PyObject *):  # in a dtype that was changed in place alone
+            known = False
+            break
+        leaves.places[leaves.count] = place
+        leaves.count += 1
+        end = place + <Py_ssize_t>sizeof(PyObject *)
+    if not known:
         raise Refusal(TypeError, f"holds references of an unknown kind, dtype {dtype}", "input")
     return leaves
 
 
-cdef bint add_leaves(Leaves leaves, dtype, Py_ssize_t start) except -1:
-    """Note the references of the part of an item at `start`, of this dtype; False for an unknown kind.
+cdef bint add_leaves(list places, cnp.dtype dtype, Py_ssize_t start, Py_ssize_t most) except -1:
+    """Note the references of the part of an item at `start`, of this dtype; False for an unknown kind, or above `most`.
 
     There may be none: NumPy says of an empty subarray that it holds objects.
     """
-    cdef Py_ssize_t first = leaves.count, copies, step, n, i, k
+    cdef Py_ssize_t first = len(places), last, step, i, k
     if not PyDataType_REFCHK(dtype):
         return True
-    if dtype.subdtype is not None:
+    if cnp.PyDataType_HASSUBARRAY(dtype):
         base, shape = dtype.subdtype
         copies, step = math.prod(shape), base.itemsize
         if copies == 0:
             return True
-        if not add_leaves(leaves, base, start):
+        if not add_leaves(places, base, start, most):
             return False
-        n = leaves.count - first
-        for k in range(1, copies if n else 0):
-            for i in range(n):
-                if not add_leaf(leaves, leaves.places[first + i] + k * step):
-                    return False
+        last = len(places)
+        if first + (last - first) * copies > most:
+            return False
+        for k in range(1, copies if last > first else 0):
+            for i in range(first, last):
+                places.append(<Py_ssize_t>places[i] + k * step)
         return True
-    if dtype.names is not None:
+    if cnp.PyDataType_HASFIELDS(dtype):
+        fields = dtype.fields
         for name in dtype.names:
-            field = dtype.fields[name]
-            if not add_leaves(leaves, field[0], start + field[1]):
+            field = fields[name]
+            if not add_leaves(places, field[0], start + field[1], most):
                 return False
         return True
-    return dtype.num == cnp.NPY_OBJECT and add_leaf(leaves, start)
-
-
-cdef bint add_leaf(Leaves leaves, Py_ssize_t place) except -1:
-    """False if the item has no room for it: that is so in a dtype that was changed in place alone."""
-    cdef Py_ssize_t *places
-    cdef Py_ssize_t most = leaves.itemsize // <Py_ssize_t>sizeof(PyObject *)
-    if leaves.count == most or not 0 <= place <= leaves.itemsize - <Py_ssize_t>sizeof(PyObject *):
-        return False
-    if leaves.count == leaves.room:
-        leaves.room = min(most, 2 * leaves.room + 4)
-        places = <Py_ssize_t *>PyMem_Realloc(leaves.places, leaves.room * sizeof(Py_ssize_t))
-        if places == NULL:
-            raise MemoryError
-        leaves.places = places
-    leaves.places[leaves.count] = place
-    leaves.count += 1
-    return True
-
-
-cdef bint put_in_order(Leaves leaves) noexcept:
-    """Sort the fields by their places in the item. Return False if two overlap, which no dtype of NumPy's does.
-
-    Fields may be listed in any order, but most dtypes list them in the order of their places.
-    """
-    cdef Py_ssize_t *places = leaves.places
-    cdef Py_ssize_t i, k, place
-    for i in range(1, leaves.count):
-        place = places[i]
-        k = i
-        while k > 0 and places[k - 1] > place:
-            places[k] = places[k - 1]
-            k -= 1
-        places[k] = place
-    for i in range(1, leaves.count):
-        if places[i] - places[i - 1] < <Py_ssize_t>sizeof(PyObject *):
-            return False
-    return True
+    places.append(start)
+    return dtype.type_num == cnp.NPY_OBJECT
 
 
 cdef Leaves OBJECT = new_leaves(cnp.PyArray_DescrFromType(cnp.NPY_OBJECT))
@@ -441,27 +424,25 @@ STRING.is_string = True
 
 # ---------------------------------------------------------------- a tiling, or a region
 
-cdef int write_references(const Sizes *sizes, const Place *source, const Place *target, const Held *array,
-                          const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape, Leaves leaves,
-                          bint is_new, Mode mode, Py_ssize_t *text) except -1:
-    """Fill `target`, with the GIL, with the region of `shape` that begins at `start`; NULL for all of the tiling.
+cdef int write_references(const Part *part, Leaves leaves, bint is_new, Mode mode, Py_ssize_t *text) except -1:
+    """Write a part that is not empty, with the GIL.
 
-    `start` may be any integer. `shape` has no 0. `source` and `target` are the places of the items in the memory of
-    the two arrays, whatever shape other code has given these meanwhile. `is_new`: `result` holds no references yet,
-    and nobody else knows it. `leaves` are those of both dtypes. `mode` is for `execute`. Strings
-    take no more bytes than `text`, which gets fewer by them.
+    `leaves` are those of both dtypes. `is_new`: the result holds no references yet, and nobody else knows it. `mode` is
+    for `execute`. Strings take no more bytes than `text`, which gets fewer by them.
     """
+    cdef const Sizes *sizes = part.sizes
     cdef Walk walk
     cdef Items items
-    walk_init(&walk, sizes, source, target, array, result, start, shape)
     try:
         if leaves.is_string:
+            walk_init(&walk, part)
             return write_strings(&walk, is_new, text)
         items.itemsize, items.places, items.count = sizes.itemsize, leaves.places, leaves.count
         items.plain = not TILECORE_FREE_THREADED and leaves is OBJECT
         items.more = 0
-        if is_new and start == NULL and sizes.copies > 1 and sizes.nbytes >= COUNT_BYTES:
-            return count_and_write(&walk, sizes, source, &items, <cnp.ndarray>result.array, mode)
+        if is_new and part.start == NULL and sizes.copies > 1 and sizes.nbytes >= COUNT_BYTES:
+            return count_and_write(part, &items, mode)
+        walk_init(&walk, part)
         return write_objects(&walk, &items, is_new)
     except MemoryError:  # for references that wait, a copy of the source, a string
-        raise no_memory(result.nbytes) from None
+        raise no_memory(part.result.nbytes) from None

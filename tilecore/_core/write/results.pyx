@@ -23,7 +23,7 @@ from tilecore._core.write.whole cimport choose_mode, execute_plan
 from tilecore._core.write.references cimport Leaves, leaves_of, write_references
 from tilecore._core.write.regions cimport execute_region
 from tilecore._core.write.signals cimport raise_pending
-from tilecore._core.write.walk cimport check_held
+from tilecore._core.write.walk cimport Part, check_held
 
 from tilecore._core.request.refusals import Refusal
 
@@ -76,6 +76,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     cdef Leaves leaves = None
     cdef Held held, held_result
     cdef Place noted, target
+    cdef Part part
     cdef Mode mode
     cdef int status
     if source == NULL:
@@ -109,7 +110,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     mode = choose_mode(nbytes, threads, warm and not refers)
     if refers:
         text = max_bytes if is_new else PY_SSIZE_T_MAX
-        write_references(sizes, source, &target, &held, &held_result, start, shape, leaves, is_new, mode, &text)
+        part = Part(sizes, start, shape, &held, &held_result, source, &target)
+        write_references(&part, leaves, is_new, mode, &text)
         return out
     check_held(&held, &held_result)
     with nogil:

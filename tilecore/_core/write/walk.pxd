@@ -10,6 +10,16 @@ cdef enum:
     TURN_REFERENCES = 1 << 19
 
 
+cdef struct Part:               # of a tiling, all of it or a region, and the arrays that it is read from and written to
+    const Sizes *sizes
+    const Py_ssize_t *start     # of the region, any integers; NULL for all of the tiling
+    const Py_ssize_t *shape     # of it, without a 0
+    const Held *array
+    const Held *result
+    const Place *source         # of the items in the memory of both, whatever shape other code gives these meanwhile
+    const Place *target
+
+
 cdef struct Walk:
     const Held *source          # the arrays that it reads and writes
     const Held *target
@@ -19,8 +29,7 @@ cdef struct Walk:
     bint done
 
 
-cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target, const Held *array,
-                    const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape) noexcept
+cdef void walk_init(Walk *walk, const Part *part) noexcept
 
 
 cdef inline Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept:

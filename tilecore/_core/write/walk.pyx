@@ -10,23 +10,20 @@ cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 
 from tilecore._core.plan.nest cimport Step, Window, window_init
-from tilecore._core.plan.sizes cimport Sizes
-from tilecore._core.request.places cimport Held, Place, place_strides, still_there
+from tilecore._core.request.places cimport Held, place_strides, still_there
 
 cnp.import_array()
 
 
-cdef void walk_init(Walk *walk, const Sizes *sizes, const Place *source, const Place *target, const Held *array,
-                    const Held *result, const Py_ssize_t *start, const Py_ssize_t *shape) noexcept:
-    """A walk through the region of `shape` that begins at `start`, or NULL for 0; it is not empty."""
+cdef void walk_init(Walk *walk, const Part *part) noexcept:
     cdef Window *window = &walk.window
     cdef int k
-    window_init(window, sizes, place_strides(source), place_strides(target), start, shape)
+    window_init(window, part.sizes, place_strides(part.source), place_strides(part.target), part.start, part.shape)
     if window.n == 0:
         window.step[0] = Step(1, 1, 0, 0, 0, 0, 0)
         window.n = 1
-    walk.source, walk.target, walk.done = array, result, False
-    walk.src, walk.dst = source.data + window.src, target.data + window.dst
+    walk.source, walk.target, walk.done = part.array, part.result, False
+    walk.src, walk.dst = part.source.data + window.src, part.target.data + window.dst
     for k in range(window.n):
         walk.src += window.step[k].first * window.step[k].src
 
