@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import are_integers, tile_array
+from tilecore._core.arrays import count_repeats, tile_array
 from tilecore._core.request.brief import brief
 from tilecore._core.request.inputs import read_count
 from tilecore._core.request.refusals import Refusal, worded
@@ -340,7 +340,7 @@ def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | No
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
-        known = are_integers(repeats, INT64.numbers, tensor.ndim)
+        known = count_repeats(repeats, INT64.numbers) == tensor.ndim  # then `tile_array` reads them as ONNX does
         counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
         return tile_array(tensor, counts, out, threads)
     except Refusal as refusal:

@@ -15,6 +15,7 @@ from tilecore._core.request.refusals import Absent, Refusal, worded
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
+from cpython.long cimport PyLong_CheckExact
 
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
@@ -56,9 +57,9 @@ def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
     return tile_plain(array, reps, out, None, threads)
 
 
-def are_integers(value, numbers, count):
-    """Whether `value` is a tuple or an array of `count` ints. Runs no other code. `numbers`: see `repeats_of`."""
-    return count_integers(value, numbers) == count
+def count_repeats(value, numbers):
+    """The length of a tuple, or of an array of integers that `numbers` allows; else -1. See `repeats_of`."""
+    return count_integers(value, numbers)
 
 
 def repeats_of(value, numbers):
@@ -75,7 +76,12 @@ def repeats_of(value, numbers):
         value = tuple(value)
     if count_integers(value, numbers) < 0:
         return None
-    return value if type(value) is tuple else tuple(cnp.PyArray_ToList(value))
+    if type(value) is not tuple:
+        return tuple(cnp.PyArray_ToList(value))
+    for item in <tuple>value:
+        if not PyLong_CheckExact(item):
+            return None
+    return value
 
 
 cdef object NO_A = Absent("input"), NO_REPS = Absent("repeats"), NO_START = Absent("start"), NO_STOP = Absent("stop")

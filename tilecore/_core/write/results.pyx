@@ -145,7 +145,7 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
     """Note the shape of a region that lies in the tiling, or in the plane; its bytes, which can be counted."""
     cdef const Sizes *sizes = &plan.sizes
     cdef Sizes of_region
-    cdef Py_ssize_t first, last, nbytes = sizes.itemsize
+    cdef Py_ssize_t first, last
     cdef int k
     if bounds.starts != sizes.ndim or bounds.stops != sizes.ndim:
         what, n = ("stop", bounds.stops) if bounds.starts == sizes.ndim else ("start", bounds.starts)
@@ -159,11 +159,8 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
             raise Refusal(ValueError, f"expected 0 <= start <= stop <= {sizes.output[k]} on axis {k}, got "
                           f"start {first}, stop {last}")
         shape[k] = last - first
-    if plan.endless:
-        sizes_check(&of_region, sizes_init(&of_region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
-    for k in range(sizes.ndim):
-        nbytes *= shape[k]
-    return nbytes
+    sizes_check(&of_region, sizes_init(&of_region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
+    return of_region.nbytes
 
 
 cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
