@@ -18,7 +18,7 @@ REPOSITORY = ""
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
-LINKED = {"execute.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
+LINKED = {"processor.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []
 else:

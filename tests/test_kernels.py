@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilecore._core.write.execute import instruction_sets
+from tilecore._core.write.processor import instruction_sets
 
 pytestmark = pytest.mark.compiler
 

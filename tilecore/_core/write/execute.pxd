@@ -1,12 +1,13 @@
 """A nest of loops and a source -> bytes of the output. See execute.pyx."""
 
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
+from tilecore._core.write.pack cimport Panels
+from tilecore._core.write.processor cimport tilecore_rows
 from tilecore._core.write.signals cimport Watch
-from tilecore._core.write.pack cimport Panels, tilecore_rows
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NOGIL_BYTES
+    Py_ssize_t TILECORE_BLOCK_BYTES, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
 
 
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil

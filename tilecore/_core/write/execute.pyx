@@ -22,44 +22,15 @@ state lie on the stack. Without memory for a block of scratch, the block is made
 created, the others do its share. Hence `noexcept nogil`.
 """
 
-import os
-
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.request.brief import brief
-
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
-from tilecore._core.write.pack cimport (
-    Panels, choose_panels, find_panel, pack_panel, packs_first, panel_nest, tilecore_kernels,
-    tilecore_prepare_rows,
-)
+from tilecore._core.write.pack cimport Panels, choose_panels, find_panel, pack_panel, packs_first, panel_nest
+from tilecore._core.write.processor cimport kernels, libc_bytes, stream_bytes, tilecore_prepare_rows
 from tilecore._core.write.signals cimport (
     TILECORE_LOOK_MILLISECONDS, TILECORE_WATCH_BYTES, Watch, look_for_signals, tilecore_milliseconds, watch_begin,
 )
-
-
-cdef extern from "kernels/kernels.h" nogil:
-    enum: TILECORE_BLOCK_BYTES
-    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
-    Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
-    const tilecore_kernels *tilecore_sets[]
-    unsigned tilecore_features()
-    enum: TILECORE_HAS_QUICK_MEMCPY
-
-
-cdef extern from *:
-    """
-    #if defined(__clang__)
-    #define TILECORE_COMPILER "clang " __clang_version__
-    #elif defined(__GNUC__)
-    #define TILECORE_COMPILER "gcc " __VERSION__
-    #else
-    #define TILECORE_COMPILER "MSVC"
-    #endif
-    """
-    const char *TILECORE_COMPILER
-    int CYTHON_HEX_VERSION
 
 
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
@@ -76,12 +47,6 @@ cdef enum:
     FEW_RUN_BYTES = 16
     # Separate rows of at least this many bytes bypass the cache one by one, rather than as a block that does not.
     LEAST_STREAMED_ROW = 256
-
-
-# Chosen once, when the module is imported, and only read afterwards, so any thread may.
-cdef unsigned features
-cdef const tilecore_kernels *kernels
-cdef Py_ssize_t stream_bytes, libc_bytes
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
@@ -412,7 +377,7 @@ cdef void choose_job(Job *job, const Nest *nest, Py_ssize_t nbytes, bint warm) n
     # stores that bypass the cache, and no visits to many places in turn.
     cdef bint stream = warm and nbytes >= stream_bytes
     job.nest = nest
-    if choose_panels(&job.units.panels, nest, kernels, stream, warm):
+    if choose_panels(&job.units.panels, nest, stream, warm):
         job.write = write_job_by_panels
         job.total = job.units.panels.total
     else:
@@ -449,48 +414,6 @@ cdef int execute_job(Job *job, char *dst, const char *src, Py_ssize_t nbytes, Mo
         first = last
     return 0
 
-
-# ---------------------------------------------------------------- set-up
-
-cdef Py_ssize_t last_cache_bytes():
-    """The size of the last-level cache, if the C library knows it; no more than may be ours."""
-    try:
-        size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        size = 0
-    return min(size, TILECORE_LAST_CACHE_MOST) if size > 0 else TILECORE_LAST_CACHE_BYTES
-
-
-cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
-    """The set named `wanted`, or the best one, of those that need no more than `features`."""
-    cdef int i = 0
-    cdef list names = []
-    while tilecore_sets[i] != NULL:
-        if not tilecore_sets[i].needs & ~features:
-            name = tilecore_sets[i].name.decode()
-            if wanted is None or name == wanted:
-                return tilecore_sets[i]
-            names.append(name)
-        i += 1
-    raise ValueError("environment variable TILECORE_ISA: expected one of the instruction sets that this processor "
-                     f"has, {', '.join(names)}; got {brief(wanted)}")
-
-
-def instruction_sets():
-    """The names of the best one that the processor has, and of the one in use."""
-    return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
-
-
-def build():
-    """What this module was compiled with."""
-    cython = ".".join([str(CYTHON_HEX_VERSION >> shift & 0xFF) for shift in (24, 16, 8)])
-    return {"compiler": TILECORE_COMPILER.decode(), "cython": cython}
-
-
-features = tilecore_features()
-kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
-stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
-libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
 
 if tilecore_register_workers():
     raise ImportError("tilecore: no memory to register what happens at fork()")

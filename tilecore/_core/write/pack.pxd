@@ -1,36 +1,7 @@
 """Sources that no loop of a nest runs along, packed. See pack.pyx."""
 
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
-
-
-cdef extern from "kernels/kernels.h" nogil:
-    ctypedef struct tilecore_rows:
-        void (*write)(const tilecore_rows *self, char *dst, const char *src,
-                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
-
-    ctypedef struct tilecore_shuffles:
-        pass
-
-    ctypedef struct tilecore_kernels:
-        const char *name
-        unsigned needs
-        void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
-        void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
-        void (*stream_end)() noexcept nogil
-        void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
-        void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
-                     Py_ssize_t columns, Py_ssize_t item, bint cached, bint stream, char *cells) noexcept nogil
-        void (*pick)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
-                     Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
-
-    enum: TILECORE_CELL_BYTES
-    int tilecore_prepare_pick(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
-                              Py_ssize_t item)
-    void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
-                         Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
-    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
-                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
-                               int in_first_cache)
+from tilecore._core.write.processor cimport tilecore_shuffles
 
 
 cdef enum Packer:
@@ -39,7 +10,6 @@ cdef enum Packer:
 
 cdef struct Panels:
     const Nest *nest
-    const tilecore_kernels *kernels
     Packer packer
     Py_ssize_t item             # bytes
     Py_ssize_t nbytes           # of a panel that is packed
@@ -60,8 +30,7 @@ cdef struct Panels:
 
 
 cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogil
-cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
-                        bint warm) noexcept nogil
+cdef bint choose_panels(Panels *panels, const Nest *nest, bint stream, bint warm) noexcept nogil
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,

@@ -30,6 +30,7 @@ The panels are numbered, as blocks are, and so are the parts of what is made of 
 """
 
 from tilecore._core.plan.nest cimport MOST_AXES, magnitude, nest_begin, nest_push
+from tilecore._core.write.processor cimport TILECORE_CELL_BYTES, kernels, tilecore_gather, tilecore_prepare_pick
 
 
 cdef enum:
@@ -96,8 +97,7 @@ cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogi
     return others.axis[0].count >= SIDE_BYTES
 
 
-cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels *kernels, bint stream,
-                        bint warm) noexcept nogil:
+cdef bint choose_panels(Panels *panels, const Nest *nest, bint stream, bint warm) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
     cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1
     cdef const Axis *axis
@@ -121,7 +121,6 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, const tilecore_kernels
     if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
         return False
     panels.nest = nest
-    panels.kernels = kernels
     panels.item = item
     panels.stream = stream
     panels.n = n
@@ -167,7 +166,7 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.direct = False
         return
     panels.joined = 0
-    if panels.kernels.pick != NULL and choose_pick(panels):
+    if kernels.pick != NULL and choose_pick(panels):
         panels.packer = PICK
     else:
         panels.packer = GATHER
@@ -302,7 +301,6 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
 
 cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_ssize_t *step, char *dst,
                         const char *src, char *cells) noexcept nogil:
-    cdef const tilecore_kernels *kernels = panels.kernels
     cdef int inner = panels.inner, across = panels.across
     cdef Py_ssize_t item = panels.item, along = panels.axis[inner].src, src_pitch = panels.axis[across].src
     cdef Py_ssize_t dst_pitch = step[across], columns = count[across]

@@ -1,0 +1,36 @@
+"""What is chosen for this processor. See processor.pyx."""
+
+
+cdef extern from "kernels/kernels.h" nogil:
+    ctypedef struct tilecore_rows:
+        void (*write)(const tilecore_rows *self, char *dst, const char *src,
+                      Py_ssize_t rows, Py_ssize_t repeats) noexcept nogil
+
+    ctypedef struct tilecore_shuffles:
+        pass
+
+    ctypedef struct tilecore_kernels:
+        const char *name
+        unsigned needs
+        void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
+        void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
+        void (*stream_end)() noexcept nogil
+        void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
+        void (*turn)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
+                     Py_ssize_t columns, Py_ssize_t item, bint cached, bint stream, char *cells) noexcept nogil
+        void (*pick)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
+                     Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
+
+    enum: TILECORE_CELL_BYTES
+    int tilecore_prepare_pick(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
+                              Py_ssize_t item)
+    void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
+                         Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
+    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
+                               Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
+                               int in_first_cache)
+
+
+# Chosen once, when the module is imported, and only read afterwards, so any thread may.
+cdef const tilecore_kernels *kernels
+cdef Py_ssize_t stream_bytes, libc_bytes    # from how many bytes on stores bypass the caches, or the C library copies

@@ -1,0 +1,70 @@
+"""What is chosen for this processor: the instruction set, and the sizes that depend on caches."""
+
+import os
+
+from tilecore._core.request.brief import brief
+
+
+cdef extern from "kernels/kernels.h" nogil:
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
+    Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
+    const tilecore_kernels *tilecore_sets[]
+    unsigned tilecore_features()
+    enum: TILECORE_HAS_QUICK_MEMCPY
+
+
+cdef extern from *:
+    """
+    #if defined(__clang__)
+    #define TILECORE_COMPILER "clang " __clang_version__
+    #elif defined(__GNUC__)
+    #define TILECORE_COMPILER "gcc " __VERSION__
+    #else
+    #define TILECORE_COMPILER "MSVC"
+    #endif
+    """
+    const char *TILECORE_COMPILER
+    int CYTHON_HEX_VERSION
+
+
+cdef unsigned features = tilecore_features()
+
+
+cdef Py_ssize_t last_cache_bytes():
+    """The size of the last-level cache, if the C library knows it; no more than may be ours."""
+    try:
+        size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    return min(size, TILECORE_LAST_CACHE_MOST) if size > 0 else TILECORE_LAST_CACHE_BYTES
+
+
+cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
+    """The set named `wanted`, or the best one, of those that need no more than `features`."""
+    cdef int i = 0
+    cdef list names = []
+    while tilecore_sets[i] != NULL:
+        if not tilecore_sets[i].needs & ~features:
+            name = tilecore_sets[i].name.decode()
+            if wanted is None or name == wanted:
+                return tilecore_sets[i]
+            names.append(name)
+        i += 1
+    raise ValueError("environment variable TILECORE_ISA: expected one of the instruction sets that this processor "
+                     f"has, {', '.join(names)}; got {brief(wanted)}")
+
+
+def instruction_sets():
+    """The names of the best one that the processor has, and of the one in use."""
+    return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
+
+
+def build():
+    """What this module was compiled with."""
+    cython = ".".join([str(CYTHON_HEX_VERSION >> shift & 0xFF) for shift in (24, 16, 8)])
+    return {"compiler": TILECORE_COMPILER.decode(), "cython": cython}
+
+
+kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
+stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
+libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
