@@ -17,9 +17,7 @@ from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
 
-from tilecore._core.numpy_api cimport (
-    MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
-)
+from tilecore._core.numpy_api cimport MAX_RANK, NPY_VSTRING, PyArray_Check, PyDataType_REFCHK, array_upon
 from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
 from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, has_shape, plain_array, read_out
@@ -168,12 +166,9 @@ def tile(a=NO_A, reps=NO_REPS, out=None, *, axis=None, threads=None, A=NO_A, rep
         right, wrong = ("a", "A") if A is not NO_A else ("reps", "repeats")
         raise TypeError(f"tile() got an unexpected keyword argument '{wrong}'; use '{right}'")
     try:
-        if PyArray_CheckExact(a):
-            array = a
-        else:
-            array = as_plain_array(a)
-            if array is None:
-                return tile_other(a, reps, out, axis, threads)
+        array = as_plain_array(a)
+        if array is None:
+            return tile_other(a, reps, out, axis, threads)
         return tile_plain(array, reps, out, axis, threads)
     except Refusal as refusal:
         if refusal.argument == "out" and type(reps) is int and type(out) is int:
@@ -391,12 +386,9 @@ def tile_mapped(a=NO_A, reps=NO_REPS, *, axis=None):
     cdef const Py_ssize_t *shape
     cdef cnp.ndarray array = None, result = None
     try:
-        if PyArray_CheckExact(a):
-            array = a
-        else:
-            array = as_plain_array(a)
-            if array is None:
-                return tile_other(a, reps, None, axis, None)
+        array = as_plain_array(a)
+        if array is None:
+            return tile_other(a, reps, None, axis, None)
         read_request(&plan, array, reps, axis, None)
         if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)

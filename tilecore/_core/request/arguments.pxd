@@ -6,7 +6,7 @@ from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
 from tilecore._core.request.places cimport Place
 
 
-cdef cnp.ndarray as_plain_array(a)
+cdef cnp.ndarray convert_to_plain(a)
 cdef cnp.ndarray plain_array(a)
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)
@@ -17,6 +17,11 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize, bint *ran) except -1
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument)
+
+
+cdef inline cnp.ndarray as_plain_array(a):
+    """`a` as an ndarray or a memmap; None if its own type decides how it is tiled."""
+    return <cnp.ndarray>a if PyArray_CheckExact(a) else convert_to_plain(a)
 
 
 cdef inline cnp.ndarray read_out(given, cnp.ndarray array):

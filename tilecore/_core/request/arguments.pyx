@@ -34,8 +34,8 @@ cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, t
 cdef object memmap = numpy.memmap
 
 
-cdef cnp.ndarray as_plain_array(a):
-    """`a`, which is not a plain ndarray, as an ndarray or a memmap; None if its own type decides how it is tiled."""
+cdef cnp.ndarray convert_to_plain(a):
+    """`as_plain_array` of what is no plain array."""
     if PyArray_Check(a):
         return a if issubclass(type(a), memmap) else None
     if type(type(a)) is type and type(a) in KNOWN:  # a metaclass may have no hash
@@ -51,10 +51,7 @@ cdef cnp.ndarray as_plain_array(a):
 
 cdef cnp.ndarray plain_array(a):
     """`a` as a plain array, for functions that take no other."""
-    cdef cnp.ndarray array
-    if PyArray_CheckExact(a):
-        return a
-    array = as_plain_array(a)
+    cdef cnp.ndarray array = as_plain_array(a)
     if array is None:
         raise Refusal(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
     return array

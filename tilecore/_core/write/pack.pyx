@@ -29,7 +29,7 @@ packers write two axes of a panel each, the inner one the innermost of the outpu
 The panels are numbered, as blocks are, and so are the parts of what is made of each. Nothing here can fail.
 """
 
-from tilecore._core.plan.nest cimport MOST_AXES, magnitude, nest_begin, nest_push
+from tilecore._core.plan.nest cimport MOST_AXES, Step, advance, magnitude, nest_begin, nest_push
 from tilecore._core.write.processor cimport TILECORE_CELL_BYTES, kernels, tilecore_gather, tilecore_prepare_pick
 
 
@@ -275,27 +275,17 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count,
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
                      char *cells) noexcept nogil:
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
-    cdef Py_ssize_t index[MOST_AXES]
+    cdef Step others[MOST_AXES]
     cdef Py_ssize_t step[MOST_AXES]
-    cdef int k
+    cdef int k, n = 0
     for k in range(panels.n + 1):
         step[k] = panels.axis[k].dst if panels.direct else panels.packed[k]
-        index[k] = 0
+        if k < panels.n and k != panels.inner and k != panels.across and k != panels.joined:
+            others[n] = Step(count[k], count[k], 0, 0, panels.axis[k].src, step[k], 0)
+            n += 1
     while True:
         pack_two_axes(panels, count, step, dst, src, cells)
-        k = 0
-        while k < panels.n:
-            if k != panels.inner and k != panels.across and k != panels.joined:
-                if index[k] < count[k] - 1:
-                    index[k] += 1
-                    dst += step[k]
-                    src += panels.axis[k].src
-                    break
-                dst -= index[k] * step[k]
-                src -= index[k] * panels.axis[k].src
-                index[k] = 0
-            k += 1
-        if k == panels.n:
+        if not advance(others, n, 1, &dst, &src):
             return
 
 
