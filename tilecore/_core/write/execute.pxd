@@ -26,7 +26,6 @@ cdef struct Blocks:
     # The loops over blocks, innermost first.
     Axis loop[MOST_AXES]
     int loops
-    int repeating_loops     # how many, from the innermost, repeat: the block stays the same
     int split               # the last step of this loop is a shorter block; or -1
     Py_ssize_t total        # blocks
 

@@ -25,7 +25,7 @@ created, the others do its share. Hence `noexcept nogil`.
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance
 from tilecore._core.write.pack cimport Panels, choose_panels, find_panel, pack_panel, packs_first, panel_nest
 from tilecore._core.write.processor cimport kernels, libc_bytes, stream_bytes, tilecore_prepare_rows
 from tilecore._core.write.signals cimport (
@@ -90,7 +90,6 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
     blocks.stream = stream and dense
     # The loops outside: repeats first, or all as they come.
     blocks.loops = 0
-    blocks.repeating_loops = 0
     blocks.split = -1
     blocks.total = 1
     for k in range(2 if reorder else 1):
@@ -103,8 +102,6 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
                 inner = axis[n - 1].count
                 top = Axis(steps, top.src * inner, top.dst * inner)
             blocks.loop[blocks.loops] = top
-            if top.src == 0 and blocks.repeating_loops == blocks.loops:
-                blocks.repeating_loops += 1
             blocks.loops += 1
             blocks.total *= top.count
     # The axes that one kernel call writes: a run, its repeats in place, and rows of those.
@@ -163,9 +160,10 @@ cdef void write_blocks(const Blocks *blocks, char *dst, const char *src, Py_ssiz
     cdef void *scratch = NULL
     cdef char *aligned = NULL
     cdef bint stream = blocks.stream
-    cdef Py_ssize_t index[MOST_AXES]
+    cdef Step loop[MOST_AXES]
     cdef const char *hot = NULL     # `ready` steps of the current block, already made
-    cdef Py_ssize_t number = first, count, nbytes, ready = 0, step
+    cdef const char *made = src     # from here
+    cdef Py_ssize_t number = first, count, nbytes, ready = 0, index
     cdef int k
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if stream and blocks.n > 1:
@@ -175,14 +173,15 @@ cdef void write_blocks(const Blocks *blocks, char *dst, const char *src, Py_ssiz
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL
     for k in range(blocks.loops):
-        index[k] = number % blocks.loop[k].count
-        number //= blocks.loop[k].count
-        dst += index[k] * blocks.loop[k].dst
-        src += index[k] * blocks.loop[k].src
-    number = first
-    while True:
+        count = blocks.loop[k].count
+        index = number % count
+        number //= count
+        loop[k] = Step(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
+        dst += index * loop[k].dst
+        src += index * loop[k].src
+    for number in range(first, last):
         count = top.count
-        if blocks.split >= 0 and index[blocks.split] == blocks.loop[blocks.split].count - 1:
+        if blocks.split >= 0 and loop[blocks.split].place == loop[blocks.split].count - 1:
             count = blocks.last_count
         if not blocks.dense:
             write_axes(blocks, blocks.n, count, dst, src)
@@ -190,38 +189,21 @@ cdef void write_blocks(const Blocks *blocks, char *dst, const char *src, Py_ssiz
             nbytes = top.dst * count
             if blocks.n == 1:
                 hot = src
-            elif ready < count:  # not yet made, or only a shorter part
+            elif src != made or ready < count:  # not yet made, or only a shorter part
                 if stream:
                     write_axes(blocks, blocks.n, count, aligned, src)
                     hot = aligned
                 else:
                     write_axes(blocks, blocks.n, count, dst, src)
                     hot = dst
-                ready = count
+                made, ready = src, count
             if stream:
                 kernels.stream(dst, hot, nbytes)
             elif hot != dst and nbytes >= libc_bytes:
                 memcpy(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
-        number += 1
-        if number >= last:
-            break
-        # The next block.
-        k = 0
-        while True:
-            step = blocks.loop[k].count - 1
-            if index[k] < step:
-                index[k] += 1
-                dst += blocks.loop[k].dst
-                src += blocks.loop[k].src
-                break
-            index[k] = 0
-            dst -= step * blocks.loop[k].dst
-            src -= step * blocks.loop[k].src
-            k += 1
-        if k >= blocks.repeating_loops:
-            ready = 0  # the source has moved
+        advance(loop, blocks.loops, 1, &dst, &src)
     if stream:
         kernels.stream_end()
     free(scratch)
