@@ -11,7 +11,7 @@ from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
 from tilecore._core.write.mapped import mapping_limits  # type: ignore[import-not-found]  # no stub
-from tilecore._core.write.processor import build, instruction_sets
+from tilecore._core.write.processor import build, instruction_sets  # type: ignore[import-not-found]
 from tilecore._version import __version__
 
 _SIZES = ("max_bytes", "recycle_limit", "recycled")
