@@ -133,7 +133,7 @@ class Progress:
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="benchmarks: every case, and the grid")
+    parser.addoption("--full", action="store_true", help="benchmarks: every case")
 
 
 def pytest_configure(config):
@@ -153,7 +153,3 @@ def pytest_collection_modifyitems(items):
     items[:] = [item for item in items if not item.get_closest_marker("skip")]  # of no cases
     for item in items:
         item.add_marker(pytest.mark.benchmark(timer=CLOCK))
-
-
-def pytest_report_header():
-    return [f"{what}: {said}" for what, said in machine.describe().items()]

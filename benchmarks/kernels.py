@@ -1,6 +1,6 @@
 """The rate of each kernel of each instruction set, relative to memset and to the next simpler kernel.
 
-    python benchmarks/kernels.py [--full | --rates]
+    python benchmarks/kernels.py [--full]
 
 Compiles kernels.c, calls it at points, and prints Markdown tables.
 """
@@ -69,13 +69,6 @@ def points(full: bool) -> list[Point]:
     found = [Point(row, n, nbytes // (row * n), row) for nbytes, row, n in dense if row * n <= nbytes]
     found += [Point(row, 1, BLOCK // row, pitch) for row in rows[::3] for pitch in (row + 1, 2 * row)]
     return found + [Point(BLOCK, mib * 2**20 // BLOCK, 1, BLOCK) for mib in ((64, 256) if full else (64,))]
-
-
-def rate_points() -> dict[Point, str]:
-    """Rows of every length, by the size of the output: in the first-level cache, and beyond it."""
-    rows = [*range(1, 101), 128, 160, 200, 256, 300, 512, 1000, 1024, 2048, 4096, 8192]
-    sizes = [(kib, row) for kib in (16, 64, 256, 1024) for row in rows if row <= kib * 256]
-    return {Point(row, 4, kib * 256 // row, row): f"{kib} KiB" for kib, row in sizes}
 
 
 class Job(ctypes.Structure):
@@ -185,26 +178,13 @@ def report(run: Run, chosen: list[Key]) -> str:
     return text + table(["set", "row × repeats, output", "chosen", "faster", "speed relative to the chosen"], better)
 
 
-def report_rates(run: Run, chosen: list[Key], sizes: dict[Point, str]) -> str:
-    def show(found: list[tuple[float, int]]) -> str:
-        return f"{median(rate for rate, _ in found):.2f}, {min(found)[0]:.2f} ({min(found)[1]})"
-
-    text = "### Rate relative to memset's, four repeats, without preparation: median over rows of 1 to 100 bytes and "
-    text += "some longer ones, and the worst row\n\n"
-    at = {point.words: (point.row, size) for point, size in sizes.items()}
-    cells = [((key.kind,), at[key.workload][1], (of_memset(run, key), at[key.workload][0])) for key in chosen]
-    return text + pivot(["set"], cells, show)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
-    parser.add_argument("--rates", action="store_true", help="rows of every length instead")
     arguments = parser.parse_args()
-    sizes = rate_points()
-    run, chosen = time_all(sizes if arguments.rates else points(arguments.full))
+    run, chosen = time_all(points(arguments.full))
     print("".join(f"- {what}: {said}\n" for what, said in machine.describe().items()))
-    print(report_rates(run, chosen, sizes) if arguments.rates else report(run, chosen))
+    print(report(run, chosen))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ def describe() -> dict[str, str]:
         "CPUs usable": f"{usable_cpus()} of {os.cpu_count()}",
         "memory": _memory(),
         "caches": _caches(),
-        "load average": _load(),
         "huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "system": platform.platform(),
         "Python": f"{platform.python_version()}, built by {platform.python_compiler()}",
@@ -66,7 +65,7 @@ class Elsewhere:
 
 
 # Where a report was made, in this order; what else a file holds is not printed.
-SHOWN = ("memory", "caches", "load average", Elsewhere.NAME, "huge pages", "system", "Python", "compiler", "versions")
+SHOWN = ("memory", "caches", Elsewhere.NAME, "huge pages", "system", "Python", "compiler", "versions")
 SHOWN += ("tilecore, build", "tilecore, kernels", "tilecore, threads", ENDED)
 
 
@@ -117,10 +116,6 @@ def _caches() -> str:
         level, kind, size = (_read(folder / name) for name in ("level", "type", "size"))
         sizes.append(f"L{level} {kind.lower()} {size}")
     return ", ".join(sizes)
-
-
-def _load() -> str:
-    return " ".join(f"{load:.1f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else ""
 
 
 def _version(package: str) -> str:

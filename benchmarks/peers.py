@@ -73,7 +73,7 @@ def onnxruntime(x, reps):
     return lambda: session.run(None, {"x": x})[0]
 
 
-def _openvino_request(x, reps):
+def openvino(x, reps):
     import openvino
     from openvino import opset1
 
@@ -81,18 +81,8 @@ def _openvino_request(x, reps):
     model = openvino.Model([opset1.tile(parameter, np.array(reps, np.int64))], [parameter])
     # Otherwise float32 is rounded to bfloat16 on some processors: less work, and other values.
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
-    return openvino.Core().compile_model(model, "CPU", exact).create_infer_request()
-
-
-def openvino(x, reps):
-    request = _openvino_request(x, reps)
+    request = openvino.Core().compile_model(model, "CPU", exact).create_infer_request()
     return lambda: request.infer([x], share_inputs=True)[0]
-
-
-def openvino_out(x, reps):
-    """The result stays in the request's own memory; the next call overwrites it."""
-    request = _openvino_request(x, reps)
-    return lambda: request.infer([x], share_inputs=True, share_outputs=True)[0]
 
 
 def jax(x, reps):
@@ -106,10 +96,6 @@ def jax(x, reps):
 
 
 # ---------------------------------------------------------------- bounds: they tile nothing
-
-
-def empty(x, reps):
-    return partial(np.empty, warm_output(x, reps).shape, x.dtype)
 
 
 def memset(x, reps, threads=1):
@@ -147,7 +133,6 @@ TILECORE: dict[str, Case] = {
 }
 PEERS: dict[str, Case] = {"numpy": numpy, "torch": torch, "onnxruntime": onnxruntime}
 PEERS |= {"openvino": openvino, "jax": jax}
-WARM_PEERS: dict[str, Case] = {"openvino out": openvino_out}
-BOUNDS: dict[str, Case] = {"empty": empty, "memset": memset, "memcpy": memcpy}
+BOUNDS: dict[str, Case] = {"memset": memset, "memcpy": memcpy}
 for threads in {2, MOST_THREADS} - {1}:
     BOUNDS[f"memset {threads} threads"] = partial(memset, threads=threads)

@@ -31,8 +31,6 @@ BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 PROGRAMS = {
     "work": "Other work between the calls",
-    "kept": "The same, and five results are kept",
-    "random": "Results of half to one and a half times the size",
     "busy": "Beside other processes: two for each CPU compute, copy arrays, or start processes",
     "first": "The first call of a process",
     "sizes": "Results of random sizes, by how much is alive at most and the largest size",
@@ -40,7 +38,7 @@ PROGRAMS = {
 MEMORY = {"get": "get", "read": "read all", "write": "write all", "memory": "memory"}
 DASK = {"built": "built", "summed": "summed", "whole": "made as a whole", "tasks": "tasks"}
 # Kinds that "Every case" leaves out.
-MANY = ("grid", "copied", "tiled", "form", "input", "memory", "tasks", "drawn", "references")
+MANY = ("copied", "tiled", "form", "input", "memory", "tasks", "drawn", "references")
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's table
 SHORT += ("attention heads", "a large matrix")
 NAMES: dict[str, Callable[[Key], str]] = {"workload": lambda key: key.workload}
@@ -122,7 +120,7 @@ def paired_table(run: Run, pairs: Iterable[tuple[Key, str, str]]) -> str:
     return pivot(["workload"], [(row, column, emphasis(it)) for row, column, it in cells if it])
 
 
-def summary_table(run: Run, kind: str, name: Callable[[Key], str] = lambda key: "") -> str:
+def summary_table(run: Run, kind: str, name: Callable[[Key], str]) -> str:
     """A row for each of the others, over all workloads."""
     rows = []
     for case in run.others(kind):
@@ -256,7 +254,6 @@ SIZES = """\
 # Kinds, of which there must be one; a title, a text, and what makes the tables.
 SECTIONS: list[tuple[set[str], str, str, Callable[[Run], str]]] = [
     ({"long"}, "One array to a batch", "", long_table),
-    ({"grid"}, "A grid of shapes", "", lambda run: summary_table(run, "grid")),
     (
         {"fresh"},
         "In fresh memory",
@@ -285,7 +282,7 @@ SECTIONS: list[tuple[set[str], str, str, Callable[[Run], str]]] = [
         {"copied", "tiled"},
         "By layout",
         """\
-One thread. tilecore writes to memory that was written to before, and so do numpy (`numpy.copyto`), hptt and memcpy
+One thread. tilecore writes to memory that was written to before, and so do numpy (`numpy.copyto`) and memcpy
 where the input is only copied. First copied into C order, all repeats 1; then tiled twice along each axis.""",
         lambda run: f"{layouts_table(run, 'copied')}\n{layouts_table(run, 'tiled')}",
     ),
@@ -360,18 +357,8 @@ def require(*names: str) -> None:
 
 def measure(file: Path, options: Iterable[str]) -> bool:
     """Run the benchmarks into a file, or exit with what to do; whether one failed, and the file lacks it."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "pytest",
-        HERE,
-        "-q",
-        "--benchmark-json",
-        file,
-        "--benchmark-quiet",
-        *options,
-    ]
+    words = "-P -m pytest -q --benchmark-quiet --benchmark-json".split()
+    command = [sys.executable, *words, file, HERE, *options]
     file.unlink(missing_ok=True)
     with subprocess.Popen(command) as process:
         try:

@@ -14,7 +14,7 @@ MAKE_ONE = "make it with: pytest benchmarks --benchmark-json={}"
 
 
 class Key(NamedTuple):
-    """One timed case. The kind is the test function's name: warm, grid, size, fresh, work and so on."""
+    """One timed case. The kind is the test function's name: warm, size, fresh, work and so on."""
 
     kind: str
     workload: str

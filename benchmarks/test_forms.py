@@ -59,13 +59,6 @@ class Own(np.ndarray):
         self.unit = getattr(obj, "unit", None)
 
 
-class Reshaping(Own):
-    """With a reshape of its own: what repeats is left to numpy.tile."""
-
-    def reshape(self, *shape, **options):
-        return super().reshape(*shape, **options)
-
-
 KINDS = {
     "float": lambda x: float(x.flat[0]),
     "list": np.ndarray.tolist,
@@ -73,29 +66,21 @@ KINDS = {
     "matrix": lambda x: x.view(np.matrix),
     "record array": lambda x: x.view(np.recarray),
     "own class": lambda x: x.view(Own),
-    "own class with a reshape": lambda x: x.view(Reshaping),
     "masked array": lambda x: np.ma.array(x, mask=x > 5),
 }
 KIND_SHAPES = [(4, 4), (64, 64)]
 KIND_REPS = [(1, 1), (1, 3), (2, 2)]
 
 
-class Written(Workload):
-    """Its name begins with a row and a column of the report's table."""
-
-    @property
-    def output_shape(self):
-        return tilecore.output_shape(self.shape, self.reps)
-
-
 def written(kind, full):
+    """Each name begins with a row and a column of the report's table."""
     if kind == "form":
         for (form, make), size in product(FORMS.items(), SIZES if full else QUICK):
             for dtype, shape, reps in SIZES[size]:
-                yield Written(f"{form}, {size}: {dtype} {shape} × {make(reps)!r}", shape, reps, dtype)
+                yield Workload(f"{form}, {size}: {dtype} {shape} × {make(reps)!r}", shape, reps, dtype)
     else:
         for name, shape, reps in product(KINDS, KIND_SHAPES if full else KIND_SHAPES[:1], KIND_REPS):
-            yield Written(f"{name}, {shape} × {reps}", shape, reps, "f8")
+            yield Workload(f"{name}, {shape} × {reps}", shape, reps, "f8")
 
 
 def choose(kind, full):

@@ -1,12 +1,8 @@
 """Inputs of every layout: copied into C order, and tiled twice along each axis; tilecore, its peers and memcpy.
 
-By one thread. tilecore and numpy.copyto write to memory that was written to before; the others make results. HPTT
-(https://github.com/springer13/hptt), built as a shared library, transposes two axes of float32 and float64; the
-environment variable HPTT_LIBRARY is its path.
+By one thread. tilecore and numpy.copyto write to memory that was written to before; the others make results.
 """
 
-import ctypes
-import os
 from functools import partial
 from itertools import product
 from math import isqrt
@@ -81,33 +77,11 @@ def torch_repeat(x, reps):
     return partial(tensor(x).repeat, reps)
 
 
-def hptt(x, reps):
-    path = os.environ.get("HPTT_LIBRARY")
-    if not path or x.ndim != 2 or x.dtype.char not in "fd" or not x.flags.f_contiguous:
-        raise ImportError("HPTT is not there, or does not do that")
-    library, out = ctypes.CDLL(path), warm_output(x, reps)
-    double = x.dtype.char == "d"
-    function = library.dTensorTranspose if double else library.sTensorTranspose
-    number = ctypes.c_double if double else ctypes.c_float
-    function.restype = None
-    two = ctypes.c_int * 2
-    call = partial(function, two(1, 0), 2, number(1), ctypes.c_void_p(x.ctypes.data), two(*x.T.shape), None, number(0))
-    call = partial(call, ctypes.c_void_p(out.ctypes.data), None, 1, 1)
-    return partial(_transposed, out, x, call)
-
-
-def _transposed(out, x, call):
-    """By a call that knows the addresses of `x` and `out` only."""
-    call()
-    return out
-
-
 CASES = {
     "copied": {
         "tilecore": partial(tilecore_out, threads=1),
         "numpy": numpy_copyto,
         "torch": torch_contiguous,
-        "hptt": hptt,
         "memcpy": memcpy,
     },
     "tiled": {"tilecore": partial(tilecore_out, threads=1), "numpy": numpy, "torch": torch_repeat},

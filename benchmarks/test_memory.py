@@ -22,11 +22,6 @@ WITHOUT = {"get": ["tilecore in parts"], "write": ["tilecore in parts", "tilecor
 CASE_SECONDS = dict.fromkeys(("get", "read", "write", "memory"), 1)
 
 
-def plan_out(x, reps):
-    plan = tilecore.TilePlan(x.shape, reps, x.dtype)
-    return lambda: plan.tile(x, warm_output(x, reps))
-
-
 def in_parts(x, reps):
     """Makes no result."""
     part = np.ones(x.shape, x.dtype)
@@ -44,7 +39,6 @@ CASES = {
     "tilecore first": lambda x, reps: partial(tilecore.tile, x, reps),
     "tilecore": lambda x, reps: partial(tilecore.tile, x, reps),
     "tilecore out": lambda x, reps: partial(tilecore.tile, x, reps, warm_output(x, reps)),
-    "tilecore plan out": plan_out,
     "tilecore in parts": in_parts,
     "tilecore mapped": lambda x, reps: partial(tilecore.tile_mapped, x, reps),
     "tilecore view": lambda x, reps: partial(tilecore.tile_view, x[:, :1], (reps[0], x.size)),

@@ -4,7 +4,7 @@ A loop that does nothing but tile gets the same memory again and again. A progra
 then the C library gives memory back to the system and takes it anew. Beside other processes, single calls show what
 several threads cost; a loop would hide it.
 
-    python benchmarks/test_programs.py work tilecore 4.1      # one program: seconds a call, page faults a call
+    python benchmarks/test_programs.py work tilecore 4.1      # one program: seconds a call
     python benchmarks/test_programs.py busy tilecore copy-13  # the same, beside two such processes for each CPU
     python benchmarks/test_programs.py sizes tilecore 35-23   # seconds a call, the peak of resident memory in MB
 """
@@ -32,11 +32,10 @@ NEIGHBOURS = {
     "start": f"import subprocess\nwhile True: subprocess.run([{sys.executable!r}, '-c', 'import json'])",
 }
 SIZES = ((0, 32), (0, 6), (9, 4), (35, 23), (180, 8), (220, 32))  # MB: at most alive, the largest result
-KINDS = {"work": MEGABYTES, "kept": MEGABYTES, "random": MEGABYTES, "first": FIRST_MEGABYTES, "sizes": SIZES}
+KINDS = {"work": MEGABYTES, "first": FIRST_MEGABYTES, "sizes": SIZES}
 STEPS, SECONDS = 60, 1.0  # a program ends after so many, or so long
 LEAST_STEPS = 24
-CASE_SECONDS = {"work": 4, "kept": 2, "random": 2, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
-KEPT = 5  # results at a time
+CASE_SECONDS = {"work": 4, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
 
 
 def rows(megabytes, beside=""):
@@ -77,14 +76,6 @@ def test_work(record):
     """Between the calls NumPy multiplies, concatenates, and makes three small arrays; then all are dropped."""
 
 
-def test_kept(record):
-    """The same, and five results are kept, dropped in random order."""
-
-
-def test_random(record):
-    """The same as `work`, with results of eight sizes between half and one and a half times as large."""
-
-
 def test_busy(record):
     """The same as `work`, beside two processes for each CPU."""
 
@@ -104,27 +95,16 @@ def make(case, x, reps):
     return (TILECORE | PEERS)[case](x, reps)
 
 
-def page_faults():
-    try:
-        import resource
-    except ImportError:
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
-
 def main(kind, case, megabytes):
-    rng = random.Random(5)
-    shares = np.linspace(0.5, 1.5, 8) if kind == "random" else [1]
-    workloads = [rows(float(megabytes) * share) for share in shares]
-    calls = [(x := w.input(), make(case, x, w.reps)) for w in workloads]
-    kept, times, faults = [], [], []
+    rng, workload = random.Random(5), rows(float(megabytes))
+    x = workload.input()
+    call = make(case, x, workload.reps)
+    times = []
     begin = time.perf_counter()
     while True:
-        x, call = rng.choice(calls)
-        before, started = page_faults(), time.perf_counter()
+        started = time.perf_counter()
         y = call()
         times.append(time.perf_counter() - started)
-        faults.append(page_faults() - before)
         if kind == "first" or len(times) == STEPS:
             break
         if len(times) >= LEAST_STEPS and time.perf_counter() - begin > SECONDS:
@@ -132,13 +112,8 @@ def main(kind, case, megabytes):
         product = np.asarray(y) * np.float32(2)
         joined = np.concatenate([product.ravel(), x.ravel()])
         small = [np.zeros(rng.randrange(1000, 60000)) for _ in range(3)]
-        if kind == "kept":
-            kept.append(y)
-            if len(kept) > KEPT:
-                kept.pop(rng.randrange(KEPT))
         del y, product, joined, small
-    warm = len(times) // 3
-    print(median(times[warm:]), mean(faults[warm:]))
+    print(median(times[len(times) // 3 :]))
 
 
 def resident():

@@ -40,7 +40,7 @@ def numpy_repeat(x, reps):
 
 
 def numpy_broadcast(x, reps):
-    shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
+    shape = tilecore.output_shape(x.shape, reps)
     return (lambda: np.broadcast_to(x, shape).copy()) if is_broadcast(x, reps) else None
 
 
@@ -54,7 +54,7 @@ def numpy_stack(x, reps):
 def torch_expand(x, reps):
     import torch
 
-    shape, tensor = [n * r for n, r in zip(x.shape, reps, strict=True)], torch.from_numpy(x)
+    shape, tensor = tilecore.output_shape(x.shape, reps), torch.from_numpy(x)
     return (lambda: tensor.expand(shape).contiguous()) if is_broadcast(x, reps) else None
 
 
@@ -88,13 +88,8 @@ def cv2_repeat(x, reps):
 
 FUNCTIONS = {
     **{"tilecore": peers.tilecore, "numpy": peers.numpy, "numpy.repeat": numpy_repeat},
-    **{
-        "broadcast_to().copy()": numpy_broadcast,
-        "numpy.?stack": numpy_stack,
-        "torch.expand": torch_expand,
-        "einops.repeat": einops,
-    },
-    **{"cv2.cvtColor": cv2_color, "cv2.merge": cv2_merge, "cv2.repeat": cv2_repeat},
+    **{"broadcast_to().copy()": numpy_broadcast, "numpy.?stack": numpy_stack, "torch.expand": torch_expand},
+    **{"einops.repeat": einops, "cv2.cvtColor": cv2_color, "cv2.merge": cv2_merge, "cv2.repeat": cv2_repeat},
 }
 
 # ---------------------------------------------------------------- whole programs

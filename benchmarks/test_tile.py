@@ -1,22 +1,20 @@
 """Whole calls: tilecore, its peers and the bounds of the machine, by workload."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 from machine import usable_cpus
-from peers import BOUNDS, MOST_THREADS, PEERS, TILECORE, WARM_PEERS
+from peers import BOUNDS, MOST_THREADS, PEERS, TILECORE
 from timing import Call, KeptCall
-from workloads import LARGE, LONG, WORKLOADS, blocks, grid, verify
+from workloads import LARGE, LONG, WORKLOADS, blocks, verify
 
-CASES = TILECORE | PEERS | WARM_PEERS | BOUNDS
-ON_GRID = ["tilecore", *PEERS, "memset"]
-CASE_SECONDS = {"grid": 0.1}  # hundreds of cases are looked at together
+CASES = TILECORE | PEERS | BOUNDS
 # A line of the chart of sizes for each; "tilecore" and "numpy" have a second one in fresh memory.
 LINES = ["tilecore", "tilecore out", "numpy", "memset"]
 LINES += [f"memset {MOST_THREADS} threads"] if MOST_THREADS > 1 else []
 FRESH = ["tilecore", "tilecore 1 thread", "numpy", "memset"]
 FRESH_BYTES = 2**20  # below, an allocator hardly ever gives pages that were never written
-TINY_BYTES = 2**10  # above, a call that only allocates says nothing
 COUNTS = sorted({2**n for n in range(10) if 2**n <= usable_cpus()} | {usable_cpus()})
 
 
@@ -26,13 +24,11 @@ def choose(kind, full):
     sizes = blocks(full)
     workloads, cases = {
         "warm": (WORKLOADS, CASES),
-        "grid": (grid() if full else [], ON_GRID),
         "size": (sizes, LINES),
         "long": (LONG, ["tilecore", "tilecore out 1 thread", "numpy", "memset"]),
         "fresh": ([w for w in WORKLOADS if w.nbytes >= FRESH_BYTES] + sizes, FRESH),
     }[kind]
-    chosen = [(w, name) for w in workloads for name in cases]
-    return [(w, name) for w, name in chosen if name != "empty" or w.nbytes < TINY_BYTES]
+    return product(workloads, cases)
 
 
 def prepare(kind, workload, case, threads=None):
@@ -48,10 +44,6 @@ def prepare(kind, workload, case, threads=None):
 
 def test_warm(record):
     """The result is dropped before the next call, which may get the same memory again."""
-
-
-def test_grid(record):
-    """The same, over shapes with nothing special about them."""
 
 
 def test_size(record):

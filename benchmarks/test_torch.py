@@ -3,7 +3,6 @@
 from functools import partial
 from itertools import product
 
-import numpy as np
 import pytest
 from timing import WithThreads
 from workloads import WORKLOADS, verify
@@ -15,13 +14,13 @@ MOST_STEP_BYTES = 2**27  # of a result; its gradient is as large
 CASES = {
     f"{name} {threads} thread{'s' * (threads > 1)}": (call, threads)
     for threads in (1, 2)
-    for name, call in {"tilecore": tile, "torch": torch.tile, "numpy": np.tile}.items()
+    for name, call in {"tilecore": tile, "torch": torch.tile}.items()
 }
 
 
 def choose(kind, full):
     for workload, case in product(WORKLOADS, CASES):
-        has_step = workload.dtype[0] == "f" and workload.nbytes <= MOST_STEP_BYTES and "numpy" not in case
+        has_step = workload.dtype[0] == "f" and workload.nbytes <= MOST_STEP_BYTES
         if kind == "call" or has_step:
             yield workload, case
 
@@ -29,8 +28,6 @@ def choose(kind, full):
 def prepare(kind, workload, case):
     call, threads = CASES[case]
     x, reps = workload.input(), workload.reps
-    if "numpy" in case:
-        return WithThreads(partial(call, x, reps), threads)
     tensor = torch.from_numpy(x)
     verify(call(tensor, reps).numpy(), x, reps)
     if kind == "call":

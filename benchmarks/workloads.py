@@ -1,13 +1,15 @@
-"""What is tiled: named workloads, and a grid over row sizes, output sizes and repeated axes."""
+"""What is tiled: named workloads, and blocks by the size of the output."""
 
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
+import tilecore
+
 
 class Workload(NamedTuple):
-    """Tile an input of `shape` and `dtype` by `reps`, of the same length as the shape."""
+    """Tile an input of `shape` and `dtype` by `reps`."""
 
     name: str
     shape: tuple[int, ...]
@@ -16,7 +18,7 @@ class Workload(NamedTuple):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        return tuple(n * r for n, r in zip(self.shape, self.reps, strict=True))
+        return tilecore.output_shape(self.shape, self.reps)
 
     @property
     def nbytes(self) -> int:
@@ -56,39 +58,6 @@ def blocks(full: bool) -> list[Workload]:
     """A block of 256 KiB, small enough for the cache, repeated to 1 MiB up to 256 MiB or 1 GiB."""
     exponents = range(20, 31) if full else range(20, 29, 2)
     return [Workload(f"block {2**n // 2**20} MiB", (2**16,), (2**n // 2**18,), "f4") for n in exponents]
-
-
-ROW_BYTES = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96)
-ROW_REPEATS = (2, 3, 4, 5, 8, 16, 33, 64)
-
-
-def grid() -> list[Workload]:
-    """Workloads with nothing special about them, to find slow shapes that the table misses."""
-    found = []
-    # Every row size by every repeat, 3 MiB of output: beyond one thread, within the last cache.
-    for row in ROW_BYTES:
-        dtype = "f4" if row % 4 == 0 else "u1"
-        items = row // np.dtype(dtype).itemsize
-        for repeats in ROW_REPEATS:
-            shape = (3 * 2**20 // (row * repeats), items)
-            found.append(Workload(f"row{row}x{repeats}", shape, (1, repeats), dtype))
-    # Outputs of 64 bytes to 512 MiB: short rows, whole matrices, one long block.
-    for exponent in range(6, 30):
-        size = f"{2**exponent}B"
-        side = 2 ** ((exponent - 2) // 2)  # a square of side * side * 4 bytes, or half of one
-        n = 2**exponent // 4
-        found += [
-            Workload(f"rows_{size}", (n // 8, 2), (1, 4), "f4"),
-            Workload(f"matrix_{size}", (side // 2, n // side // 2), (2, 2), "f4"),
-            Workload(f"block_{size}", (n // 4,), (4,), "f4"),
-        ]
-    # One to five repeated axes, outermost or innermost first, in two sizes.
-    for name, shape in {"small": (3, 2, 3, 2, 3), "large": (8, 7, 6, 5, 8)}.items():
-        for axes in range(1, 6):
-            reps = (3,) * axes + (1,) * (5 - axes)
-            found.append(Workload(f"outer{axes}_{name}", shape, reps, "f4"))
-            found.append(Workload(f"inner{axes}_{name}", shape, reps[::-1], "f4"))
-    return found
 
 
 def verify(result: np.ndarray, x: np.ndarray, reps: tuple[int, ...]) -> None:
