@@ -126,10 +126,14 @@ def state():
 
 @pytest.mark.whole_process
 def test_nothing_grows():
+    """What the system itself does meanwhile, as it makes huge pages, it does not do again and again."""
     many_calls(1000)
-    before, grown_before = state()
-    many_calls(4000)
-    after, grown = state()
-    assert after == before
-    for now, then, most in zip(grown, grown_before, (400, 400, 20, 8 << 20), strict=False):
-        assert now - then < most, (grown_before, grown)
+    for _ in range(3):
+        before, grown_before = state()
+        many_calls(4000)
+        after, grown = state()
+        assert after == before
+        more = [now - then for now, then in zip(grown, grown_before, strict=True)]
+        if all(n < most for n, most in zip(more, (400, 400, 20, 8 << 20), strict=False)):
+            return
+    raise AssertionError(f"blocks, references to None, mappings, resident bytes: {more} more")
