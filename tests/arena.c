@@ -8,8 +8,6 @@ ptrdiff_t resize(char *data, ptrdiff_t bytes);
 void trim(ptrdiff_t most);
 void set_limit(ptrdiff_t most);
 ptrdiff_t idle(void);
-ptrdiff_t limit(void);
-int start(void);
 
 char *take(ptrdiff_t bytes, int *warm) { return tilecore_arena_take(bytes, warm); }
 int give_back(char *data) { return tilecore_arena_give_back(data); }
@@ -17,5 +15,3 @@ ptrdiff_t resize(char *data, ptrdiff_t bytes) { return tilecore_arena_resize(dat
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }
 void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most); }
 ptrdiff_t idle(void) { return tilecore_arena_idle(); }
-ptrdiff_t limit(void) { return tilecore_arena_limit(); }
-int start(void) { return tilecore_arena_start(); }

@@ -316,52 +316,6 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
     assert (tiled == np.tile(x.reshape(3, 4, 5), (1, 2, 3))).all()
 
 
-@pytest.mark.compiler
-@pytest.mark.skipif(os.name == "nt", reason="POSIX threads")
-def test_threads_of_c(tmp_path, compile_c):
-    """They have no thread state of Python's, and the GIL is held until they end: who asked for it would wait for ever."""
-    code = """
-#include <tilecore/tilecore.h>   /* Python's header comes first */
-#include <pthread.h>
-struct job { const float *rows; float *tiled; int status; };
-static void *work(void *argument)
-{
-    struct job *job = (struct job *)argument;
-    const ptrdiff_t shape[] = {2, 3}, strides[] = {24, 4}, repeats[] = {2, 2};
-    job->status = tilecore_tile(2, shape, strides, 2, repeats, sizeof(float), job->rows, job->tiled, NULL, 1);
-    return NULL;
-}
-int prepare(void);
-int run(const float *rows, float *tiled);
-int prepare(void) { return import_tilecore(); }
-int run(const float *rows, float *tiled)     /* each of four threads: every other row, tiled */
-{
-    pthread_t threads[4];
-    struct job jobs[4];
-    int i, status = 0;
-    for (i = 0; i < 4; i++) {
-        jobs[i].rows = rows + 12 * i;
-        jobs[i].tiled = tiled + 24 * i;
-        if (pthread_create(&threads[i], NULL, work, &jobs[i])) return -1;
-    }
-    for (i = 0; i < 4; i++) {
-        pthread_join(threads[i], NULL);
-        status |= jobs[i].status;
-    }
-    return status;
-}
-"""
-    source, module = tmp_path / "threads.c", tmp_path / "threads.so"
-    source.write_text(code, encoding="utf-8")
-    folders = [f"-I{tilecore.get_include()}", f"-I{sysconfig.get_path('include')}"]
-    compile_c(*folders, "-shared", "-fPIC", "-pthread", source, "-o", module)
-    threads = ctypes.PyDLL(str(module))
-    assert threads.prepare() == 0
-    x, tiled = np.arange(48, dtype="f4").reshape(4, 4, 3), np.zeros((4, 4, 6), "f4")
-    assert threads.run(POINTER(x.ctypes.data), POINTER(tiled.ctypes.data)) == capi.TILECORE_OK
-    assert (tiled == np.tile(x[:, ::2], (1, 2, 2))).all()
-
-
 def from_page(name):
     text = PAGE.read_text(encoding="utf-8")
     return re.search(rf"^```python\n(# {name}\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]

@@ -16,14 +16,8 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LIBRARIES = (
-    "dask",
-    "einops",
-    "numba",
-    "onnx",
-    "openvino",
-    "torch",
-)  # which a page may import, and need not be installed
+# Which a page may import, and need not be installed.
+LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
 
 def modules():

@@ -85,17 +85,12 @@ want = np.tile(x, (4, 2))
 for threads in (0, 1, 3):
     assert tiler.tile(x.tobytes(), threads) == want.tobytes()
 assert (tile_any(x.T[::-1], (2, 2)) == np.tile(x.T[::-1], (2, 2))).all()
-for source in (x, x.T.copy().T, np.repeat(x, 2, 1)[:, ::2], x[::-1, ::-1].copy()[::-1, ::-1]):
-    for target in (np.zeros((8, 6), "i4"), np.zeros((8, 6, 4), "i4")[:, :, 1], np.zeros((6, 8), "i4").T,
-                   np.zeros((20, 9), "i4")[17:1:-2, 7:1:-1]):
-        tiler.tile_between(source, target)
-        assert (target == want).all()
-        whole = target.base if target.base is not None else target
-        assert whole.sum() == want.sum()
-        part = target[2:6, 1:6]
-        target[:] = -1
-        tiler.tile_between(source, part, (1, 0), (5, 5))
-        assert (part == want[1:5, :5]).all() and (target == -1).sum() == 8 * 6 - 4 * 5
+target = np.zeros((20, 9), "i4")[17:1:-2, 7:1:-1]
+tiler.tile_between(x.T.copy().T, target)
+assert (target == want).all() and target.base.sum() == want.sum()
+part, target[:] = target[2:6, 1:6], -1
+tiler.tile_between(np.repeat(x, 2, 1)[:, ::2], part, (1, 0), (5, 5))
+assert (part == want[1:5, :5]).all() and (target == -1).sum() == 8 * 6 - 4 * 5
 tiler.tile_between(x, target[:0], (3, 0), (3, 6))
 colour = np.zeros((4000, 3000, 3), "u1")
 gray = np.arange(4_000_000, dtype="u4").astype("u1").reshape(4000, 1000)[::-1]
@@ -130,9 +125,6 @@ target = np.zeros((8, 2), "u1")
 cpp_consumer.spread(b"abcd", 2, target[::-1, 1])
 assert target[:, 1].tobytes() == b"dcbadcba" and not target[:, 0].any()
 x = np.arange(6).reshape(2, 3)[:, ::-1]
-target = np.zeros((3, 5, 7), int)
-cpp_consumer.fill(x, target[1].T)
-assert (target[1].T == np.tile(x, (4, 2))[:7, :5]).all() and not target[::2].any()
 assert (cpp_consumer.tile_any(x, 2) == np.tile(x, 2)).all()
 import tracemalloc
 tracemalloc.start()                     # whose own allocations take the GIL, which is held meanwhile

@@ -252,6 +252,8 @@ RULES = [
         ]
     ],
     ("endless", {"axis": 0}, ValueError, "axis must be None if reps is None"),
+    ("endless", {"a": np.zeros((2, 0)), "start": (0, -1), "stop": (0, 1)}, ValueError,
+     "axis 1 of the input is empty, but the region has 2 elements along"),
     # axis
     *[
         (OURS, {"reps": reps, "axis": axis}, kind, words)

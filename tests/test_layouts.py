@@ -1,6 +1,5 @@
 """Inputs and outputs of every layout: transposed, reversed, strided, interleaved; by index arithmetic."""
 
-import itertools
 import sys
 
 import numpy as np
@@ -64,20 +63,6 @@ def test_of_the_input(oracle, name):
         assert same(plan.batch(np.stack([x] * 3, axis=-1).transpose(x.ndim, *range(x.ndim))), twice)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_of_the_output(oracle, dtype, order):
-    x = array((6, 35, 40), dtype).transpose(order)
-    want = oracle(x, (2, 1, 2))
-    for axes, step in itertools.product(itertools.permutations(range(3)), (1, -1, 2)):
-        room = np.zeros([want.shape[axes.index(k)] * abs(step) for k in range(3)], dtype)
-        out = room.transpose(axes)[(slice(None, None, step),) * 3]
-        assert same(tilecore.tile(x, (2, 1, 2), out), want)
-        between = np.ones(room.shape, bool)
-        between.transpose(axes)[(slice(None, None, abs(step)),) * 3] = False
-        assert not room[between].tobytes().strip(b"\0")
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
 def test_large(oracle, dtype, threads):
@@ -92,26 +77,6 @@ def test_large(oracle, dtype, threads):
         big = array((rows, nbytes // np.dtype(dtype).itemsize), dtype).T
         out = np.zeros(big.shape, dtype)
         assert same(tilecore.tile(big, 1, out, threads=threads), oracle(big, (1, 1)))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
-def test_outer_repeats(oracle, dtype, threads):
-    """All but the first are copies of it, in the output: of bytes that this call wrote."""
-    x = array((17, 90, 31), dtype)
-    for layout in (x.T, x.transpose(1, 2, 0), x[::-1, ::2, ::-1]):
-        for reps in [(4, 1, 1), (3, 2, 3)]:
-            want = oracle(layout, reps)
-            for axes, step in itertools.product([(0, 1, 2), (2, 0, 1)], (1, 2)):
-                room = np.full([want.shape[axes.index(k)] * step for k in range(3)], 7, dtype).transpose(axes)
-                out = room[::step, ::step, ::step]
-                assert same(tilecore.tile(layout, reps, out, threads=threads), want)
-                out[...] = 7
-                assert (room == 7).all()
-            start, stop = [3, 2, 1], [want.shape[0] - 2, want.shape[1], want.shape[2] - 1]
-            part = want[tuple(map(slice, start, stop))]
-            out = np.full(part.shape, 7, dtype)
-            assert same(tilecore.tile_region(layout, reps, start, stop, out, threads=threads), part)
 
 
 @pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), 3])

@@ -188,14 +188,8 @@ def test_out():
     whole = np.zeros((4, 24))
     whole[:2, :3] = X
     a, rgb = whole[:2, :3], np.zeros((2, 6, 3))
-    for out in (
-        whole[2:, :6],
-        whole[:2, 3:9],
-        whole[::-1, ::-1][:2, :6],
-        whole[:2, 4:16:2],
-        rgb[:, :, 1],
-        rgb[:, ::-1, 2],
-    ):
+    outs = [whole[2:, :6], whole[:2, 3:9], whole[::-1, ::-1][:2, :6], whole[:2, 4:16:2]]
+    for out in (*outs, rgb[:, :, 1], rgb[:, ::-1, 2]):
         assert into(a, 2, out).ctypes.data == out.ctypes.data
         np.testing.assert_array_equal(out, np.tile(X, 2))
     assert not rgb[:, :, 0].any()

@@ -2,25 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 import tilecore
 
 pytestmark = pytest.mark.quick
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_large(oracle, threads):
-    x = np.arange(700 * 900, dtype="u2").reshape(700, 900)
-    rgba = np.zeros((4, 1400, 2700), "u2").transpose(1, 2, 0)
-    tilecore.tile(x, (2, 3), rgba[..., 1], threads=threads)
-    assert (rgba[..., 1] == oracle(x, (2, 3))).all() and not rgba[..., [0, 2, 3]].any()
-    channels_last = np.zeros((1400, 2700, 4), "u2")
-    tilecore.tile(x, (2, 3), channels_last[::-1, :, 3], threads=threads)
-    assert (channels_last[::-1, :, 3] == oracle(x, (2, 3))).all()
-    assert not channels_last[..., :3].any()
 
 
 # Elements of two bytes. Steps that are no multiples of each other may still never meet.
@@ -78,33 +64,3 @@ def test_an_out_that_would_change_the_input():
     assert tilecore.tile(x, 2, out) is out
     assert x.size == 2**16
     assert (np.asarray(out) == np.tile(np.arange(2**16), 2)).all()
-
-
-# ---------------------------------------------------------------- axis
-
-
-@settings(max_examples=150)
-@given(st.data())
-def test_axis(oracle, data):
-    shape = tuple(data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)))
-    x = np.arange(np.prod(shape), dtype="i4").reshape(shape)
-    axes = data.draw(st.lists(st.integers(0, x.ndim - 1), unique=True))
-    reps = [data.draw(st.integers(0, 3)) for _ in axes]
-    full = [1] * x.ndim
-    for axis, count in zip(axes, reps, strict=True):
-        full[axis] = count
-    signed = tuple(axis - data.draw(st.sampled_from([0, x.ndim])) for axis in axes)
-    want = oracle(x, full)
-    assert tilecore.tile(x, reps, axis=signed).tolist() == want.tolist()
-    assert tilecore.tile_mapped(x, reps, axis=list(signed)).tolist() == want.tolist()
-    assert tilecore.output_shape(shape, reps, axis=signed) == want.shape
-    plan = tilecore.TilePlan(shape, reps, x.dtype, axis=signed)
-    assert plan.reps == tuple(full) and plan.tile(x).tolist() == want.tolist()
-    region = tilecore.tile_region(x, reps, (0,) * x.ndim, want.shape, axis=signed)
-    assert region.tolist() == want.tolist()
-    if len(axes) == 1:
-        assert tilecore.tile(x, reps[0], axis=signed[0]).tolist() == want.tolist()
-
-
-def test_axis_of_a_view():
-    assert tilecore.tile_view(np.ones((3, 1)), 5, axis=-1).strides == (8, 0)

@@ -70,6 +70,8 @@ CALLS = {
     "region of several pieces": partial(  # 150, 250 and 200 MiB
         tilecore.tile_region, np.broadcast_to(INPUT, (250, MIB)), (9, 1), (100, 0), (100 + ROWS, MIB)
     ),
+    "batch": partial(tilecore.TilePlan(MIB, 1, "u1").batch, [INPUT] * ROWS, threads=1),
+    "batch, threads": partial(tilecore.TilePlan(MIB, 1, "u1").batch, [INPUT] * ROWS, threads=2),
     "plan": partial(tilecore.TilePlan(MIB, (ROWS, 1), "u1").tile, INPUT),
     "plan.region": partial(tilecore.TilePlan(MIB, (999, 1), "u1").region, INPUT, (9, 0), (9 + ROWS, MIB)),
 }
@@ -229,7 +231,7 @@ x, out = numpy.zeros((2**25, 2), "u1")[:, 0], numpy.empty(2**29, "u1")
 begun = threading.Event()
 def work():
     begun.set()
-    while True: tilecore.tile(x, 16, out, threads=1)
+    while True: tilecore.tile(x, 16, out, threads=2)
 threading.Thread(target=work, daemon=True).start()
 begun.wait()
 """)

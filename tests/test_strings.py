@@ -54,24 +54,6 @@ def test_equal_string_dtypes():
     assert len({*plans}) == 1
 
 
-@pytest.mark.parametrize("na_object", [{}, {"na_object": None}])
-def test_out_of_strings_of_any_strides(na_object):
-    """What was there goes, and what lies between stays; both ways, for of two locks one is taken first."""
-    one = np.array([f"{k} " * (k % 40) for k in range(24)], Strings(**na_object)).reshape(2, 3, 4)
-    if na_object:
-        one[1, :, 2] = None
-    other = np.full((6, 4, 8), "what was there, and is long", Strings(**na_object))
-    out = other[::-1, ::2, 1::2].transpose(1, 2, 0)  # (2, 4, 6)
-    tilecore.tile(one.transpose(0, 2, 1), (1, 1, 2), out)
-    assert out.tolist() == [[[one[i, k % 3, j % 4] for k in range(6)] for j in range(4)] for i in range(2)]
-    other[::-1, ::2, 1::2] = "what was there, and is long"
-    assert (other == "what was there, and is long").all()
-    tilecore.tile(other[:2, :3, ::2], 1, one[::-1])
-    assert (one == "what was there, and is long").all()
-    tilecore.tile_region(other, (9, 9, 9), (5, 3, 7), (7, 6, 11), one)
-    assert (one == "what was there, and is long").all()
-
-
 def test_parts_of_one_array_of_strings():
     """Source and result share the memory that long strings lie in, which moves as it grows."""
     both = np.full(4000, "", Strings())

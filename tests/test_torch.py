@@ -1,6 +1,5 @@
 """PyTorch: tensors in, tensors out, a DataLoader; nothing is copied that need not be."""
 
-import os
 import re
 from pathlib import Path
 
@@ -132,14 +131,3 @@ def test_data_loader(example):
     assert values(example["batch"]) == seen[128:]
     tensors = torch.utils.data.DataLoader(Images(torch.from_numpy), batch_size=64, collate_fn=example["tiled"])
     assert [value for batch in tensors for value in values(batch)] == seen
-
-
-@pytest.mark.tree
-@pytest.mark.process
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a spawned worker imports PyTorch for seconds")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_data_loader_with_workers(example):
-    """All batches are kept, as prefetching keeps some: no worker may write into them."""
-    how = {"batch_size": 64, "collate_fn": example["tiled"], "num_workers": 1, "multiprocessing_context": "fork"}
-    batches = list(torch.utils.data.DataLoader(example["dataset"], **how))
-    assert [value for batch in batches for value in values(batch)] == list(range(150))

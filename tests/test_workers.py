@@ -1,6 +1,6 @@
 """The workers that write large results: made when wanted, parked between calls, gone with the process.
 
-workers.c is a program of its own around kernels/workers.h: many jobs, callers and forks, and how it ends.
+workers.c is a program of its own around kernels/workers.h: many jobs, callers and forks.
 """
 
 import os
@@ -195,10 +195,3 @@ def test_jobs_and_forks(callers, stress):
 def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
     """That may take long where a virtual processor is away: Python would count them, and warn."""
     stress("slow")
-
-
-@pytest.mark.compiler
-@pytest.mark.tree
-@pytest.mark.parametrize("how", ["parked", "return", "_exit"])
-def test_a_program_ends(how, stress):
-    stress("exit", how)

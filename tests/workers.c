@@ -2,8 +2,6 @@
  *
  *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each unit of each written exactly once; meanwhile
  *                                       FORKS forks (an even number), half of them by handlers of the callers
- *     workers exit HOW                  ends in the midst of a job: "return" (with a handler at exit that goes
- *                                       on) or "_exit"; or "parked", after a job
  *     workers slow                      forks where the system counts each ended worker for 20 ms more
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
@@ -236,39 +234,6 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
     return wrong || jobs_done != jobs || forks != wanted_forks;
 }
 
-/* ---------------------------------------------------------------- exit */
-
-static ptrdiff_t at_work;
-
-static void write_slowly(void *argument, ptrdiff_t first, ptrdiff_t last)
-{
-    (void)argument, (void)first, (void)last;
-    tilecore_atomic_add(&at_work, 1);
-    usleep(50000);
-}
-
-static void *call_slowly(void *argument)
-{
-    tilecore_parallel(write_slowly, NULL, 0, 4000, (ptrdiff_t)4000 * UNIT_BYTES, 3);
-    return argument;
-}
-
-static void go_on_at_exit(void) { usleep(300000); }
-
-static int end(const char *how)
-{
-    pthread_t thread;
-    if (!strcmp(how, "parked")) {
-        callers[0].seed = 7;
-        return one_job(&callers[0]) && one_job(&callers[0]) && one_job(&callers[0]) ? 0 : 1;
-    }
-    atexit(go_on_at_exit);
-    if (pthread_create(&thread, NULL, call_slowly, NULL)) return 2;
-    while (tilecore_atomic_load(&at_work) < 3) sched_yield();
-    if (!strcmp(how, "_exit")) _exit(0);
-    return 0;
-}
-
 /* ---------------------------------------------------------------- a slow system */
 
 #if defined(__linux__)
@@ -298,8 +263,7 @@ int main(int argc, char **argv)
     if (tilecore_register_workers() || tilecore_register_workers()) return 2;
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
-    if (argc == 3 && !strcmp(argv[1], "exit")) return end(argv[2]);
     if (argc == 2 && !strcmp(argv[1], "slow")) return fork_slowly();
-    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers exit HOW | workers slow\n");
+    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow\n");
     return 2;
 }

@@ -132,29 +132,6 @@ struct Buffer : Py_buffer {
     bool held = false;
 };
 
-// fill(source, target), buffers of rank 2 and any strides: the source, again and again, until the target is
-// full. The plan repeats it once too often on each axis; the region cuts that off.
-PyObject *fill(PyObject *, PyObject *args)
-{
-    PyObject *from, *to;
-    Buffer source, target;
-    if (!PyArg_ParseTuple(args, "OO", &from, &to)) return nullptr;
-    if (!source.get(from, PyBUF_STRIDED_RO) || !target.get(to, PyBUF_STRIDED)) return nullptr;
-    if (source.ndim != 2 || target.ndim != 2 || source.itemsize != target.itemsize || source.len == 0) {
-        PyErr_SetString(PyExc_ValueError, "expected buffers of rank 2 and of one itemsize, the source not empty");
-        return nullptr;
-    }
-    const ptrdiff_t counts[] = {target.shape[0] / source.shape[0] + 1, target.shape[1] / source.shape[1] + 1};
-    const ptrdiff_t start[] = {0, 0};
-    const Plan plan(tilecore_plan_new(2, source.shape, counts, source.itemsize));
-    if (!plan) return nullptr;
-    Py_BEGIN_ALLOW_THREADS
-    tilecore_plan_execute_region(plan.get(), source.buf, source.strides, target.buf, target.strides, start,
-                                 target.shape, 0);
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
 // spread(source: bytes, repeats: int, target): the repeated bytes to a target of rank 1 and any stride.
 PyObject *spread(PyObject *, PyObject *args)
 {
@@ -181,7 +158,6 @@ PyObject *spread(PyObject *, PyObject *args)
 PyMethodDef methods[] = {
     {"tile_rows", tile_rows, METH_VARARGS, nullptr},
     {"middle", middle, METH_VARARGS, nullptr},
-    {"fill", fill, METH_VARARGS, nullptr},
     {"spread", spread, METH_VARARGS, nullptr},
     {"tile_any", tile_any, METH_VARARGS, nullptr},
     {"tile_in_threads", tile_in_threads, METH_VARARGS, nullptr},
