@@ -163,7 +163,7 @@ cdef void write_blocks(const Blocks *blocks, char *dst, const char *src, Py_ssiz
     cdef Step loop[MOST_AXES]
     cdef const char *hot = NULL     # `ready` steps of the current block, already made
     cdef const char *made = src     # from here
-    cdef Py_ssize_t number = first, count, nbytes, ready = 0, index
+    cdef Py_ssize_t number = first, count, nbytes, ready = 0, index, _block
     cdef int k
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if stream and blocks.n > 1:
@@ -179,7 +179,7 @@ cdef void write_blocks(const Blocks *blocks, char *dst, const char *src, Py_ssiz
         loop[k] = Step(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
         dst += index * loop[k].dst
         src += index * loop[k].src
-    for number in range(first, last):
+    for _block in range(first, last):
         count = top.count
         if blocks.split >= 0 and loop[blocks.split].place == loop[blocks.split].count - 1:
             count = blocks.last_count
