@@ -10,7 +10,6 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-
 from tilecore._core.write.processor import instruction_sets
 
 pytestmark = pytest.mark.compiler
