@@ -86,6 +86,10 @@ NO_ARGUMENTS = {
 }  # fmt: skip
 
 
+class Disguised:
+    __class__ = list  # as isinstance sees it
+
+
 def looped():
     loop = []
     loop.append(loop)
@@ -102,7 +106,7 @@ THINGS = [
         [1] * 65, range(2, 4), np.True_, np.uint8(2), np.float16(2), np.datetime64("2001"),
         np.dtype("f4"), ValueError("x"),
     ]],
-    object, looped, dict, set, lambda: {2: 3}, lambda: {2}, lambda: bytearray(b"ab"),
+    object, looped, Disguised, dict, set, lambda: {2: 3}, lambda: {2}, lambda: bytearray(b"ab"),
     itertools.count, lambda: itertools.repeat(1), lambda: (character for character in "ab"),
     lambda: np.array(2), lambda: np.array(2.0), lambda: np.array([2.0, 2.0]), lambda: np.ones(2, "?"),
     lambda: np.array([[2, 2]]), lambda: np.array([2, None], object), lambda: np.array(["2", "2"]),
@@ -258,8 +262,8 @@ RULES = [
     *[
         (OURS, {"reps": reps, "axis": axis}, kind, words)
         for reps, axis, kind, words in [
-            *[(2, n, np.exceptions.AxisError, f"axis {shown} is out of bounds for array of dimension 2")
-              for n, shown in ((2, 2), (-3, -3), (10**30, MOST), (-(2**70), -MOST))],
+            *[(2, n, np.exceptions.AxisError, f"axis {n} is out of bounds for array of dimension 2") for n in (2, -3)],
+            *[(2, n, np.exceptions.AxisError, f"axis {n} is out of bounds for every array") for n in (9**30, -(2**70))],
             ((2, 2), (1, -1), ValueError, "axis must not contain axis 1 twice"),
             ((2, 2), 1, ValueError, "reps must have one entry for each of the 1 axes, got 2"),
             (2, (0, 1), ValueError, "reps must have one entry for each of the 2 axes, got 1"),

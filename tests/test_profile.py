@@ -10,6 +10,7 @@ import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import MAGIC_NUMBER
 
 import numpy as np
 import pytest
@@ -79,7 +80,9 @@ def test_without_the_folder_of_the_program(tmp_path):
     [
         ("run", "absent.py", "absent.py: No such file or directory"),
         ("profile", "-m no.such.module", "No module named 'no'"),
-        ("run", "old.pyc", "old.pyc: not compiled by this version of Python"),
+        ("run", "old.pyc", "old.pyc: damaged, or not compiled by this version of Python"),
+        ("run", "cut", "cut: damaged, or not compiled by this version of Python"),
+        ("run", "script.py/", "script.py/: Not a directory"),
         ("profile", "folder", "can't find '__main__' module in"),
         ("run", "", "one of the arguments PROGRAM -m is required"),
         ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
@@ -90,6 +93,7 @@ def test_without_the_folder_of_the_program(tmp_path):
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "old.pyc").touch()
+    (tmp_path / "cut").write_bytes(MAGIC_NUMBER)
     written(tmp_path, {"script.py": "print(1)"})
     code, out, err = ran(tmp_path, "-m", "tilecore", command, *options.split())
     assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("tilecore: ") and text in err

@@ -355,10 +355,9 @@ def _read_counts(version: _Version, tensor: Array, repeats: Repeats) -> tuple[in
 
 def _read_whole_number(argument: str, value: Any) -> int:
     """`tiles` or `axis`: an integer, or a float that is one, in a tensor of one element."""
-    if isinstance(value, list):
-        value = tuple(value)  # another thread may change a list meanwhile
-    if isinstance(value, tuple) and len(value) == 1:
-        value = value[0]
+    if issubclass(type(value), (list, tuple)):
+        items = tuple(value)  # another thread may change a list meanwhile
+        value = items[0] if len(items) == 1 else items
     if type(value) is int:  # of any size: beyond int64 it is out of range, not of a wrong type
         return value
     tensor = as_tensor(value, argument)

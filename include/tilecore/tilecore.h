@@ -176,7 +176,7 @@ static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_
 /* ---------------------------------------------------------------- plans */
 
 /* Makes a plan; free it with tilecore_plan_free. `shape` and `repeats` have `ndim` entries each, and are copied.
- * Needs no GIL. Sets `status`; returns NULL unless that is TILECORE_OK. */
+ * Needs no GIL. Sets `status`, which may not be NULL; returns NULL unless that is TILECORE_OK. */
 static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                 ptrdiff_t itemsize, int *status)
 {

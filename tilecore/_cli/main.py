@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import tilecore
 from tilecore._cli.demo import demo
 from tilecore._cli.files import LEAST_MEMORY, tile_file
+from tilecore._cli.output import one_line
 from tilecore._cli.profile import profile, writable
 from tilecore._cli.run import run
 from tilecore._cli.units import with_unit
@@ -75,13 +76,6 @@ def tell(message: str, code: int) -> int:
             print("tilecore:", message, file=sys.stderr, flush=True)
         drop_unwritten(sys.stderr)
     return code
-
-
-def one_line(error: BaseException) -> str:
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror:  # else worded by tilecore
-        text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
-    return " ".join(text.split()) or type(error).__name__
 
 
 def drop_unwritten(stream: TextIO | None) -> None:

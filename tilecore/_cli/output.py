@@ -22,6 +22,13 @@ STANDARD_STREAM = "-"
 Write: TypeAlias = Callable[[memoryview], None]
 
 
+def one_line(error: BaseException) -> str:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:  # else worded by tilecore
+        text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
+    return " ".join(text.split()) or type(error).__name__
+
+
 @contextmanager
 def open_output(path: str, nbytes: int, source: os.stat_result, force: bool = False) -> Iterator[Write]:
     """A function that writes the next of the `nbytes` of a result; its input is `source`."""

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy
 
 import tilecore
-from tilecore._cli.output import named, new_file
+from tilecore._cli.output import named, new_file, one_line
 from tilecore._cli.run import put, start
 from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
@@ -161,7 +161,7 @@ class Profile:
                 with named(path), new_file(path, len(text), force=True) as write:
                     write(memoryview(text))
         except (OSError, ValueError) as error:
-            lines.append(f"tilecore: {error}")
+            lines.append(f"tilecore: {one_line(error)}")
         with suppress(OSError, ValueError):  # a full disk, or it is closed
             print(*lines, sep="\n", file=sys.__stderr__, flush=True)
 

@@ -12,6 +12,7 @@ import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from importlib.util import MAGIC_NUMBER
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -61,17 +62,19 @@ def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
             file = os.path.abspath(name)
-            compiled = name.endswith(".pyc")
-            loader: Any = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", file)
+            loader: Any = SourceFileLoader("__main__", file)
             try:
-                source = loader.get_code("__main__") if compiled else loader.get_data(file)
+                program = loader.get_data(name)
+                if name.endswith(".pyc") or program.startswith(MAGIC_NUMBER):
+                    loader = SourcelessFileLoader("__main__", file)
+                    program = loader.get_code("__main__")
             except OSError as error:
                 return f"{name}: {error.strerror}"
-            except ImportError:
-                return f"{name}: not compiled by this version of Python"
+            except (EOFError, ImportError, TypeError, ValueError):
+                return f"{name}: damaged, or not compiled by this version of Python"
             sys.path[:ours] = [os.path.dirname(os.path.realpath(name))] * ours
             vars(main).update(__file__=file, __loader__=loader, __cached__=None)
-            exec(source if compiled else compile(source, file, "exec", dont_inherit=True), vars(main))
+            exec(compile(program, file, "exec", dont_inherit=True) if type(program) is bytes else program, vars(main))
     except SystemExit as end:
         if str(end.code).startswith(prefix := f"{sys.executable}: "):  # runpy's words: there is no such module
             return str(end.code).removeprefix(prefix)

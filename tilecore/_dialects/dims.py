@@ -247,7 +247,7 @@ def as_repeats_dims(
     repeats = as_plain_shape(repeats, intervals)
     if repeats is None:
         return length, None
-    if isinstance(repeats, (list, tuple)):
+    if issubclass(type(repeats), (list, tuple)):
         entries = as_dims(repeats, "repeats", intervals, low)
     else:
         entries = as_dims(read_any_repeats(repeats, allowed), "repeats", False, low)

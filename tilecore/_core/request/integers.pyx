@@ -140,9 +140,9 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
         return n
     cdef list integers = draw_integers(given, what)
     for k, value in enumerate(integers):
-        if what == "axis":  # larger ones are out of bounds for every array
-            value = max(-PY_SSIZE_T_MAX, min(value, PY_SSIZE_T_MAX))
-        elif not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
+        if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
+            if what == "axis":
+                raise Refusal(numpy.exceptions.AxisError, f"axis {brief(value)} is out of bounds for every array")
             raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, k)
         values[k] = value
     return <int>len(integers)

@@ -26,7 +26,7 @@ cdef extern from "Python.h":
 
 # ---------------------------------------------------------------- bytes
 
-cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE | re.ASCII)
+cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])i?)?B?\s*", re.IGNORECASE | re.ASCII)
 
 
 def parse_bytes(text):
@@ -34,7 +34,7 @@ def parse_bytes(text):
     match = BYTES.fullmatch(text)
     if not match:
         raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {brief(text)}")
-    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+    return int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
 
 
 def read_bytes(name, n):
