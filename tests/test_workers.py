@@ -195,3 +195,10 @@ def test_jobs_and_forks(callers, stress):
 def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
     """That may take long where a virtual processor is away: Python would count them, and warn."""
     stress("slow")
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_calls_go_alone_after_losses(stress):
+    """The more of them, the longer. A job is lost if it took 1.25 times as long as its caller alone."""
+    assert stress("alone").split() == ["0", "4", "12", "128", "0", "4"]

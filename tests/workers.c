@@ -3,6 +3,7 @@
  *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each unit of each written exactly once; meanwhile
  *                                       FORKS forks (an even number), half of them by handlers of the callers
  *     workers slow                      forks where the system counts each ended worker for 20 ms more
+ *     workers alone                     how many calls go alone after jobs that were losses, and after others
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
  * cannot follow a child's threads, and on Windows, where this takes MinGW's threads for the callers.
@@ -255,6 +256,25 @@ static int fork_slowly(void)
 static int fork_slowly(void) { return 0; }
 #endif
 
+/* The caller wrote one half, or nothing, in 100 ns each time. */
+static int judge(void)
+{
+    static const struct {
+        int jobs, own;
+        long long all;
+        int alone; /* so many calls after it */
+    } rounds[] = {{1, 1, 240, 0}, {1, 1, 260, 4}, {1, 0, 100, 12}, {6, 1, 999, 128}, {99, 1, 100, 0}, {1, 1, 260, 4}};
+    size_t k;
+    int job, alone;
+    for (k = 0; k < sizeof rounds / sizeof *rounds; k++) {
+        for (job = 0; job < rounds[k].jobs; job++) tilecore_judge(rounds[k].own, 2, 100, rounds[k].all);
+        for (alone = 0; tilecore_stays_alone(); alone++) {}
+        printf("%d ", alone);
+        if (alone != rounds[k].alone) return 1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
 #if !defined(_WIN32)
@@ -264,6 +284,7 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 2 && !strcmp(argv[1], "slow")) return fork_slowly();
-    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow\n");
+    if (argc == 2 && !strcmp(argv[1], "alone")) return judge();
+    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow | workers alone\n");
     return 2;
 }

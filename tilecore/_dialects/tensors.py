@@ -98,13 +98,13 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
     return repeats
 
 
-def read_any_repeats(value: object, allowed: Types = INTEGERS) -> tuple[int, ...]:
+def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
     """`as_repeats` for every kind of `value`, of any length."""
     if issubclass(type(value), (list, tuple)):  # whatever it calls its class
         return tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         raise Refusal(TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats")
-    array = as_tensor(value, "repeats")  # type: ignore[arg-type]
+    array = as_tensor(value, "repeats")
     if array.dtype.name not in allowed.names:
         raise Refusal(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")
     if array.ndim != 1:

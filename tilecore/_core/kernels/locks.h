@@ -85,6 +85,19 @@ TILECORE_UNUSED static long long tilecore_milliseconds(void)
 }
 #endif
 
+/* From some moment on, or that this thread has run for; on Windows to some milliseconds. */
+TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
+{
+#if defined(_WIN32)
+    (void)of_thread;
+    return tilecore_milliseconds() * 1000000;
+#else
+    struct timespec now;
+    clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+#endif
+}
+
 /* ---------------------------------------------------------------- processors */
 
 /* `tilecore_read_affinity` reads the set of processors that the calling thread may run on now. It returns their number,

@@ -36,6 +36,7 @@ from tilecore._core.write.signals cimport (
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
+    int tilecore_stays_alone()
     int tilecore_register_workers()
 
 
@@ -267,6 +268,11 @@ cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ss
                          int threads) noexcept nogil:
     """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
     tilecore_parallel(write, job, first, last, nbytes, threads)
+
+
+cdef bint goes_alone() noexcept nogil:
+    """Whether a call that was given no number of threads uses one: others have cost more than they brought."""
+    return tilecore_stays_alone()
 
 
 # ---------------------------------------------------------------- a nest
