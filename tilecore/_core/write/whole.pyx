@@ -67,7 +67,9 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     cdef Mode mode = Mode(threads, warm, False)
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if warm else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
-        mode.threads = 1 if Py_IsFinalizing() or goes_alone() else get_num_threads()
+        mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
+        if mode.threads > 1 and goes_alone():
+            mode.threads = 1
     if nbytes >= TILECORE_WATCH_BYTES:
         mode.poll = in_main_thread()
     return mode
