@@ -25,9 +25,9 @@
  * of their creator, and a later sched_setaffinity() or taskset would not reach them.
  *
  * Busy machines. A worker that wakes takes no processor from its caller, nor from others (SCHED_BATCH): then it would
- * write alone, and its caller would wait for another turn. Where all processors are taken it wakes late. But
- * at the end of a turn it may still run in its caller's place, or lose its processor in the midst of a share. After a
- * job that the caller would have ended sooner alone, the next calls go without workers: twice as many each time.
+ * write alone, and its caller would wait for another turn. Where all processors are taken it wakes late. But at the end
+ * of a turn it may still run in its caller's place, or lose its processor in the midst of a share. After a job that the
+ * caller would have ended sooner alone, the next calls go without workers: twice as many each time.
  *
  * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork. Workers take no
  * signals but those that a thread's own access to memory causes.
@@ -361,8 +361,8 @@ static void tilecore_close(void)
     tilecore_let_signals(&before);
 }
 
-/* Counters: of calls that go without workers, and how many will after the next job that took longer with them. */
-static ptrdiff_t tilecore_alone, tilecore_patience;
+/* Counters: of calls that still go without workers, and of those that did after the last loss, less the gains since. */
+static ptrdiff_t tilecore_alone, tilecore_last_pause;
 
 /* Whether a call that may choose goes without workers. */
 TILECORE_UNUSED static int tilecore_stays_alone(void)
@@ -375,13 +375,17 @@ TILECORE_UNUSED static int tilecore_stays_alone(void)
 /* After a job of so many nanoseconds: the caller wrote `own` of its units while it ran for `led` of them. */
 static void tilecore_judge(ptrdiff_t own, ptrdiff_t units, long long led, long long all)
 {
-    const ptrdiff_t pause = tilecore_atomic_load(&tilecore_patience), longer = 2 * pause + TILECORE_LEAST_PAUSE;
+    ptrdiff_t pause = tilecore_atomic_load(&tilecore_last_pause);
     if (own == 0 || (double)all * (double)own > TILECORE_LOSS * (double)led * (double)units) {
-        tilecore_atomic_store(&tilecore_patience, longer < TILECORE_MOST_PAUSE ? longer : TILECORE_MOST_PAUSE);
-        tilecore_atomic_store(&tilecore_alone, tilecore_atomic_load(&tilecore_patience));
+        pause = 2 * pause + TILECORE_LEAST_PAUSE;
+        if (pause > TILECORE_MOST_PAUSE) pause = TILECORE_MOST_PAUSE;
+        tilecore_atomic_store(&tilecore_alone, pause);
     } else if (pause > 0) {
-        tilecore_atomic_store(&tilecore_patience, pause - (pause + 7) / 8);
+        pause -= (pause + 7) / 8;
+    } else {
+        return;
     }
+    tilecore_atomic_store(&tilecore_last_pause, pause);
 }
 
 /* Runs task(argument, ..) over the units first to last - 1, `bytes` of output, in the calling thread and in as many

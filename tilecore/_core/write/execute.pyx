@@ -270,7 +270,7 @@ cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ss
     tilecore_parallel(write, job, first, last, nbytes, threads)
 
 
-cdef bint goes_alone() noexcept nogil:
+cdef bint stays_alone() noexcept nogil:
     """Whether a call that was given no number of threads uses one: others have cost more than they brought."""
     return tilecore_stays_alone()
 

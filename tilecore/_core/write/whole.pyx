@@ -14,7 +14,7 @@ from tilecore._core.plan.sizes cimport Sizes
 from tilecore._core.request.places cimport place_strides
 from tilecore._core.resources.limits cimport in_main_thread
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, choose_blocks, execute, goes_alone, write_one_block,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, choose_blocks, execute, stays_alone, write_one_block,
 )
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES
 
@@ -68,7 +68,7 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if warm else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
         mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
-        if mode.threads > 1 and goes_alone():
+        if mode.threads > 1 and stays_alone():
             mode.threads = 1
     if nbytes >= TILECORE_WATCH_BYTES:
         mode.poll = in_main_thread()

@@ -144,8 +144,9 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(const
     return n * vectors;
 }
 
-#define TILECORE_PERIODS(vectors, half) \
-    TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, half)
+#define TILECORE_PERIODS(vectors) \
+    (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, 1) \
+          : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, 0))
 
 TILECORE_NOINLINE TILECORE_TARGETED static ptrdiff_t TILECORE_NAME(permute_long_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
@@ -153,7 +154,7 @@ TILECORE_NOINLINE TILECORE_TARGETED static ptrdiff_t TILECORE_NAME(permute_long_
 {
     TILECORE_VECTOR permutation[64];
     uint16_t from[64]; /* short, to leave the cache to others */
-    return half ? TILECORE_PERIODS(vectors, 1) : TILECORE_PERIODS(vectors, 0);
+    return TILECORE_PERIODS(vectors);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
@@ -182,9 +183,9 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         const ptrdiff_t even = span & -span, period = span / (even < 64 ? even : 64); /* even: the power of 2 in it */
         switch (period) {
         case 1: /* two at once: a loop of one is slow where it crosses a line of code */
-        case 2: n = half ? TILECORE_PERIODS(2, 1) : TILECORE_PERIODS(2, 0); break;
-        case 3: n = half ? TILECORE_PERIODS(3, 1) : TILECORE_PERIODS(3, 0); break;
-        case 4: n = half ? TILECORE_PERIODS(4, 1) : TILECORE_PERIODS(4, 0); break;
+        case 2: n = TILECORE_PERIODS(2); break;
+        case 3: n = TILECORE_PERIODS(3); break;
+        case 4: n = TILECORE_PERIODS(4); break;
         default:
             if (self->in_first_cache || period > 64 || left < 8 * 64 * period) break;
             n = TILECORE_NAME(permute_long_periods)(self, dst, src, src_end, at, left, period, half);
