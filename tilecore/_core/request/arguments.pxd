@@ -11,6 +11,7 @@ cdef cnp.ndarray plain_array(a)
 cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)
 cdef bint is_blank(cnp.dtype dtype) noexcept
+cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept

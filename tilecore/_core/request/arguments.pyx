@@ -90,7 +90,12 @@ cdef bint is_blank(cnp.dtype dtype) noexcept:
 
 cdef bint has_one_character(cnp.dtype found, cnp.dtype dtype) except -1:
     """Whether it is the dtype of a new array of `dtype`, which is blank."""
-    return found.type_num == dtype.type_num and found.itemsize == numpy.dtype(((<object>dtype).type, 1)).itemsize
+    return found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)
+
+
+cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
+    """The room for each string in a new array of `dtype`, which is blank."""
+    return numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,

@@ -14,7 +14,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Bounds, Plan
 from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport check_out, is_blank
+from tilecore._core.request.arguments cimport blank_itemsize, check_out, is_blank
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
 from tilecore._core.resources.memory cimport check_size, max_bytes, new_array, no_memory
@@ -38,7 +38,7 @@ cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes
 
 
 cdef blank_bytes(tuple shape, cnp.dtype dtype):
-    return math.prod(shape) * numpy.dtype(((<object>dtype).type, 1)).itemsize
+    return math.prod(shape) * blank_itemsize(dtype)
 
 
 cdef cnp.ndarray emptied(cnp.ndarray out):
