@@ -95,7 +95,7 @@ def new_file(path: str, nbytes: int, force: bool, hint: str = "") -> Iterator[Wr
             os.unlink(temporary)
 
 
-def _mode_to_keep(path: str, force: bool, hint: str) -> int | None:
+def _mode_to_keep(path: str, force: bool, hint: str = "") -> int | None:
     """The mode of the file that will be replaced, or None if there is none."""
     try:
         mode = os.lstat(path).st_mode  # not through links: /dev/stdout may lead to a log
