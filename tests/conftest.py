@@ -92,14 +92,16 @@ def refuse(call, kind, text=""):
 
 
 @pytest.fixture
-def program(tmp_path):
-    """Run Python code in a process of its own; what it printed. A warning or a hang is a failure."""
+def program(tmp_path, request):
+    """Run Python code in a process of its own, after the START of the file; what it printed. A warning or a hang is a
+    failure. Other libraries start no threads at their import."""
 
     def run_program(code, *options, **env):
         path = tmp_path / "program.py"
-        path.write_text(PRELUDE + code)
+        path.write_text(PRELUDE + getattr(request.module, "START", "") + code)
         chosen = ("TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
-        env = {name: value for name, value in os.environ.items() if name not in chosen} | env
+        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        env = {name: value for name, value in os.environ.items() if name not in chosen} | alone | env
         command = [sys.executable, "-W", "error", *options, path]
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0 and not done.stderr, f"{done.stdout}\n{done.stderr}"

@@ -141,11 +141,6 @@ def status(name):
 """
 
 
-@pytest.fixture
-def program(program):
-    return lambda code, **env: program(START + code, **env)
-
-
 def test_one_mapping_serves_all_results(program):
     """Of 300 results that live, each once had two or three of its own."""
     program("""
@@ -262,8 +257,7 @@ def test_fork_in_a_signal_handler(program, compile_c, tmp_path):
     """While the same thread is inside: fork() waited for it for ever."""
     (tmp_path / "handler.c").write_text(HANDLER)
     compile_c("-shared", "-fPIC", tmp_path / "handler.c", "-o", tmp_path / "handler.so")
-    program(
-        """
+    code = """
 import time
 library = ctypes.CDLL("./handler.so")
 library.start(3000)
@@ -272,10 +266,8 @@ while time.monotonic() < end or forks.value <= 10:
     tilecore.tile(x, 32)
     tilecore.release_memory()
 library.start(0)
-""",
-        TILECORE_NUM_THREADS="1",
-        OPENBLAS_NUM_THREADS="1",
-    )
+"""
+    program(code, TILECORE_NUM_THREADS="1")
 
 
 def test_what_an_owner_asked_of_the_system_stays(program):

@@ -28,7 +28,7 @@ def library(tmp_path_factory, compile_c):
     return path
 
 
-DRIVER = """
+START = """
 import gc, signal
 import numpy as np
 
@@ -103,13 +103,9 @@ gc.freeze()                             # what is there for good is looked at no
 
 @pytest.fixture
 def faulty(program, library):
-    """A program that begins with DRIVER, in which calls can be told to fail."""
-
-    def run(code):
-        env = {"LD_PRELOAD": str(library), "TILECORE_NUM_THREADS": "4"}
-        return program(DRIVER + code, "-X", "faulthandler", **env)
-
-    return run
+    """A program in which calls can be told to fail."""
+    env = {"LD_PRELOAD": str(library), "TILECORE_NUM_THREADS": "4"}
+    return lambda code: program(code, "-X", "faulthandler", **env)
 
 
 @pytest.fixture

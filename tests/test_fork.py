@@ -34,19 +34,9 @@ def child(work):
 """
 
 
-@pytest.fixture
-def forking(program):
-    """A program that begins with START, and has no threads but its own."""
-
-    def run(code, *options):
-        return program(START + code, *options, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-
-    return run
-
-
-def test_fork_while_others_tile(forking):
+def test_fork_while_others_tile(program):
     """Whatever the other threads were at, the child can tile, keep memory and let it go."""
-    forking(
+    program(
         """
 stop = threading.Event()
 
@@ -72,9 +62,9 @@ all_kinds(5)
     )  # fmt: skip
 
 
-def test_no_worker_lives_at_a_fork(forking):
+def test_no_worker_lives_at_a_fork(program):
     """Ended for the system too, which counts them; so Python finds one thread, and the child has one."""
-    forking("""
+    program("""
 def one():
     assert not os.path.exists("/proc/self/task") or len(os.listdir("/proc/self/task")) == 1
 one()
@@ -90,10 +80,10 @@ for pid in pids:
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_pools(method, forking):
+def test_pools(method, program):
     """One thread by default, and at once: while a child imports the main module, multiprocessing does not yet say whose
     it is."""
-    forking(f"""
+    program(f"""
 at_import = tilecore.get_num_threads()
 def work(value):
     all_kinds(value)
@@ -112,9 +102,9 @@ if __name__ == "__main__":
 """)
 
 
-def test_the_workers_of_a_data_loader(forking):
+def test_the_workers_of_a_data_loader(program):
     pytest.importorskip("torch")
-    forking("""
+    program("""
 import warnings
 warnings.simplefilter("default")        # torch's own are not ours
 import torch
@@ -139,9 +129,9 @@ if __name__ == "__main__":
 """)
 
 
-def test_other_programs_are_started_while_others_tile(forking):
+def test_other_programs_are_started_while_others_tile(program):
     """By fork or vfork and exec: they inherit no descriptor."""
-    forking("""
+    program("""
 import subprocess
 stop = threading.Event()
 def work():

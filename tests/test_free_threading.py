@@ -41,14 +41,7 @@ def fill(x, values):    # in C: each object dies as soon as another is there
 
 def objects(y):
     return y.ravel().tolist() if y.dtype == object else [*y["o"].ravel(), *y["p"].ravel()]
-
 """
-
-
-@pytest.fixture
-def program(program):
-    return lambda code, **env: program(START + code, **env)
-
 
 WAYS = {
     "region": "tilecore.tile_region(x, 9, (7,), (7 + 2 * N,))",

@@ -32,11 +32,6 @@ def check(tilecore):
 """
 
 
-@pytest.fixture
-def program(program):
-    return lambda code, **env: program(START + code, **env)
-
-
 def test_imported_twice(program):
     """What removes modules: a test runner that isolates tests, a notebook that loads anew."""
     program(

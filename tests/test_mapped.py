@@ -176,7 +176,7 @@ def test_larger_than_memory(settings_stay):
         tilecore.tile_mapped(x, (2048, 1))
 
 
-MAKE = """
+START = """
 x = numpy.arange(2**16, dtype="f4")
 def make(): return tilecore.tile_mapped(x, (256, 1))
 def mapped(y): return type(y.base).__name__ == "Mapping"
@@ -184,15 +184,10 @@ def now(): return tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
 """
 
 
-@pytest.fixture
-def making(program):
-    return lambda code: program(MAKE + code)
-
-
 @pytest.mark.process
 @needs_mapping
-def test_a_forked_childs_writes_are_its_own(making):
-    making("""
+def test_a_forked_childs_writes_are_its_own(program):
+    program("""
 y = make()
 y[3] = -1
 assert mapped(y)
@@ -215,20 +210,16 @@ assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
 
 @pytest.mark.process
 @needs_mapping
-def test_no_more_mappings_than_its_share(making):
+def test_no_more_mappings_than_its_share(program):
     """When they are used up the result is tile's, and the size limit counts all of it."""
-    making("""
+    program("""
 pattern = numpy.arange(750, dtype="f4")
 most = tilecore.show_config("dicts")["Memory"]["mapped"]["most"]
 tilecore.set_max_bytes(2**30)
 live = []
-try:
-    while len(live) < 2000:
-        live.append(tilecore.tile_mapped(pattern, 10**6))       # 3 GB
-except MemoryError as error:
-    assert "the result would take 3000000000 bytes" in str(error)
-else:
-    raise AssertionError("no end")
+def make_many():
+    while len(live) < 2000: live.append(tilecore.tile_mapped(pattern, 10**6))   # 3 GB
+refuse(make_many, MemoryError, "the result would take 3000000000 bytes")
 assert all(map(mapped, live)) and len(live) > 10
 assert most // 2 < now() <= most
 small = make()
@@ -242,9 +233,9 @@ assert mapped(make())
 
 @pytest.mark.process
 @needs_mapping
-def test_where_the_system_says_no(making):
+def test_where_the_system_says_no(program):
     """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
-    making("""
+    program("""
 import resource, signal
 def files(): return len(os.listdir("/proc/self/fd"))
 make()
@@ -280,12 +271,7 @@ for spare in (0, 2**24):    # under a limit, reserved addresses are released too
     with open("/proc/self/statm") as file: used = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + spare, resource.RLIM_INFINITY))
     tilecore.release_memory()
-try:
-    make()
-except MemoryError as error:
-    assert "tile_mapped: no memory for a result of 67108864 bytes" in str(error)
-else:
-    raise AssertionError
+refuse(make, MemoryError, "tile_mapped: no memory for a result of 67108864 bytes")
 assert now() == 0 and files() == before
 """)
 
@@ -352,11 +338,6 @@ begun = []
 signal.signal(signal.SIGXFSZ, lambda *_: begun.append(1))
 tilecore.set_max_bytes("999999999T")
 for n, reps in (3, 2**55), (2**17, 2**35):
-    try:
-        tilecore.tile_mapped(numpy.zeros(n), reps)
-    except MemoryError as error:
-        assert "no memory for a result of" in str(error), error
-    else:
-        raise AssertionError(n)
+    refuse(lambda: tilecore.tile_mapped(numpy.zeros(n), reps), MemoryError, "no memory for a result of")
 assert not begun
 """)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 
 HERE = Path(__file__).parent
 
-COUNT = """
+START = """
 import time
 def threads(): return len(os.listdir("/proc/self/task"))
 def processor_time():
@@ -35,17 +35,9 @@ out = numpy.empty((64, 2**18), "u1")
 needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
 
 
-@pytest.fixture
-def counting(program):
-    def run(code, **env):
-        return program(COUNT + code, OPENBLAS_NUM_THREADS="1", **env)
-
-    return run
-
-
 @needs_proc
-def test_workers_are_made_when_wanted_and_stay(counting):
-    counting("""
+def test_workers_are_made_when_wanted_and_stay(program):
+    program("""
 tilecore.tile(x, (2, 1), threads=8)             # too little
 tilecore.tile(x, (64, 1), out, threads=1)
 assert threads() == before
@@ -63,7 +55,7 @@ assert (out == x).all()
 
 
 @needs_proc
-def test_every_way_to_tile_uses_them(counting):
+def test_every_way_to_tile_uses_them(program):
     code = """
 wide = numpy.arange(2**24, dtype="u1")
 plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
@@ -83,12 +75,12 @@ for way in ways:
         os._exit(0 if threads() == 2 else 1)
     assert os.waitpid(pid, 0)[1] == 0, ways.index(way)
 """
-    counting(code, TILECORE_NUM_THREADS="2")
+    program(code, TILECORE_NUM_THREADS="2")
 
 
 @needs_proc
-def test_parked_workers_take_no_time(counting):
-    counting("""
+def test_parked_workers_take_no_time(program):
+    program("""
 tilecore.tile(x, (63, 1), out[:63], threads=3)
 patience = time.monotonic() + 60        # seconds: a busy machine parks them late
 before, now = None, processor_time()
@@ -101,8 +93,8 @@ assert len(now) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
-def test_workers_run_where_their_caller_may(counting):
-    counting("""
+def test_workers_run_where_their_caller_may(program):
+    program("""
 all_of_them = os.sched_getaffinity(0)
 def workers_run_on(processors):
     tilecore.tile(x, (63, 1), out[:63], threads=3)
@@ -117,9 +109,9 @@ assert (out[:63] == x).all()
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="only Linux has such policies")
 @pytest.mark.parametrize(("callers", "workers"), [("OTHER", "BATCH"), ("BATCH", "BATCH"), ("IDLE", "IDLE")])
-def test_workers_take_no_processor_from_their_caller(callers, workers, counting):
+def test_workers_take_no_processor_from_their_caller(callers, workers, program):
     """One that wakes would otherwise run in its caller's place where all processors are busy."""
-    counting(f"""
+    program(f"""
 os.sched_setscheduler(0, os.SCHED_{callers}, os.sched_param(0))
 tilecore.tile(x, (64, 1), out, threads=2)
 workers = {{int(task) for task in os.listdir("/proc/self/task")}} - {{os.getpid()}}
@@ -141,7 +133,7 @@ ENDS = {
 
 @needs_proc
 @pytest.mark.parametrize("name", ENDS)
-def test_the_process_ends(name, counting):
+def test_the_process_ends(name, program):
     code = """
 import threading
 def work():
@@ -150,7 +142,7 @@ def begin():
     for _ in range(2): threading.Thread(target=work, daemon=True).start()
     time.sleep(0.05)
 """
-    counting(code + ENDS[name])
+    program(code + ENDS[name])
 
 
 @pytest.fixture(scope="module")
