@@ -294,11 +294,6 @@ def test_one_item_larger_than_a_chunk():
 # ---------------------------------------------------------------- where it runs
 
 
-@pytest.mark.process
-def test_importing_tilecore_does_not_import_dask(program):
-    program("assert 'dask' not in sys.modules")
-
-
 @pytest.mark.parametrize("scheduler", ["threads", pytest.param("processes", marks=pytest.mark.process)])
 def test_schedulers(scheduler, oracle):
     x = np.arange(35).reshape(5, 7)

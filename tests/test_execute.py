@@ -1,6 +1,7 @@
 """Regions, threads and plans: the same bytes as the whole, however it is cut."""
 
 import copy
+import inspect
 import pickle
 import pydoc
 from functools import partial
@@ -68,6 +69,7 @@ class TestPlan:
         assert repr(tilecore.TilePlan) == "<class 'tilecore.TilePlan'>"
         for name in ("tile", "tile_region", "output_shape", "set_max_bytes", "get_num_threads"):
             assert getattr(tilecore, name).__module__ == "tilecore"
+            assert inspect.isbuiltin(getattr(tilecore, name))  # with no Python frame in between
             assert b"_core" not in pickle.dumps(getattr(tilecore, name))
             assert pickle.loads(pickle.dumps(getattr(tilecore, name))) is getattr(tilecore, name)
         assert b"_core" not in pickle.dumps(tilecore.TilePlan(2, 2, "f4"))

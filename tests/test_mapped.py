@@ -148,14 +148,6 @@ def test_otherwise_as_tile(shape, reps, dtype, oracle):
     assert np.array_equal(y, oracle(x, reps))
 
 
-def test_other_inputs():
-    x = np.ma.array(np.arange(3), mask=[0, 1, 0])
-    y = tilecore.tile_mapped(x, 2)
-    assert np.array_equal(np.ma.getmaskarray(y), [0, 1, 0] * 2)
-    assert np.array_equal(tilecore.tile_mapped([1, 2], 3), [1, 2] * 3)
-    assert tilecore.tile_mapped(5, ()).shape == ()
-
-
 @needs_mapping
 @pytest.mark.skipif(
     available and Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2",

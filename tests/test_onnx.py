@@ -170,8 +170,6 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
     [
         *[((2, 3), None, length, ValueError) for length in ([3], [])],
         *[(None, None, length, ValueError) for length in ([2, 1], [65], [10**15])],
-        *[((2, 3), repeats, None, ValueError) for repeats in ([1], np.array([[1, 1]]), [[1, 1]])],
-        *[((2, 3), repeats, None, TypeError) for repeats in (np.array([1, 1], np.int32), [1.0, 1])],
         (None, [1, -1], None, ValueError),
         ((2, "N"), [2**62, 1], None, ValueError),
         (("N", "N"), [2**63, 1], None, ValueError),
@@ -239,18 +237,6 @@ def test_products_as_onnxruntime_writes_them():
     assert [d.dim_param or d.dim_value for d in found["y"].type.tensor_type.shape.dim] == list(y)
     output = infer.infer_shapes(model).graph.output[0].type.tensor_type.shape
     assert onnx.infer_shape(y, [2, 3, 1, 1, 1], products=True) == onnx.infer_shape(output, [1] * 5)
-
-
-def test_the_schema_of_tile_1_infers_no_shape():
-    """It infers the element type alone; `infer_shape_1` infers what follows from the inputs."""
-    infer_shapes = pytest.importorskip("onnx.shape_inference").infer_shapes
-    from onnx.parser import parse_model
-
-    model = parse_model("""<ir_version: 3, opset_import: ["": 5]>
-        example (float[N, 3] x) => (y) <float[1] tiles = {2}, float[1] axis = {1}>
-        { y = Tile(x, tiles, axis) }""")
-    assert not infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type.HasField("shape")
-    assert onnx.infer_shape_1(("N", 3), 2, 1) == ("N", 6)
 
 
 @pytest.mark.parametrize(

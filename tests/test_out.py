@@ -48,19 +48,3 @@ def test_an_out_that_overlaps_the_input():
     assert (memory == np.arange(48)).all()
     after = memory[26:32].reshape(2, 3)
     assert (tilecore.tile(after, (2, 2), out)[:2, :3] == after).all()
-
-
-def test_an_out_that_would_change_the_input():
-    """Nothing of `out` is asked that could run code once the plan is made."""
-    x = np.arange(2**16)
-
-    class Out(np.ndarray):
-        @property
-        def __class__(self):
-            x.resize(1, refcheck=False)
-            return np.ndarray
-
-    out = np.empty(2**17, x.dtype).view(Out)
-    assert tilecore.tile(x, 2, out) is out
-    assert x.size == 2**16
-    assert (np.asarray(out) == np.tile(np.arange(2**16), 2)).all()

@@ -91,7 +91,7 @@ def test_imports_point_one_way():
 
 @pytest.mark.process
 def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
-    libraries = {"onnx", "openvino", "dask", "torch"}
+    libraries = {"dask", "numba", "onnx", "openvino", "torch"}
     code = f"import sys, tilecore.integrations; print({libraries} & set(sys.modules))"
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "set()\n"
     code = "import tilecore; print('integrations' in dir(tilecore), tilecore.integrations.{0}.__name__)"

@@ -196,19 +196,6 @@ def test_limit():
     assert tilecore.recycled_bytes() == 0
 
 
-def test_sizes_that_vary_share_memory():
-    """Once each had memory of its own, and all of it stayed."""
-    for size in range(120):
-        y = result(3 + size * 7 % 20)
-        del y
-        assert tilecore.recycled_bytes() <= 22 * MIB
-    burst = [result(1) for _ in range(100)]
-    del burst
-    assert tilecore.recycled_bytes() == 100 * MIB
-    where = {address(result(3 + size % 5)) for size in range(10)}
-    assert len(where) == 1 and tilecore.recycled_bytes() == 100 * MIB
-
-
 @pytest.mark.parametrize(("text", "bytes"), [("0", 0), ("256M", 2**28), (" 4 GiB ", 2**32), ("9999999T", sys.maxsize)])
 def test_limits_with_a_unit(text, bytes, settings_stay):
     """As the environment variables take them."""

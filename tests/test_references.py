@@ -26,16 +26,6 @@ def test_few_and_none():
     assert (got[..., 0] == "a").all() and (got[..., 1] == None).all()  # noqa: E711
 
 
-def test_out_lets_go_of_what_it_held(settings_stay):
-    old, new = object(), object()
-    out, x = np.array([old] * 6, object), np.array([new, None, new], object)
-    counts_before = counts([old, new])
-    tilecore.set_max_bytes(1)  # it does not count the caller's
-    assert tilecore.tile(x, 2, out) is out
-    assert counts([old, new]) == [counts_before[0] - 6, counts_before[1] + 4]
-    assert out.tolist() == x.tolist() * 2
-
-
 @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()], ids=str)
 def test_a_region_of_every_rank(dtype):
     whole = tilecore.tile_region(np.array("a", dtype), (), (), ())

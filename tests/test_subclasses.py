@@ -275,11 +275,12 @@ MASKED = {
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @pytest.mark.parametrize("reps", MASKED_REPS, ids=str)
 @pytest.mark.parametrize("name", MASKED)
-def test_masked_as_numpy(name, reps):
+@pytest.mark.parametrize("call", [tilecore.tile, tilecore.tile_mapped])
+def test_masked_as_numpy(call, name, reps):
     x = MASKED[name]()
     before, mask_before = attributes(x), x._mask
     want = outcome(np.tile, MASKED[name](), reps)
-    got = outcome(tilecore.tile, x, reps)
+    got = outcome(call, x, reps)
     assert attributes(x) == before and x._mask is mask_before
     if isinstance(want, type):
         assert got is want

@@ -140,28 +140,6 @@ def test_strings_of_no_characters(code, ways):
         tilecore.tile(x, 2**60)
 
 
-def test_numpys_own_tests_pass(monkeypatch):
-    from numpy.lib.tests import test_shape_base
-
-    monkeypatch.setattr(test_shape_base, "tile", tilecore.tile)
-    suite = test_shape_base.TestTile()
-    names = [name for name in dir(suite) if name.startswith("test_")]
-    assert names
-    for name in names:
-        getattr(suite, name)()
-
-
-def test_reps_that_change_the_array_while_they_are_read():
-    x = np.arange(6)
-
-    class Reshaper:
-        def __index__(self):
-            x.resize((2,), refcheck=False)
-            return 2
-
-    assert tilecore.tile(x, (Reshaper(), 1)).tolist() == [[0, 1], [0, 1]]
-
-
 @pytest.mark.whole_process
 def test_peak_memory_is_the_result():
     """No intermediate per axis, and no packed copy of a strided input."""

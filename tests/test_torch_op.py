@@ -423,12 +423,6 @@ assert os.waitpid(process, 0)[1] == 0
 """)
 
 
-@pytest.mark.process
-def test_tilecore_alone_does_not_import_pytorch(run):
-    code = "import sys, tilecore, tilecore.integrations; print('torch' in sys.modules)"
-    assert run(sys.executable, "-c", code) == "False\n"
-
-
 if __name__ == "__main__":
     generator = np.random.default_rng()
     for number in range(10_000):

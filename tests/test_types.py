@@ -1,7 +1,6 @@
 """The types that the package tells: strict, complete, and those of the modules as they are."""
 
 import importlib.util
-import inspect
 import re
 import shutil
 import subprocess
@@ -56,26 +55,6 @@ def test_mistakes_are_refused(checker, tmp_path, check, monkeypatch):
     command = [sys.executable, "-m", *command, "refused.py"]
     printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
     assert {int(n) for n in re.findall(r"refused.py:(\d+):.*error: ", printed)} == expected
-
-
-@pytest.mark.quick
-def test_signatures_of_what_is_compiled():
-    for function, text in {
-        tilecore.tile: "(a, reps, out=None, *, axis=None, threads=None)",
-        tilecore.tile_region: "(a, reps, start, stop, out=None, *, axis=None, threads=None)",
-        tilecore.output_shape: "(shape, reps, *, axis=None)",
-        tilecore.TilePlan: "(shape, reps, dtype, *, axis=None)",
-        tilecore.TilePlan.tile: "(self, /, a, out=None, *, threads=None)",
-        tilecore.TilePlan.region: "(self, /, a, start, stop, out=None, *, threads=None)",
-        tilecore.TilePlan.batch: "(self, /, arrays, out=None, *, threads=None)",
-        tilecore.tile_view: "(a, reps, *, axis=None)",
-        tilecore.tile_mapped: "(a, reps, *, axis=None)",
-        tilecore.replace_numpy_tile: "()",
-        tilecore.num_threads: "(n)",
-        tilecore.set_max_bytes: "(n, /)",
-    }.items():
-        assert str(inspect.signature(function)) == text
-    assert inspect.isbuiltin(tilecore.tile)  # with no Python frame in between
 
 
 def test_stubs_are_those_of_the_modules(tmp_path, check):
