@@ -135,6 +135,12 @@ tilecore.set_recycle_limit(2**30)
 def small_pages():
     "The system may make huge pages of small ones at any time, and then more is resident."
     ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)     # PR_SET_THP_DISABLE
+def mapping(at):
+    "The one that the address is in: begin, end, permissions."
+    with open("/proc/self/maps") as file:
+        for line in file:
+            begin, end = (int(word, 16) for word in line.split()[0].split("-"))
+            if begin <= at < end: return begin, end, line.split()[1]
 def status(name):
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name + ":"))
@@ -159,15 +165,11 @@ assert mappings() <= before + 10, (before, mappings())
 def test_the_first_result_leaves_its_huge_page_whole(program):
     """When it died, the rest of the page was given back, and later results had small pages."""
     program("""
-def mapping():
-    with open("/proc/self/maps") as file:
-        bounds = [[int(word, 16) for word in line.split()[0].split("-")] for line in file]
-    return next([begin, end] for begin, end in bounds if begin <= at < end)
 y = tilecore.tile(x[:2**17], 1)
 at = y.ctypes.data
-before = mapping()
+before = mapping(at)
 del y
-assert mapping() == before
+assert mapping(at) == before
 """)
 
 
@@ -275,11 +277,7 @@ def test_what_an_owner_asked_of_the_system_stays(program):
     program("""
 libc = ctypes.CDLL(None)
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-def permissions(y):
-    with open("/proc/self/maps") as file:
-        for line in file:
-            begin, end = (int(word, 16) for word in line.split()[0].split("-"))
-            if begin <= y.ctypes.data < end: return line.split()[1]
+def permissions(y): return mapping(y.ctypes.data)[2]
 y = tilecore.tile(x, 40)
 assert permissions(y) == "rw-p"
 libc.mprotect(y.ctypes.data, y.nbytes, 7)

@@ -312,13 +312,8 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
     assert (tiled == np.tile(x.reshape(3, 4, 5), (1, 2, 3))).all()
 
 
-def from_page(name):
-    text = PAGE.read_text(encoding="utf-8")
-    return re.search(rf"^```python\n(# {name}\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
-
-
 @pytest.mark.tree
 def test_the_pages_ctypes():
-    names = {}
-    exec(from_page("in_ctypes.py"), names)
+    text, names = PAGE.read_text(encoding="utf-8"), {}
+    exec(re.search(r"^```python\n(# in_ctypes.py\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1], names)
     assert names["address"]("tilecore_plan_nbytes") == address("tilecore_plan_nbytes")

@@ -1,4 +1,4 @@
-"""Regions, threads and plans: the same bytes as the whole, however it is cut."""
+"""Regions, views, plans and threads: the same bytes as the whole, however it is cut."""
 
 import copy
 import inspect
@@ -82,6 +82,22 @@ class TestPlan:
         plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
             assert again == plan and again.dtype.names == ("a", "b")
+
+
+def test_a_view_of_any_strides():
+    x = np.arange(24).reshape(2, 3, 4)[::-1, 1:2, ::2]
+    y = tilecore.tile_view(x, (1, 6, 1))
+    assert y.strides == (x.strides[0], 0, x.strides[2])
+    assert tilecore.tile_view(np.ones((3, 1)), 5, axis=-1).strides == (8, 0)
+    with pytest.raises(ValueError, match="read-only"):
+        y[0, 0, 0] = 1
+    x[0, 0, 0] = -9
+    assert (y[0, :, 0] == -9).all()
+
+
+def test_a_view_allocates_nothing(settings_stay):
+    tilecore.set_max_bytes(0)
+    assert tilecore.tile_view(np.ones(1), 2**50).shape == (2**50,)
 
 
 @pytest.mark.parametrize("threads", [1, 3, 300])

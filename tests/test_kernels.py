@@ -1,4 +1,4 @@
-"""The C kernels by themselves, between guard pages; the table of instruction sets, and the choice in it."""
+"""The C code by itself: the kernels between guard pages, the table of instruction sets and the choice in it, pages."""
 
 import os
 import platform
@@ -138,6 +138,15 @@ def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
 def test_kernels_are_plain_c(tmp_path, compiler, standard, compile_c):
     compile_c("-O2", f"-I{CORE}", "-c", KERNELS, "-o", tmp_path / "kernels.o", standard=standard, compiler=compiler)
+
+
+@pytest.mark.tree
+@pytest.mark.parametrize(("options", "there"), [([], sys.platform == "linux"), (["-U__linux__"], False)])
+def test_addresses_and_files(tmp_path, options, there, compile_c, run):
+    """Also as on systems that have neither."""
+    compile_c("-O2", f"-I{CORE}", *options, HERE / "pages.c", "-o", tmp_path / "pages")
+    found = "there" if there else "missing"
+    assert run(tmp_path / "pages").startswith(f"addresses {found}, files {found}, ")
 
 
 def used(tmp_path, isa):

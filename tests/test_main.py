@@ -65,7 +65,7 @@ def test_a_reader_that_leaves_early(tmp_path):
 
 @pytest.mark.quick
 def test_version_and_help(capsys):
-    for option in (["--version"], ["tile", "--help"], ["--help"]):
+    for option in (["--version"], *([name, "--help"] for name in ("tile", "run", "profile")), ["--help"]):
         with pytest.raises(SystemExit) as stopped:
             cli.main(option)
         assert stopped.value.code == 0
@@ -150,8 +150,6 @@ def test_tile(options, repeats, source, capsys, oracle):
 
 
 OPSET = "argument --opset: expected the opset of ONNX, 6 or higher, got '"
-
-
 INTEGERS = "expected integers such as 2,3, got '"
 
 

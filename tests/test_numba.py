@@ -165,16 +165,12 @@ def test_no_memory():
         (into, (X, 2, np.zeros(12)), "rank of the result, 2"),
         (shape_of, (np.array([1, 2]), 2), "number of reps must be known"),
         (with_threads, (X, 2, 1.5), "threads must be an integer"),
+        (numba.njit(lambda a: tilecore.tile(a, 2, axis=0)), (X,), "axis must be None"),
     ],
 )
 def test_refused_types(call, arguments, words):
     with pytest.raises(numba.TypingError, match=words):
         call(*arguments)
-
-
-def test_axis_is_refused():
-    with pytest.raises(numba.TypingError, match="axis must be None"):
-        numba.njit(lambda a: tilecore.tile(a, 2, axis=0))(X)
 
 
 def test_threads():

@@ -214,14 +214,6 @@ def test_other_libraries_arrays_are_asked():
     assert NUMPYS in asked
 
 
-def test_dask_arrays_stay_lazy():
-    da = pytest.importorskip("dask.array")
-    with tilecore.replace_numpy_tile():
-        lazy = np.tile(da.from_array(X, chunks=1), (2, 2))
-    assert isinstance(lazy, da.Array)
-    assert lazy.compute().tolist() == NUMPYS(X, (2, 2)).tolist()
-
-
 def test_einops_repeats_with_it(monkeypatch):
     einops = pytest.importorskip("einops")
     expected = einops.repeat(X, "a b -> n a (b k)", n=2, k=3)

@@ -156,7 +156,6 @@ def test_for_opset():
         (None, None, (3,), (None, None, None)),
         (None, None, ["K"], None),
         (None, None, None, None),
-        ((), [], None, ()),
     ],
 )
 def test_infer_shape(shape, repeats, repeats_shape, expected):

@@ -17,10 +17,6 @@ integration = pytest.importorskip("tilecore.integrations.onnx_reference")
 OPS, TileEvaluator = integration.OPS, integration.TileEvaluator
 
 NEWEST = onnx.defs.onnx_opset_version()
-TYPES = {  # an element type's name in the specification, and NumPy's
-    onnx.TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))).lower(): dtype
-    for dtype in [*"?bhilBHILefdFD"]
-}
 
 
 def model(opset, body, signature, functions=""):
@@ -78,13 +74,6 @@ def test_number_of_inputs(opset):
 # --- element types -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_numbers(oracle, name):
-    x = np.arange(6).reshape(2, 3).astype(TYPES[name])
-    tiled = run(model(13, TILE[0], TILE[1].replace("float", name)), x, np.array([2, 2]))
-    np.testing.assert_array_equal(tiled, oracle(x, (2, 2)), strict=True)
-
-
 @pytest.mark.parametrize("kind", ["string", "bfloat16"])
 def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     """From a tensor in the model: object arrays of str, and ml_dtypes' bfloat16 or its bits."""
@@ -124,8 +113,6 @@ def test_functions_have_opsets_of_their_own(oracle, opset, outer):
 
 BRANCHES = """y = If(yes) <then_branch = then () => (float[D, E] a) { a = Tile(x, n) },
                            else_branch = other () => (float[D, E] b) { b = Identity(x) }>"""
-
-
 MAYBE = f'<domain: "mine", opset_import: ["": %d]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
 
 

@@ -269,14 +269,6 @@ def test_strings():
     assert result.tolist() == np.tile(x, (2, 2)).tolist()
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
-def test_64_bits_as_bytes(oracle, dtype):
-    """The plugin converts some types before an operation sees them, but no bytes."""
-    x = np.frombuffer(np.random.default_rng(2).bytes(16), dtype).reshape(1, 2)
-    tiled = run(model([-1, -1, 8], [2, 3, 1], np.uint8), x.view(np.uint8).reshape(1, 2, 8))
-    np.testing.assert_array_equal(tiled.view(dtype)[..., 0], oracle(x, (2, 3)), strict=True)
-
-
 @pytest.mark.parametrize("length_type", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"])
 def test_types_of_repeats(oracle, length_type):
     repeats = np.array([2, 1], length_type)

@@ -1,4 +1,4 @@
-"""A large `out`, what is refused as `out`, and `axis`: the same values as without."""
+"""Any `out` whose elements share no byte, with each other or with the input."""
 
 import numpy as np
 import pytest

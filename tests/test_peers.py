@@ -115,14 +115,6 @@ def test_onnx_shape_inference():
             assert our == dim.dim_value or not dim.HasField("dim_value"), (shape, repeats)
 
 
-def test_onnxruntime_strings():
-    session = onnxruntime_session(onnx_model(object, [None] * 2, 13))
-    x = np.array([["a", "", "é"], ["bc", "d", "longer than sixteen bytes"]], object)
-    for repeats in ([2, 3], [1, 0], [1, 1]):
-        (theirs,) = session.run(None, {"x": x, "repeats": np.array(repeats, np.int64)})
-        np.testing.assert_array_equal(onnx.tile(x, repeats), theirs, strict=True)
-
-
 # --- OpenVINO ------------------------------------------------------------------------------------
 
 

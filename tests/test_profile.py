@@ -15,7 +15,6 @@ from importlib.util import MAGIC_NUMBER
 import numpy as np
 import pytest
 
-from tilecore._cli import main as cli
 from tilecore._cli import profile as module
 from tilecore._cli.profile import Profile
 
@@ -330,11 +329,3 @@ def test_the_table(measured, monkeypatch, capfd):
     assert f"\ntilecore: {os.devnull}: not a regular file\n" in told
     measured.report(None)
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize("command", ["run", "profile"])
-def test_help_names_the_program(command, capsys):
-    with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
-    assert "PROGRAM" in capsys.readouterr().out

@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 from _thread import interrupt_main
-from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -37,15 +36,6 @@ def interrupted(call, *arguments, **keywords):
     """The result of a call, of a function in C, during which a signal arrives."""
     calls = [interrupt_main, partial(call, *arguments, **keywords)]
     return collections.deque(map(operator.call, calls), maxlen=1).pop()
-
-
-@contextmanager
-def handling(handler):
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class Stop(Exception):
@@ -119,11 +109,11 @@ def test_a_handler_may_tile(out):
         seen.append((out[-1, -1], (again == 5).all(), (shared == 4).all()))
 
     out[-1] = 7
-    with handling(handler):
-        assert interrupted(tilecore.tile, INPUT, (ROWS, 1), out) is out
-        assert seen == [(7, True, True)]
-        assert out.min() == out.max() == 1
-        y = interrupted(tilecore.tile_mapped, out, (20, 1))
+    signal.signal(signal.SIGINT, handler)
+    assert interrupted(tilecore.tile, INPUT, (ROWS, 1), out) is out
+    assert seen == [(7, True, True)]
+    assert out.min() == out.max() == 1
+    y = interrupted(tilecore.tile_mapped, out, (20, 1))
     assert len(seen) == 2 and (y[:: ROWS + 1, ::4096] == 1).all()
 
 
@@ -138,10 +128,11 @@ def test_a_handler_may_reshape_the_input(out):
         a.shape = ROWS, half
         others.extend(np.empty((2, *ones, 1), "u1") for _ in range(100))
 
-    with handling(handler):  # columns of three pieces, of 150, 300 and 150 MiB: tilecore looks before the third
-        start, stop = (0,) * 15 + (half // 2,), (ROWS, *ones, half // 2 + MIB)
-        y = out.reshape(ROWS, *ones, MIB)
-        assert interrupted(tilecore.tile_region, a, 3, start, stop, y) is y
+    # Columns of three pieces, of 150, 300 and 150 MiB: tilecore looks before the third.
+    start, stop = (0,) * 15 + (half // 2,), (ROWS, *ones, half // 2 + MIB)
+    y = out.reshape(ROWS, *ones, MIB)
+    signal.signal(signal.SIGINT, handler)
+    assert interrupted(tilecore.tile_region, a, 3, start, stop, y) is y
     assert len(others) == 100
     assert (out[::37] == np.tile(row, 3)[half // 2 : half // 2 + MIB]).all()
 
@@ -186,7 +177,8 @@ class Shown:
     ],
 )
 def test_what_a_handler_raises_while_an_error_is_worded(call):
-    with handling(raise_stop), pytest.raises(Stop):
+    signal.signal(signal.SIGINT, raise_stop)
+    with pytest.raises(Stop):
         call()
 
 

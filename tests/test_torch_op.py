@@ -1,7 +1,6 @@
 """Tilings of tensors: values, gradients, and who else looks at PyTorch's calls: compilers, modes and transforms.
 
 Tested with PyTorch 2.10.0 and 2.13.0 on Python 3.11; skipped where PyTorch is missing.
-`python tests/test_torch_op.py` compares 10 000 random tensors.
 """
 
 import os
@@ -194,36 +193,32 @@ def test_threads_are_those_that_both_allow(monkeypatch):
 # ---------------------------------------------------------------- random tensors
 
 
-def compare_random(rng):
-    """One random tensor: of any type, view, and repeats; with a gradient where it can have one."""
-    dtype = TYPES[rng.integers(len(TYPES))]
-    rank = rng.integers(0, 5)
-    shape = tuple(rng.choice([0, 1, 1, 2, 2, 3, 5], rank))
-    room = tuple(n * k for n, k in zip(shape, rng.integers(1, 3, rank), strict=True))
-    count = int(np.prod(room, initial=1))
-    if dtype == torch.bool:
-        x = torch.from_numpy(rng.integers(0, 2, room).astype(bool))
-    else:
-        x = torch.frombuffer(bytearray(rng.bytes((count + 1) * dtype.itemsize)), dtype=dtype)[1:].reshape(room)
-    x = x[tuple(slice(None, None, k // max(n, 1) or 1) for n, k in zip(shape, room, strict=True))]
-    x = x.permute(rng.permutation(rank).tolist())
-    if rank and rng.random() < 0.2:
-        x = x[:1].expand(3, *x.shape[1:]) if x.shape[0] else x
-    if x.is_complex() and rng.random() < 0.5:
-        x = x.conj()
-    if (x.is_floating_point() or x.is_complex()) and rng.random() < 0.3:
-        x = x.detach().requires_grad_()
-    dims = tuple(map(int, rng.choice([0, 1, 1, 2, 3], rng.integers(0, 6))))
-    with torch.inference_mode(bool(rng.random() < 0.2)):
-        assert_same(tile(x, dims), torch.tile(x, dims))
-        if len(dims) >= x.dim():
-            assert_same(repeat(x, dims), x.repeat(dims))
-
-
 def test_random_tensors():
+    """Of any type, view and repeats; with a gradient where they can have one."""
     rng = np.random.default_rng(27)
     for _ in range(300):
-        compare_random(rng)
+        dtype = TYPES[rng.integers(len(TYPES))]
+        rank = rng.integers(0, 5)
+        shape = tuple(rng.choice([0, 1, 1, 2, 2, 3, 5], rank))
+        room = tuple(n * k for n, k in zip(shape, rng.integers(1, 3, rank), strict=True))
+        count = int(np.prod(room, initial=1))
+        if dtype == torch.bool:
+            x = torch.from_numpy(rng.integers(0, 2, room).astype(bool))
+        else:
+            x = torch.frombuffer(bytearray(rng.bytes((count + 1) * dtype.itemsize)), dtype=dtype)[1:].reshape(room)
+        x = x[tuple(slice(None, None, k // max(n, 1) or 1) for n, k in zip(shape, room, strict=True))]
+        x = x.permute(rng.permutation(rank).tolist())
+        if rank and rng.random() < 0.2:
+            x = x[:1].expand(3, *x.shape[1:]) if x.shape[0] else x
+        if x.is_complex() and rng.random() < 0.5:
+            x = x.conj()
+        if (x.is_floating_point() or x.is_complex()) and rng.random() < 0.3:
+            x = x.detach().requires_grad_()
+        dims = tuple(map(int, rng.choice([0, 1, 1, 2, 3], rng.integers(0, 6))))
+        with torch.inference_mode(bool(rng.random() < 0.2)):
+            assert_same(tile(x, dims), torch.tile(x, dims))
+            if len(dims) >= x.dim():
+                assert_same(repeat(x, dims), x.repeat(dims))
 
 
 # ---------------------------------------------------------------- gradients
@@ -421,10 +416,3 @@ if not process:
     os._exit(not torch.equal(tile(x, (3, 4)), tile(x, (3, 4))))
 assert os.waitpid(process, 0)[1] == 0
 """)
-
-
-if __name__ == "__main__":
-    generator = np.random.default_rng()
-    for number in range(10_000):
-        compare_random(generator)
-    print("10000 random tensors: no difference")
