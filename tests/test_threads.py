@@ -6,7 +6,6 @@ import os
 import sys
 import types
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,12 +16,6 @@ from tilecore._core.resources import limits
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("settings_stay")]
 
 
-def in_thread(call):
-    """What a call returns in another thread."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).result()
-
-
 def test_set_and_get():
     tilecore.set_num_threads(5)
     assert tilecore.get_num_threads() == 5
@@ -31,7 +24,8 @@ def test_set_and_get():
         with tilecore.num_threads(np.int8(3)):
             assert tilecore.get_num_threads() == 3
         # Another thread is another context; without the GIL, Python gives it a copy of this one from 3.14 on.
-        assert in_thread(partial(contextvars.Context().run, tilecore.get_num_threads)) == 5
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(contextvars.Context().run, tilecore.get_num_threads).result() == 5
         assert tilecore.get_num_threads() == 2
     assert tilecore.get_num_threads() == 5
 

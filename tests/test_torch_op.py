@@ -65,12 +65,8 @@ def test_every_type(dtype, oracle):
     for dims in DIMS:
         result = tile(x, dims)
         assert_same(result, torch.tile(x, dims))
-        np.testing.assert_array_equal(bits(result).numpy(), oracle(bits(x).numpy(), expand_last(dims, x)))
-
-
-def expand_last(dims, x):
-    """complex128 has an axis more in `bits`."""
-    return (*dims, 1) if x.dtype == torch.complex128 else dims
+        of_bits = (*dims, 1) if dtype == torch.complex128 else dims  # with their axis of two numbers
+        np.testing.assert_array_equal(bits(result).numpy(), oracle(bits(x).numpy(), of_bits))
 
 
 def layouts():
@@ -179,10 +175,8 @@ def test_others_go_to_pytorch():
 def test_threads_are_those_that_both_allow(monkeypatch):
     asked = []
     tile_array = tilecore._core.arrays.tile_array
-    module = sys.modules[tile.__module__]
-    monkeypatch.setattr(
-        module, "tile_array", lambda a, reps, out, threads: asked.append(threads) or tile_array(a, reps)
-    )
+    spy = lambda a, reps, out, threads: asked.append(threads) or tile_array(a, reps)  # noqa: E731
+    monkeypatch.setattr(MODULE, "tile_array", spy)
     for theirs, ours in ((1, 3), (3, 1), (3, 2)):
         monkeypatch.setattr(torch, "get_num_threads", lambda theirs=theirs: theirs)
         with tilecore.num_threads(ours):
