@@ -57,7 +57,9 @@ def test_reps_of_every_kind():
         *(iter([2]), memoryview(b"\2"), Liar([2])),
     ):
         assert tilecore.tile([1, 2], reps).shape == (4,)
-    assert tilecore.tile(np.arange(3), np.uint8(100)).shape == (300,)  # narrow integers never wrap
+    x = np.arange(3)
+    assert not np.shares_memory(tilecore.tile(x, 1), x)  # a copy, though nothing repeats
+    assert tilecore.tile(x, np.uint8(100)).shape == (300,)  # narrow integers never wrap
     assert tilecore.tile(np.zeros((0, 3)), np.array([100, 100], "u1")).shape == (0, 300)
 
 
