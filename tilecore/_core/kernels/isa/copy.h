@@ -1,8 +1,4 @@
-/* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. A part
- * of each instruction set, written in its vectors; so there is no include guard.
- */
-
-/* ---- copy, replicate, stream: contiguous bytes of any length */
+/* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. */
 
 /* Up to two vectors: two overlapping moves of the longest size that fits. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, const char *src, ptrdiff_t n)

@@ -1,6 +1,4 @@
-/* Rows of one to four vectors, held in registers: `hold`. A part of each instruction set, written in its vectors;
- * so there is no include guard.
- */
+/* Rows of one to four vectors, held in registers: `hold`. */
 
 /* Each copy is as many stores as the row has vectors, the last of which overlaps the one before. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecore_rows *self, char *dst,

@@ -1,7 +1,5 @@
 /* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores
- * alone, and `spread`. A part of the AVX-512 VBMI set; so there is no include guard.
- *
- * The first two look up in u.index which source byte output byte k is.
+ * alone, and `spread`. The first two look up in u.index which source byte output byte k is.
  */
 
 /* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */

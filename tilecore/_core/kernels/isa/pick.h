@@ -1,6 +1,4 @@
-/* Items at steps, alone or in groups, by shuffles: `pick`. A part of the sets that shuffle 16 bytes; so there is no
- * include guard.
- */
+/* Items at steps, alone or in groups, by shuffles: `pick`, of the sets that shuffle 16 bytes. */
 
 /* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: a single
  * vector, and what it takes stays in registers. */
