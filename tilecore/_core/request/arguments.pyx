@@ -22,7 +22,7 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.places cimport Place, place_note, place_strides
+from tilecore._core.request.places cimport Held, Place, place_note, place_strides, still_there
 
 cnp.import_array()
 
@@ -76,7 +76,8 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
         raise refuse_out(given)
     out = given
     found = out.descr
-    if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype) and has_one_character(found, dtype)):
+    if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype)
+            and found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
     if found is not out.descr:
         raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
@@ -86,11 +87,6 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
 cdef bint is_blank(cnp.dtype dtype) noexcept:
     """Whether it is of strings of no characters. In a new array, NumPy gives each of them room for one."""
     return dtype.itemsize == 0 and dtype.kind in b"SU"
-
-
-cdef bint has_one_character(cnp.dtype found, cnp.dtype dtype) except -1:
-    """Whether it is the dtype of a new array of `dtype`, which is blank."""
-    return found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)
 
 
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
@@ -207,3 +203,15 @@ cdef bint shares_memory(a, b) except -1:
         return numpy.shares_memory(a, b, max_work=100000)
     except numpy.exceptions.TooHardError:
         return True
+
+
+# ---------------------------------------------------------------- other code
+
+MOVED = "was given other memory or another dtype in the midst of the call"
+
+
+cdef int check_held(const Held *array, const Held *result) except -1:
+    """Refuse arrays that other code has changed since they were noted."""
+    if not (still_there(array) and still_there(result)):
+        raise Refusal(ValueError, MOVED, "out" if still_there(array) else "input")
+    return 0

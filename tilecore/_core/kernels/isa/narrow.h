@@ -12,9 +12,8 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(co
     return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
 }
 
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(const tilecore_rows *self, char *dst,
-                                                                   const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats, int word)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(
+    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, int word)
 {
     const ptrdiff_t row = self->row, span = row * repeats, step = 32 / row * row;
     const ptrdiff_t dst_pitch = self->dst_pitch, src_pitch = self->src_pitch;
