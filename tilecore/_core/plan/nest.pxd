@@ -1,6 +1,6 @@
 """The loops that write a tiling. See nest.pyx for the essay."""
 
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 
 
 cdef enum:

@@ -24,8 +24,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
 from tilecore._core.plan.nest cimport Nest, nest_init
-from tilecore._core.plan.plan cimport Plan, plan_init
-from tilecore._core.plan.sizes cimport Sizes, sizes_check
+from tilecore._core.plan.plan cimport Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.arguments cimport (
     check_held, check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
 )

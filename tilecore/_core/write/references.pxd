@@ -2,7 +2,7 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Held, Place
 from tilecore._core.write.execute cimport Mode
 

@@ -38,7 +38,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport Nest, Step, Window, advance, nest_init, window_init
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.arguments cimport check_held
 from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides, still_there
 from tilecore._core.resources.memory cimport max_bytes, no_memory

@@ -12,8 +12,7 @@ import numpy
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Bounds, Plan
-from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport blank_itemsize, check_held, check_out, is_blank
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note

@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport Nest, nest_init
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport place_strides
 from tilecore._core.resources.limits cimport in_main_thread
 from tilecore._core.write.execute cimport (
