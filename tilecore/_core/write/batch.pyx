@@ -32,13 +32,12 @@ from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.places cimport Held, Place, held_note, place_at, place_note, place_strides, still_there
 from tilecore._core.resources.memory cimport max_bytes
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_watched,
-    write_parallel,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_units, execute_watched,
 )
 from tilecore._core.write.whole cimport choose_mode
 from tilecore._core.write.references cimport Leaves, Part, leaves_of, write_references
 from tilecore._core.write.results cimport emptied, new_result, write_result
-from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
+from tilecore._core.write.signals cimport Watch, raise_pending, watch_begin
 
 cnp.import_array()
 
@@ -261,21 +260,14 @@ cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *targ
 
 cdef int write_all(Batch *batch) noexcept nogil:
     """Write the tilings of all arrays; 0, or -1 if a signal handler has raised."""
-    cdef Py_ssize_t one = batch.plan.sizes.nbytes, n = batch.n, first = 0, last, stretch
-    cdef int threads = batch.mode.threads
+    cdef Py_ssize_t one = batch.plan.sizes.nbytes
+    cdef Mode mode = batch.mode
     cdef Watch watch
-    watch_begin(&watch, batch.mode.poll)
-    if threads <= 1 or one >= TILECORE_THREAD_BYTES:
-        return write_range(batch, 0, n, &watch)
+    watch_begin(&watch, mode.poll)
+    if mode.threads <= 1 or one >= TILECORE_THREAD_BYTES:
+        return write_range(batch, 0, batch.n, &watch)
     batch.mode.threads = 1
-    stretch = 16 * TILECORE_WATCH_BYTES // one + 1 if watch.on else n
-    while first < n:
-        last = first + stretch if stretch < n - first else n
-        write_parallel(write_share, batch, first, last, (last - first) * one, threads)
-        if look_for_signals(&watch, TILECORE_WATCH_BYTES) < 0:
-            return -1
-        first = last
-    return 0
+    return execute_units(write_share, batch, batch.n, batch.n * one, mode, &watch)
 
 
 cdef void write_share(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
