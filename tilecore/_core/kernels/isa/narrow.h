@@ -89,14 +89,12 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
         for (v = 0; v + 1 < vectors; v += 2) {
             uint64_t offset;
             memcpy(&offset, self->u.narrow.offset[v], 8);
-            {
-                const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
-                                                               src + TILECORE_OFFSET(offset, 1));
-                const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
-                                                               src + TILECORE_OFFSET(offset, 3));
-                TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
-                TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.narrow.mask[v + 1])));
-            }
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
+                                                           src + TILECORE_OFFSET(offset, 1));
+            const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
+                                                           src + TILECORE_OFFSET(offset, 3));
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
+            TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.narrow.mask[v + 1])));
         }
         if (v < vectors) {
             const uint16_t *const offset = self->u.narrow.offset[v];
@@ -119,15 +117,13 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     periods = rows * row - done * row - self->u.narrow.reach;
     periods = periods < 0 ? 0 : periods / advance + 1;
     if (periods * self->u.narrow.period_rows > rows - done) periods = (rows - done) / self->u.narrow.period_rows;
-    {
-        char *const d = dst + done * span;
-        const char *const s = src + done * row;
-        switch (self->u.narrow.vectors) {
-        case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
-        case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
-        case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
-        default: TILECORE_NAME(expand_many)(self, d, s, periods);
-        }
+    char *const d = dst + done * span;
+    const char *const s = src + done * row;
+    switch (self->u.narrow.vectors) {
+    case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
+    case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
+    case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
+    default: TILECORE_NAME(expand_many)(self, d, s, periods);
     }
     done += periods * self->u.narrow.period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
