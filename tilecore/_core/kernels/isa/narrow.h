@@ -8,7 +8,8 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(co
     const ptrdiff_t row = self->row;
     uint64_t low = 0, high = 0;
     if (word == 16) return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src, src + row - 16), mask);
-    memcpy(&low, src, (size_t)word), memcpy(&high, src + row - word, (size_t)word);
+    memcpy(&low, src, (size_t)word);
+    if (word > 1) memcpy(&high, src + row - word, (size_t)word);
     return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
 }
 
