@@ -18,8 +18,7 @@ cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
 
 from tilecore._core.numpy_api cimport MAX_RANK, NPY_VSTRING, PyArray_Check, PyDataType_REFCHK, array_upon
-from tilecore._core.plan.plan cimport Bounds, Plan, plan_for
-from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_for, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, has_shape, plain_array, read_out
 from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size

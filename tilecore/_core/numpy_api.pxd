@@ -1,8 +1,9 @@
 """Declarations of NumPy's C API that Cython's own `numpy.pxd` lacks, or declares to return an object."""
 
 cimport numpy as cnp
+from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 
 cdef enum:
@@ -87,10 +88,16 @@ cdef extern from *:
     bint integer_item "tilecore_integer_item" (cnp.ndarray array, Py_ssize_t i, long long *value) noexcept
 
 
-cdef inline PyObject *try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags) noexcept:
-    """A new reference to a C-contiguous array, in its own memory if `data` is NULL; or NULL with an error set."""
+cdef inline cnp.ndarray try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags):
+    """A C-contiguous array, in its own memory if `data` is NULL; None without memory: plans exclude other errors."""
     Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-    return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
+    cdef PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
+    if made == NULL:
+        PyErr_Clear()
+        return None
+    array = <cnp.ndarray>made
+    Py_DECREF(array)
+    return array
 
 
 cdef inline cnp.ndarray array_upon(base, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides,

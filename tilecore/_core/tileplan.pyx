@@ -14,8 +14,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
-from tilecore._core.plan.plan cimport Bounds, Plan, plan_init
-from tilecore._core.plan.sizes cimport Sizes, sizes_check
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_refusal
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch

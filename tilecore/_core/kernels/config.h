@@ -1,8 +1,5 @@
-/* Portability and tunables of the engine's private C.
- *
- * Everything that depends on the compiler or on a measured size stands here, once.
- * Plain C11 / C++17; no Python.h.
- */
+/* Everything in the engine's private C that depends on the compiler or on a measured size, once.
+ * Plain C11 / C++17; no Python.h. */
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
@@ -63,8 +60,7 @@
 
 /* Non-temporal stores replace ordinary ones for outputs beyond this part of the last-level cache: they do not read a
  * line before they overwrite it. Smaller outputs fit the cache. */
-#define TILECORE_STREAM_CACHE_NUMERATOR 5
-#define TILECORE_STREAM_CACHE_DENOMINATOR 8
+#define TILECORE_STREAM_BYTES(cache) ((cache) / 8 * 5)
 /* The last-level cache where the system does not tell its size. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 /* The most to count on of a last-level cache: one of 100 to 300 MiB is shared with other machines. With one of 105 MiB
@@ -79,43 +75,38 @@
 
 /* ---------------------------------------------------------------- compiler */
 
-#if defined(__clang__)
-#define TILECORE_UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define TILECORE_UNROLL _Pragma("GCC unroll 16")
-#else
+#if defined(_MSC_VER) && !defined(__clang__)
+#define TILECORE_COMPILER "MSVC"
+#define TILECORE_INLINE static __forceinline
+#define TILECORE_NOINLINE __declspec(noinline)
+#define TILECORE_PREFETCH(p) ((void)(p))
 #define TILECORE_UNROLL
-#endif
-
-#if defined(__GNUC__) || defined(__clang__)
+#define TILECORE_UNUSED
+#define TILECORE_ALIGNED __declspec(align(32))
+#else /* GCC, Clang, and those that take their place */
 #define TILECORE_INLINE static inline __attribute__((always_inline, unused))
 #define TILECORE_NOINLINE __attribute__((noinline))
 #define TILECORE_PREFETCH(p) __builtin_prefetch(p)
 #define TILECORE_UNUSED __attribute__((unused))
 #define TILECORE_ALIGNED __attribute__((aligned(32)))
-#elif defined(_MSC_VER)
-#define TILECORE_INLINE static __forceinline
-#define TILECORE_NOINLINE __declspec(noinline)
-#define TILECORE_PREFETCH(p) ((void)(p))
-#define TILECORE_UNUSED
-#define TILECORE_ALIGNED __declspec(align(32))
+#if defined(__clang__)
+#define TILECORE_COMPILER "clang " __clang_version__
+#define TILECORE_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define TILECORE_INLINE static inline
-#define TILECORE_NOINLINE
-#define TILECORE_PREFETCH(p) ((void)(p))
-#define TILECORE_UNUSED
-#define TILECORE_ALIGNED
+#define TILECORE_COMPILER "gcc " __VERSION__
+#define TILECORE_UNROLL _Pragma("GCC unroll 16")
+#endif
 #endif
 
 /* a * b for a, b >= 0 into *product; 1 where it does not fit a ptrdiff_t. */
 TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *product)
 {
-#if defined(__GNUC__) || defined(__clang__)
-    return __builtin_mul_overflow(a, b, product);
-#else
+#if defined(_MSC_VER) && !defined(__clang__)
     if (a != 0 && b > PTRDIFF_MAX / a) return 1;
     *product = a * b;
     return 0;
+#else
+    return __builtin_mul_overflow(a, b, product);
 #endif
 }
 

@@ -25,7 +25,7 @@
 #include <cpuid.h>
 #define TILECORE_TARGET(isa) __attribute__((target(isa)))
 #endif
-#elif (defined(__aarch64__) && defined(__ARM_NEON)) || defined(_M_ARM64)
+#elif (defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)) || defined(_M_ARM64)
 #define TILECORE_NEON 1
 #include <arm_neon.h>
 #endif
@@ -36,8 +36,7 @@ enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512BW = 8, /* with AVX512F, and BMI2 for masks of so many lanes */
-    TILECORE_HAS_AVX512VBMI = 16,
-    TILECORE_HAS_NEON = 32 /* part of every 64-bit Arm */
+    TILECORE_HAS_AVX512VBMI = 16
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -90,12 +89,8 @@ unsigned tilecore_features(void)
     if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
     return features;
 }
-#elif defined(TILECORE_EMULATED)
-unsigned tilecore_features(void) { return ~0u; }
-#elif defined(TILECORE_NEON)
-unsigned tilecore_features(void) { return TILECORE_HAS_NEON; }
-#else
-unsigned tilecore_features(void) { return 0; }
+#else /* every set of the table can be used: NEON is part of every 64-bit Arm */
+unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MEMCPY; }
 #endif
 
 /* ---------------------------------------------------------------- what the choice goes by */
@@ -137,12 +132,8 @@ static int tilecore_has_size(const tilecore_rows *self)
 
 #if defined(TILECORE_X86) || defined(TILECORE_NEON)
 
-/* One of four 16-bit numbers in a 64-bit one, in the order of memory. */
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (3 - (i)) & 0xffff))
-#else
+/* One of four 16-bit numbers in a 64-bit one, in the order of memory: no set's processor is big-endian. */
 #define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (i) & 0xffff))
-#endif
 
 /* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
 static int tilecore_period(ptrdiff_t span)
@@ -162,12 +153,6 @@ static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
     if (!apart) return 0;
     if (repeats == 2 || row == 2 || row % 4 == 0) return 1;
     return row > 1 && self->span <= 48 && tilecore_has_size(self);
-}
-
-/* Two moves of a word take less than a pattern stored by halves, where rows lie apart: together they are expand's. */
-static int tilecore_is_word_twice(const tilecore_rows *self)
-{
-    return self->span == 2 * self->row && self->row > 1 && 16 % self->row == 0;
 }
 
 static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
@@ -242,21 +227,23 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* ---------------------------------------------------------------- the table */
 
-/* A set's row of the table: what is the same in all, then its kernels for rows. */
-#define TILECORE_FOR_BYTES(of) of(copy), of(stream), of(stream_end), of(replicate)
-#define TILECORE_FOR_PACKING(of) of(turn), of(pick)
-#define TILECORE_SET(name, needs, ...) \
-    static const tilecore_kernels TILECORE_NAME(set) = { \
-        name, \
+/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; then those for rows. */
+#define TILECORE_SET(set, needs, bytes, packing, ...) \
+    static const tilecore_kernels tilecore_set_##set = { \
+        #set, \
         needs, \
-        TILECORE_FOR_BYTES(TILECORE_NAME), \
-        TILECORE_FOR_PACKING(TILECORE_PACKING), \
-        TILECORE_NAME(choose), \
+        tilecore_copy_##bytes, \
+        tilecore_stream_##bytes, \
+        tilecore_stream_end_##bytes, \
+        tilecore_replicate_##bytes, \
+        tilecore_turn_##packing, \
+        tilecore_pick_##packing, \
+        tilecore_choose_##set, \
         {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
-#define TILECORE_NARROW_SET(name, needs) \
-    TILECORE_SET(name, needs, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), \
+#define TILECORE_NARROW_SET(set, needs) \
+    TILECORE_SET(set, needs, set, set, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), \
                  &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), &TILECORE_NAME(hold_kernel))
 
 #include "isa/scalar.h"

@@ -69,10 +69,10 @@
  *               16 bytes each
  *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
- * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/:
- * its width, its loads, stores and shuffles, the kernels that it is made of, and how one is chosen. To add one, write
- * that file and put its row in the table. isa/ holds the kernels as well, each written once, in terms of a set's
- * TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on.
+ * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/: its width, its
+ * loads, stores and shuffles, the kernels that it is made of, and how one is chosen. isa/ holds the kernels as well,
+ * each written once, in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes
+ * those that it is made of, so these files have no include guards.
  *
  * No kernel reads outside its source rows or writes outside its destination rows, at either end; lanes that are masked
  * out are never touched. Source and destination never overlap. Pointers need no alignment.

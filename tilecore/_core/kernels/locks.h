@@ -70,11 +70,11 @@ TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mute
 /* ---------------------------------------------------------------- a clock */
 
 /* From some moment on, to a few milliseconds. */
-#if defined(_WIN32)
-TILECORE_UNUSED static long long tilecore_milliseconds(void) { return (long long)GetTickCount64(); }
-#else
 TILECORE_UNUSED static long long tilecore_milliseconds(void)
 {
+#if defined(_WIN32)
+    return (long long)GetTickCount64();
+#else
     struct timespec now;
 #if defined(CLOCK_MONOTONIC_COARSE) /* a third of the other's time */
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -82,8 +82,8 @@ TILECORE_UNUSED static long long tilecore_milliseconds(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 #endif
+}
 
 /* From some moment on, or that this thread has run for; on Windows to some milliseconds. */
 TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)

@@ -27,9 +27,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#if !defined(MADV_HUGEPAGE)
-#define MADV_HUGEPAGE 14
-#endif
 #if !defined(MADV_POPULATE_WRITE)
 #define MADV_POPULATE_WRITE 23
 #endif

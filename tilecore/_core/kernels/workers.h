@@ -138,10 +138,10 @@ typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
 typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
-    ptrdiff_t first, last;               /* its units */
-    ptrdiff_t large_share, small_share;  /* so many units; `small` is a macro on Windows */
-    ptrdiff_t leading, middle, trailing; /* so many shares: large, small, large */
-    ptrdiff_t taken, taken_by_workers;   /* so many shares: counters */
+    ptrdiff_t first, last;                /* its units */
+    ptrdiff_t large_share, small_share;   /* so many units; `small` is a macro on Windows */
+    ptrdiff_t leading, trailing, shares;  /* so many are large at first, and at last; of all, small ones included */
+    ptrdiff_t taken, taken_by_workers;    /* so many shares: counters */
 } tilecore_job;
 
 static ptrdiff_t tilecore_count_units(ptrdiff_t bytes, ptrdiff_t a_unit) { return bytes > a_unit ? bytes / a_unit : 1; }
@@ -151,24 +151,24 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 {
     const ptrdiff_t units = job->last - job->first;
     const ptrdiff_t a_unit = bytes > units ? bytes / units : 1;
-    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, shares;
+    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, n;
     if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
     if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
     job->large_share = tilecore_count_units(large, a_unit);
     little = large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES;
     job->small_share = tilecore_count_units(little, a_unit);
-    shares = units / job->large_share - threads; /* large ones */
-    if (shares < 0) shares = 0;
-    job->leading = shares / threads;
-    job->trailing = shares - job->leading;
-    job->middle = (units - shares * job->large_share + job->small_share - 1) / job->small_share;
+    n = units / job->large_share - threads; /* large ones */
+    if (n < 0) n = 0;
+    job->leading = n / threads;
+    job->trailing = n - job->leading;
+    job->shares = n + (units - n * job->large_share + job->small_share - 1) / job->small_share;
     job->taken = job->taken_by_workers = 0;
 }
 
 /* Returns how many units it had. */
 static ptrdiff_t tilecore_write_share(const tilecore_job *job, ptrdiff_t number)
 {
-    const ptrdiff_t left = job->leading + job->middle + job->trailing - number; /* shares, this one included */
+    const ptrdiff_t left = job->shares - number; /* this one included */
     const ptrdiff_t trailing = job->last - job->trailing * job->large_share;
     ptrdiff_t first, last;
     if (number < job->leading) {
@@ -188,18 +188,16 @@ static ptrdiff_t tilecore_write_share(const tilecore_job *job, ptrdiff_t number)
 /* Takes shares until none is left: the caller. Returns how many units they had. */
 static ptrdiff_t tilecore_lead(tilecore_job *job)
 {
-    const ptrdiff_t shares = job->leading + job->middle + job->trailing;
-    ptrdiff_t number, units = 0;
-    for (number = 0; tilecore_atomic_add(&job->taken, 1) < shares; number++) units += tilecore_write_share(job, number);
+    ptrdiff_t number = 0, units = 0;
+    while (tilecore_atomic_add(&job->taken, 1) < job->shares) units += tilecore_write_share(job, number++);
     return units;
 }
 
 /* Takes shares until none is left, or until `stop` is set: a worker. */
 static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
-    const ptrdiff_t shares = job->leading + job->middle + job->trailing;
-    while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < shares)
-        tilecore_write_share(job, shares - 1 - tilecore_atomic_add(&job->taken_by_workers, 1));
+    while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < job->shares)
+        tilecore_write_share(job, job->shares - 1 - tilecore_atomic_add(&job->taken_by_workers, 1));
 }
 
 /* ---------------------------------------------------------------- the workers */

@@ -1,6 +1,6 @@
 """The loops that write a tiling. See nest.pyx for the essay."""
 
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 
 
 cdef enum:
@@ -78,8 +78,7 @@ cdef inline bint advance(Step *step, int n, Py_ssize_t items, char **dst, const 
     return False
 
 
-cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides,
-                      const Py_ssize_t *dst_strides, const Py_ssize_t *start,
-                      const Py_ssize_t *shape) noexcept nogil
+cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+                      const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

@@ -30,9 +30,8 @@ and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576)
 from tilecore._core.numpy_api cimport MAX_RANK
 
 
-cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides,
-                      const Py_ssize_t *dst_strides, const Py_ssize_t *start,
-                      const Py_ssize_t *shape) noexcept nogil:
+cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+                      const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil:
     """The region of `shape` that begins at `start`, or at 0 for NULL; it is not empty. NULL strides: C order.
 
     The axis of the shortest step in the output is the innermost one; of equals, the last. An axis of a negative step

@@ -3,7 +3,7 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
-from tilecore._core.request.places cimport Place
+from tilecore._core.request.places cimport Held, Place
 
 
 cdef cnp.ndarray convert_to_plain(a)
@@ -17,6 +17,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize, bint *ran) except -1
+cdef int check_held(const Held *array, const Held *result) except -1
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument)
 
 

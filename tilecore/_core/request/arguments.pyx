@@ -20,9 +20,9 @@ from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.places cimport Place, place_note, place_strides
+from tilecore._core.request.places cimport Held, Place, place_note, place_strides, still_there
 
 cnp.import_array()
 
@@ -76,7 +76,8 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
         raise refuse_out(given)
     out = given
     found = out.descr
-    if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype) and has_one_character(found, dtype)):
+    if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype)
+            and found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
     if found is not out.descr:
         raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
@@ -86,11 +87,6 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
 cdef bint is_blank(cnp.dtype dtype) noexcept:
     """Whether it is of strings of no characters. In a new array, NumPy gives each of them room for one."""
     return dtype.itemsize == 0 and dtype.kind in b"SU"
-
-
-cdef bint has_one_character(cnp.dtype found, cnp.dtype dtype) except -1:
-    """Whether it is the dtype of a new array of `dtype`, which is blank."""
-    return found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)
 
 
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
@@ -165,32 +161,25 @@ cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b,
 
 cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, bint *ran) except -1:
     """Whether two elements share a byte. `ran` as in share_bytes."""
-    cdef Py_ssize_t covered = itemsize, step
-    cdef int order[MAX_RANK]
-    cdef int i, k, n = 0
+    cdef Py_ssize_t covered, step
+    cdef int i, k
     for k in range(place.ndim):
         if shape[k] == 0:
             return False
-        if shape[k] > 1:  # sorted by their steps
-            i = n
-            order[i] = k
-            while i > 0 and abs(place.strides[order[i - 1]]) > abs(place.strides[order[i]]):
-                order[i - 1], order[i] = order[i], order[i - 1]
-                i -= 1
-            n += 1
-    for i in range(n):
-        step = abs(place.strides[order[i]])
-        if step < covered:
+    for k in range(place.ndim):
+        covered, step = itemsize, abs(place.strides[k])
+        for i in range(place.ndim):
+            if abs(place.strides[i]) < step or abs(place.strides[i]) == step and i < k:
+                covered += abs(place.strides[i]) * (shape[i] - 1)
+        if shape[k] > 1 and step < covered:
             break
-        covered = step * (shape[order[i]] - 1) + covered
     else:
         return False  # each step is longer than all that the shorter steps cover
     # If two overlapping elements differ in their index on axis k, then moving both along k, until the smaller index is
     # 0, keeps the overlap. So it is enough to compare index 0 with all others, axis by axis.
     ran[0] = True
     view = bytes_at(place, shape, itemsize)
-    for i in range(n):
-        k = order[i]
+    for k in range(place.ndim):
         index = (slice(None),) * k
         if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
             return True
@@ -207,3 +196,15 @@ cdef bint shares_memory(a, b) except -1:
         return numpy.shares_memory(a, b, max_work=100000)
     except numpy.exceptions.TooHardError:
         return True
+
+
+# ---------------------------------------------------------------- other code
+
+MOVED = "was given other memory or another dtype in the midst of the call"
+
+
+cdef int check_held(const Held *array, const Held *result) except -1:
+    """Refuse arrays that other code has changed since they were noted."""
+    if not (still_there(array) and still_there(result)):
+        raise Refusal(ValueError, MOVED, "out" if still_there(array) else "input")
+    return 0

@@ -6,9 +6,6 @@ from tilecore._core.resources.limits import bytes_from_environment, physical_mem
 from tilecore._core.resources.recycle import release_memory
 
 cimport numpy as cnp
-from cpython.exc cimport PyErr_Clear
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 
 from tilecore._core.numpy_api cimport try_array
 from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can_recycle, make_recycled_array
@@ -82,23 +79,18 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
 
     `warm` is set to whether its pages are in memory.
     """
-    cdef PyObject *result
     check_size(nbytes)
     warm[0] = False
     if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes):
         array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array
-    result = try_array(ndim, shape, dtype, NULL, 0)
-    if result == NULL:  # no memory: the plan has ruled out every other error
-        PyErr_Clear()
+    array = try_array(ndim, shape, dtype, NULL, 0)
+    if array is None:
         release_memory()
-        result = try_array(ndim, shape, dtype, NULL, 0)
-        if result == NULL:
-            PyErr_Clear()
+        array = try_array(ndim, shape, dtype, NULL, 0)
+        if array is None:
             raise no_memory(nbytes)
-    array = <object>result
-    Py_DECREF(array)
     return array
 
 

@@ -18,10 +18,9 @@ from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
 
 cimport numpy as cnp
-from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
@@ -121,7 +120,7 @@ cdef int settle() except -1:
 
 cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
     """A new array in memory of ours, or None."""
-    cdef PyObject *result
+    cdef cnp.ndarray array
     cdef char *data
     if dtype.type_num == NPY_VSTRING:
         return None  # upon memory of ours NumPy makes no dtype of its own, so its texts would stay with the input's
@@ -133,17 +132,14 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
         return None
     if PyDataType_REFCHK(dtype):
         memset(data, 0, nbytes)
-    result = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)
-    if result == NULL:
+    array = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)
+    if array is None:
         tilecore_arena_give_back(data)
-        PyErr_Clear()
         return None
     # As NumPy does with memory from a handler.
     Py_INCREF(capsule)
-    (<PyArrayObject_fields *>result).mem_handler = <PyObject *>capsule
+    (<PyArrayObject_fields *>array).mem_handler = <PyObject *>capsule
     PyTraceMalloc_Track(trace_domain, <size_t>data, nbytes)
-    array = <cnp.ndarray>result
-    Py_DECREF(array)
     cnp.PyArray_ENABLEFLAGS(array, NPY_ARRAY_OWNDATA)
     return array
 

@@ -12,9 +12,9 @@ As everywhere (arguments.pyx), all that can run the caller's code comes first: l
 dtypes compared. Shapes are looked at after that.
 """
 
+from tilecore._core.request.arguments import MOVED
 from tilecore._core.request.dtypes import same_dtype
 from tilecore._core.request.refusals import Refusal
-from tilecore._core.write.walk import MOVED
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -24,23 +24,20 @@ from libc.string cimport memcmp, memcpy, memset
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
 from tilecore._core.plan.nest cimport Nest, nest_init
-from tilecore._core.plan.plan cimport Plan, plan_init
-from tilecore._core.plan.sizes cimport Sizes, sizes_check
+from tilecore._core.plan.plan cimport Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.arguments cimport (
-    check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
+    check_held, check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
 )
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.places cimport Held, Place, held_note, place_at, place_note, place_strides, still_there
 from tilecore._core.resources.memory cimport max_bytes
 from tilecore._core.write.execute cimport (
-    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_watched,
-    write_parallel,
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_units, execute_watched,
 )
 from tilecore._core.write.whole cimport choose_mode
-from tilecore._core.write.references cimport Leaves, leaves_of, write_references
+from tilecore._core.write.references cimport Leaves, Part, leaves_of, write_references
 from tilecore._core.write.results cimport emptied, new_result, write_result
-from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
-from tilecore._core.write.walk cimport Part, check_held
+from tilecore._core.write.signals cimport Watch, raise_pending, watch_begin
 
 cnp.import_array()
 
@@ -131,6 +128,7 @@ cdef refuse_array(kind, str what, Py_ssize_t i):
 cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
+    cdef const Held *held
     cdef Plan stacked
     cdef Batch batch
     cdef Place place
@@ -168,8 +166,11 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
         return result
     batch.mode = choose_mode(stacked.sizes.nbytes, threads, warm)
     if ran or stacked.sizes.nbytes >= TILECORE_NOGIL_BYTES:
-        for i in range(n):
-            check_array(&batch, i)
+        for i in range(n):  # other code may have run since the array was noted, and the result
+            held = &note_of(&batch, i).held
+            if not still_there(held):
+                raise refuse_array(ValueError, MOVED, i)
+            check_held(held, &batch.result)
     if stacked.sizes.nbytes < TILECORE_NOGIL_BYTES:
         write_share(&batch, 0, n)
         return result
@@ -236,14 +237,6 @@ cdef bint has_strides_of(const Place *a, const Place *b) noexcept nogil:
     return memcmp(a.strides, b.strides, a.ndim * sizeof(Py_ssize_t)) == 0
 
 
-cdef int check_array(const Batch *batch, Py_ssize_t i) except -1:
-    """Other code may have run since the array was noted, and the result."""
-    cdef const Held *held = &note_of(batch, i).held
-    if not still_there(held):
-        raise refuse_array(ValueError, MOVED, i)
-    return check_held(held, &batch.result)
-
-
 cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *target, bint *ran) except -1:
     """That `out` shares no byte with any of the arrays; `ran` as in share_bytes."""
     cdef const Sizes *sizes = &batch.plan.sizes
@@ -267,21 +260,14 @@ cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *targ
 
 cdef int write_all(Batch *batch) noexcept nogil:
     """Write the tilings of all arrays; 0, or -1 if a signal handler has raised."""
-    cdef Py_ssize_t one = batch.plan.sizes.nbytes, n = batch.n, first = 0, last, stretch
-    cdef int threads = batch.mode.threads
+    cdef Py_ssize_t one = batch.plan.sizes.nbytes
+    cdef Mode mode = batch.mode
     cdef Watch watch
-    watch_begin(&watch, batch.mode.poll)
-    if threads <= 1 or one >= TILECORE_THREAD_BYTES:
-        return write_range(batch, 0, n, &watch)
+    watch_begin(&watch, mode.poll)
+    if mode.threads <= 1 or one >= TILECORE_THREAD_BYTES:
+        return write_range(batch, 0, batch.n, &watch)
     batch.mode.threads = 1
-    stretch = 16 * TILECORE_WATCH_BYTES // one + 1 if watch.on else n
-    while first < n:
-        last = first + stretch if stretch < n - first else n
-        write_parallel(write_share, batch, first, last, (last - first) * one, threads)
-        if look_for_signals(&watch, TILECORE_WATCH_BYTES) < 0:
-            return -1
-        first = last
-    return 0
+    return execute_units(write_share, batch, batch.n, batch.n * one, mode, &watch)
 
 
 cdef void write_share(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:

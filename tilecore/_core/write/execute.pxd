@@ -52,8 +52,8 @@ cdef struct Mode:
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
 cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
-cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
-                         int threads) noexcept nogil
+cdef int execute_units(tilecore_task write, void *job, Py_ssize_t total, Py_ssize_t nbytes, Mode mode,
+                       Watch *watch) noexcept nogil
 cdef bint stays_alone() noexcept nogil
 cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
                       char *dst, const char *src) noexcept nogil

@@ -264,12 +264,6 @@ cdef void write_job_by_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last
     free(scratch)
 
 
-cdef void write_parallel(tilecore_task write, void *job, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
-                         int threads) noexcept nogil:
-    """Write the units first to last - 1 of any job, `nbytes` in all, by up to `threads` threads."""
-    tilecore_parallel(write, job, first, last, nbytes, threads)
-
-
 cdef bint stays_alone() noexcept nogil:
     """Whether a call that was given no number of threads uses one: others have cost more than they brought."""
     return tilecore_stays_alone()
@@ -376,14 +370,20 @@ cdef void choose_job(Job *job, const Nest *nest, Py_ssize_t nbytes, bint warm) n
 
 cdef int execute_job(Job *job, char *dst, const char *src, Py_ssize_t nbytes, Mode mode, Watch *watch) noexcept nogil:
     """As `execute`, for what choose_job has chosen."""
-    cdef Py_ssize_t first = 0, total = job.total, last, stretch
-    cdef long long begun
     job.dst, job.src = dst + job.nest.dst, src + job.nest.src
+    return execute_units(job.write, job, job.total, nbytes, mode, watch)
+
+
+cdef int execute_units(tilecore_task write, void *job, Py_ssize_t total, Py_ssize_t nbytes, Mode mode,
+                       Watch *watch) noexcept nogil:
+    """As `execute`, for all units of any job."""
+    cdef Py_ssize_t first = 0, last, stretch
+    cdef long long begun
     if total == 1 or not watch.on:
         if total == 1:
-            job.write(job, 0, 1)
+            write(job, 0, 1)
         else:
-            write_parallel(job.write, job, 0, total, nbytes, mode.threads)
+            tilecore_parallel(write, job, 0, total, nbytes, mode.threads)
         return look_for_signals(watch, nbytes) if watch.on else 0
     # Stretches of work, each as long as a look for signals may be off. They are longer after one that took little
     # time, and the first is longer for several threads: so threads wait less for each other.
@@ -391,7 +391,7 @@ cdef int execute_job(Job *job, char *dst, const char *src, Py_ssize_t nbytes, Mo
     begun = tilecore_milliseconds()
     while first < total:
         last = first + stretch if first < total - stretch else total
-        write_parallel(job.write, job, first, last, (last - first) * (nbytes // total), mode.threads)
+        tilecore_parallel(write, job, first, last, (last - first) * (nbytes // total), mode.threads)
         if look_for_signals(watch, TILECORE_WATCH_BYTES) < 0:
             return -1
         if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and stretch < total // 2:

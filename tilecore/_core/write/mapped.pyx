@@ -27,13 +27,13 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan
+from tilecore._core.request.arguments cimport check_held
 from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
 from tilecore._core.write.whole cimport choose_mode
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
-from tilecore._core.write.walk cimport check_held
 
 cnp.import_array()
 

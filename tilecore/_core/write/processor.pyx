@@ -7,23 +7,14 @@ from tilecore._core.request.brief import brief
 
 cdef extern from "kernels/kernels.h" nogil:
     Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
-    Py_ssize_t TILECORE_STREAM_CACHE_NUMERATOR, TILECORE_STREAM_CACHE_DENOMINATOR
+    Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache)
+    const char *TILECORE_COMPILER
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
     enum: TILECORE_HAS_QUICK_MEMCPY
 
 
 cdef extern from *:
-    """
-    #if defined(__clang__)
-    #define TILECORE_COMPILER "clang " __clang_version__
-    #elif defined(__GNUC__)
-    #define TILECORE_COMPILER "gcc " __VERSION__
-    #else
-    #define TILECORE_COMPILER "MSVC"
-    #endif
-    """
-    const char *TILECORE_COMPILER
     int CYTHON_HEX_VERSION
 
 
@@ -66,5 +57,5 @@ def build():
 
 
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
-stream_bytes = last_cache_bytes() // TILECORE_STREAM_CACHE_DENOMINATOR * TILECORE_STREAM_CACHE_NUMERATOR
+stream_bytes = TILECORE_STREAM_BYTES(last_cache_bytes())
 libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX

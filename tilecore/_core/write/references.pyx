@@ -1,15 +1,18 @@
 """The fallback path: items that hold references. A copy of their bytes alone would not count these.
 
-A walk (walk.pyx) goes through a region of the tiling. Every reference is counted as soon as it has been read, so a
-later change of the source breaks no count:
+A walk goes through a region of the tiling, a run of the innermost axis at a time. Every reference is counted as soon as
+it has been read, so a later change of the source breaks no count:
 
     new array     each item is copied, and its references are counted
     `out`         each reference changes places with the one that was there; a few hundred of the old ones are
                   collected at most, and let go when their successors stand
-    strings       each is packed again, in the memory of the result (strings.pyx)
+    strings       of variable length (numpy.dtypes.StringDType): each is packed again. A short one lies in its item; a
+                  longer one in memory of the array's dtype, under a lock, which is held until others get a turn
 
-After some hundred thousand references other threads get a turn, and a signal is looked for. Whatever happens there, or
-in code that runs as an old object dies: at every time both arrays hold counted references or NULLs in every place.
+Between two runs other code may get a turn: the walk keeps addresses and counts alone, and `check_held` checks that the
+memory of both arrays is still there, and holds what it held. After some hundred thousand references other threads get a
+turn, and a signal is looked for. Whatever happens there, or in code that runs as an old object dies: at every time both
+arrays hold counted references or NULLs in every place.
 
 A whole new tiling that repeats and is not small is written faster. The walk copies the source alone, to an array that
 nobody else knows. Each reference in the copy is counted as often as it will stand in the result. Then the copies are
@@ -28,30 +31,47 @@ from tilecore._core.request.refusals import Refusal
 
 cimport cython
 cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, PyDataType_REFCHK, try_array
-from tilecore._core.plan.nest cimport Nest, Step, advance, nest_init
-from tilecore._core.plan.sizes cimport Sizes
-from tilecore._core.request.places cimport Held, Place, held_note, place_note, still_there
-from tilecore._core.resources.memory cimport no_memory
+from tilecore._core.plan.nest cimport Nest, Step, Window, advance, nest_init, window_init
+from tilecore._core.plan.plan cimport Sizes
+from tilecore._core.request.arguments cimport check_held
+from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides, still_there
+from tilecore._core.resources.memory cimport max_bytes, no_memory
 from tilecore._core.write.counting cimport (
     TILECORE_FREE_THREADED, tilecore_add_references, tilecore_copy_references, tilecore_count, tilecore_enable,
     tilecore_exchange, tilecore_load, tilecore_remove_references, tilecore_stop_for, tilecore_try,
 )
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
 from tilecore._core.write.signals cimport raise_pending
-from tilecore._core.write.strings cimport write_strings
-from tilecore._core.write.walk cimport TURN_REFERENCES, Part, Walk, go_past, check_held, run_of, take_turn, walk_init
 
 cnp.import_array()
 
 
 cdef extern from "numpy/arrayobject.h":
     void PyDataType_SET_ELSIZE(cnp.dtype dtype, Py_ssize_t size) noexcept
+
+    ctypedef struct npy_packed_static_string:
+        pass
+    ctypedef struct npy_string_allocator:
+        pass
+    ctypedef struct npy_static_string:
+        size_t size
+        const char *buf
+    ctypedef struct PyArray_Descr:
+        pass
+    int NpyString_load(npy_string_allocator *allocator, const npy_packed_static_string *packed,
+                       npy_static_string *unpacked) noexcept
+    int NpyString_pack(npy_string_allocator *allocator, npy_packed_static_string *packed, const char *buf,
+                       size_t size) noexcept
+    int NpyString_pack_null(npy_string_allocator *allocator, npy_packed_static_string *packed) noexcept
+    void acquire_two "NpyString_acquire_allocators" (size_t n, PyArray_Descr **descriptors,
+                                                     npy_string_allocator **allocators) noexcept
+    void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) noexcept
 
 
 cdef extern from *:
@@ -77,12 +97,56 @@ cdef extern from *:
 
 
 cdef enum:
+    TURN_REFERENCES = 1 << 19   # between two turns of other threads: they take a millisecond, 50 where none is cached
     OLD = 1 << 9            # references that wait to be let go
     OLD_STOPPED = 1 << 12   # as many if each time the world may be stopped
     ROUND = 1 << 20         # references counted at once: one by one they take a millisecond
     FEW_COPIES = 16         # references that are counted as they are copied; some, immortal ones, one by one
     COUNT_BYTES = 1 << 12   # of a new tiling that is counted first: the copy of the source takes half a microsecond
     FEW_ITEMS = 16          # in a row that is copied together with the next ones
+    ITEM_BYTES = 16         # a string that is shorter lies in its item
+
+
+# ---------------------------------------------------------------- a walk
+
+cdef struct Walk:
+    const Held *source          # the arrays that it reads and writes
+    const Held *target
+    Window window
+    const char *src
+    char *dst
+    bint done
+
+
+cdef void walk_init(Walk *walk, const Part *part) noexcept:
+    cdef Window *window = &walk.window
+    cdef int k
+    window_init(window, part.sizes, place_strides(part.source), place_strides(part.target), part.start, part.shape)
+    if window.n == 0:
+        window.step[0] = Step(1, 1, 0, 0, 0, 0, 0)
+        window.n = 1
+    walk.source, walk.target, walk.done = part.array, part.result, False
+    walk.src, walk.dst = part.source.data + window.src, part.target.data + window.dst
+    for k in range(window.n):
+        walk.src += window.step[k].first * window.step[k].src
+
+
+cdef inline Py_ssize_t run_of(const Walk *walk, Py_ssize_t most) noexcept:
+    """How many items, `most` or less, follow each other on the innermost axis."""
+    cdef const Step *step = &walk.window.step[0]
+    return min(most, step.count - step.place, step.extent - step.index)
+
+
+cdef inline void go_past(Walk *walk, Py_ssize_t n) noexcept:
+    walk.done = not advance(walk.window.step, walk.window.n, n, &walk.dst, &walk.src)
+
+
+cdef int take_turn() except -1:
+    """Let other threads run, and look for signals."""
+    with nogil:
+        pass
+    PyErr_CheckSignals()
+    return 0
 
 
 # ---------------------------------------------------------------- objects
@@ -216,13 +280,11 @@ cdef int write_pieces(Walk *walk, Items *items) except -1:
         if items.n_old:
             n, items.n_old = items.n_old, 0
             tilecore_let_go(items.old, n)
-        elif walk.done:
+        if walk.done:
             return 0
         if work >= TURN_REFERENCES:
             work = 0
             take_turn()
-        if walk.done:
-            return 0
 
 
 cdef bint is_aligned(const Walk *walk, const Items *items) noexcept:
@@ -294,8 +356,8 @@ cdef cnp.dtype new_bytes_dtype(Py_ssize_t itemsize):
 
 cdef int count_and_write(const Part *part, Items *items, Mode mode) except -1:
     cdef const Sizes *sizes = part.sizes
-    cdef cnp.ndarray copy, result = <cnp.ndarray>part.result.array
-    cdef PyObject *made
+    cdef cnp.ndarray result = <cnp.ndarray>part.result.array
+    cdef cnp.ndarray copy = try_array(sizes.ndim, sizes.shape, result.descr, NULL, 0)
     cdef Part first = part[0]
     cdef Walk walk
     cdef Held held
@@ -305,11 +367,8 @@ cdef int count_and_write(const Part *part, Items *items, Mode mode) except -1:
     cdef const char *at
     cdef Py_ssize_t n
     cdef int status
-    made = try_array(sizes.ndim, sizes.shape, result.descr, NULL, 0)
-    if made == NULL:
-        raise_pending()
-    copy = <cnp.ndarray>made
-    Py_DECREF(copy)
+    if copy is None:
+        raise MemoryError
     place_note(&place, copy)
     held_note(&held, copy, sizes.input_nbytes)
     first.shape = &sizes.shape[0]
@@ -338,6 +397,74 @@ cdef int count_and_write(const Part *part, Items *items, Mode mode) except -1:
     # Its own references are the last copy's. NumPy would want memory to let go of them.
     tilecore_become_bytes(copy, as_bytes)
     return 0
+
+
+# ---------------------------------------------------------------- strings
+
+cdef int write_strings(Walk *walk, bint is_new, Py_ssize_t *left) except -1:
+    """Pack each string of the walk again; a Refusal if those outside the items take more than `left` bytes.
+
+    `is_new`: the target's items hold nothing yet.
+    """
+    cdef (PyArray_Descr *)[2] dtypes = [<PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype]
+    cdef (npy_string_allocator *)[2] memory
+    cdef Py_ssize_t n, i, work
+    cdef bint packed = True
+    # In the order of their addresses: else two calls might wait for each other's lock for ever.
+    cdef int of = <size_t>dtypes[0] > <size_t>dtypes[1]
+    dtypes[of], dtypes[1 - of] = <PyArray_Descr *>walk.source.dtype, <PyArray_Descr *>walk.target.dtype
+    while True:
+        work = 0
+        check_held(walk.source, walk.target)
+        acquire_two(2, dtypes, memory)
+        while packed and work < TURN_REFERENCES and not walk.done:
+            n = run_of(walk, TURN_REFERENCES - work)
+            for i in range(n):
+                packed = pack_string(memory[1 - of], walk.dst + i * walk.window.step[0].dst,
+                                     memory[of], walk.src + i * walk.window.step[0].src, is_new, &work, left)
+                if not packed or work >= TURN_REFERENCES:
+                    n = i + 1
+                    break
+            go_past(walk, n)
+        NpyString_release_allocators(2, memory)
+        if left[0] < 0:
+            raise Refusal(MemoryError, "the strings of the result would take more than the limit of "
+                          f"{max_bytes} bytes (tilecore.set_max_bytes)")
+        if not packed:
+            raise MemoryError
+        if walk.done:
+            return 0
+        take_turn()
+
+
+cdef bint pack_string(npy_string_allocator *to, char *dst, npy_string_allocator *of, const char *src,
+                      bint is_new, Py_ssize_t *work, Py_ssize_t *left) noexcept:
+    """False where there is no memory or, with `left` below 0, no more is allowed."""
+    cdef npy_static_string text = npy_static_string(0, NULL)
+    cdef int missing = NpyString_load(of, <const npy_packed_static_string *>src, &text)
+    cdef char *copy
+    cdef int status
+    work[0] += 1 + <Py_ssize_t>(text.size // 64)
+    if missing < 0:
+        return False
+    if is_new and text.size > 0 and <size_t>text.buf - <size_t>src < sizeof(npy_static_string):
+        memcpy(dst, src, sizeof(npy_static_string))  # it lies in its item: there is no more to it
+        return True
+    if text.size >= ITEM_BYTES:
+        left[0] -= <Py_ssize_t>text.size
+        if left[0] < 0:
+            return False
+    if missing:
+        return NpyString_pack_null(to, <npy_packed_static_string *>dst) >= 0
+    if to != of or text.size == 0:
+        return NpyString_pack(to, <npy_packed_static_string *>dst, text.buf, text.size) >= 0
+    copy = <char *>PyMem_Malloc(text.size)  # packing may move what lies in the same memory
+    if copy == NULL:
+        return False
+    memcpy(copy, text.buf, text.size)
+    status = NpyString_pack(to, <npy_packed_static_string *>dst, copy, text.size)
+    PyMem_Free(copy)
+    return status >= 0
 
 
 # ---------------------------------------------------------------- where an item holds references
@@ -389,22 +516,16 @@ cdef bint add_leaves(list places, cnp.dtype dtype, Py_ssize_t start, Py_ssize_t 
 
     There may be none: NumPy says of an empty subarray that it holds objects.
     """
-    cdef Py_ssize_t first = len(places), last, step, i, k
+    cdef Py_ssize_t first = len(places)
     if not PyDataType_REFCHK(dtype):
         return True
     if cnp.PyDataType_HASSUBARRAY(dtype):
         base, shape = dtype.subdtype
-        copies, step = math.prod(shape), base.itemsize
-        if copies == 0:
-            return True
-        if not add_leaves(places, base, start, most):
-            return False
-        last = len(places)
-        if first + (last - first) * copies > most:
-            return False
-        for k in range(1, copies if last > first else 0):
-            for i in range(first, last):
-                places.append(<Py_ssize_t>places[i] + k * step)
+        for k in range(math.prod(shape)):
+            if not add_leaves(places, base, start + k * base.itemsize, most):
+                return False
+            if len(places) == first:
+                break  # nor do the others hold any
         return True
     if cnp.PyDataType_HASFIELDS(dtype):
         fields = dtype.fields
@@ -414,7 +535,7 @@ cdef bint add_leaves(list places, cnp.dtype dtype, Py_ssize_t start, Py_ssize_t 
                 return False
         return True
     places.append(start)
-    return dtype.type_num == cnp.NPY_OBJECT
+    return dtype.type_num == cnp.NPY_OBJECT and len(places) <= most
 
 
 cdef Leaves OBJECT = new_leaves(cnp.PyArray_DescrFromType(cnp.NPY_OBJECT))

@@ -1,6 +1,6 @@
 """A region of a tiling -> bytes. See regions.pyx."""
 
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Place
 from tilecore._core.write.execute cimport Mode
 

@@ -19,7 +19,7 @@ Nothing here can fail, as in execute.pyx: without memory for a table, there are 
 from libc.stdlib cimport free, malloc
 
 from tilecore._core.plan.nest cimport Axis, Nest, Step, Window, advance, nest_begin, nest_push, window_init
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Place, place_strides
 from tilecore._core.write.execute cimport Mode, execute_watched, write_table
 from tilecore._core.write.signals cimport Watch, look_for_signals, watch_begin

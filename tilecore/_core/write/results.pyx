@@ -12,18 +12,16 @@ import numpy
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Bounds, Plan
-from tilecore._core.plan.sizes cimport Sizes, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport blank_itemsize, check_out, is_blank
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, sizes_check, sizes_init
+from tilecore._core.request.arguments cimport blank_itemsize, check_held, check_out, is_blank
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
 from tilecore._core.resources.memory cimport check_size, max_bytes, new_array, no_memory
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode
 from tilecore._core.write.whole cimport choose_mode, execute_plan
-from tilecore._core.write.references cimport Leaves, leaves_of, write_references
+from tilecore._core.write.references cimport Leaves, Part, leaves_of, write_references
 from tilecore._core.write.regions cimport execute_region
 from tilecore._core.write.signals cimport raise_pending
-from tilecore._core.write.walk cimport Part, check_held
 
 from tilecore._core.request.refusals import Refusal
 
@@ -68,7 +66,6 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     cdef const Sizes *sizes = &plan.sizes
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef const Py_ssize_t *start = NULL
-    cdef const Py_ssize_t *shape_of_source
     cdef Py_ssize_t of_region[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = sizes.nbytes, text
     cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
@@ -97,8 +94,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
         out = new_result(sizes.ndim, shape, nbytes, &warm, of_result)
         place_note(&target, out)
     else:
-        shape_of_source = &sizes.shape[sizes.ndim - sizes.input_ndim]
-        if check_out(out, shape, sizes.ndim, sizes.itemsize, source, shape_of_source, &target):
+        if check_out(out, shape, sizes.ndim, sizes.itemsize, source, &sizes.shape[sizes.ndim - sizes.input_ndim],
+                     &target):
             check_held(&held, &held_result)
     if nbytes == 0:
         return out if is_new else emptied(out)

@@ -10,11 +10,6 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals()
 
 
-cdef int check_signals() noexcept with gil:
-    """-1 if a signal handler has raised; the exception stays set, for raise_pending."""
-    return PyErr_CheckSignals()
-
-
 cdef int raise_pending() except -1:
     """Let Cython see the exception that is set."""
     return -1
@@ -28,7 +23,10 @@ cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
 
 
 cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
-    """Count `work`, in bytes, and look for signals if the last look was long ago; 0, or -1 as check_signals."""
+    """Count `work`, in bytes, and look for signals if the last look was long ago.
+
+    0, or -1 if a signal handler has raised; the exception stays set, for raise_pending.
+    """
     cdef long long now
     if not watch.on:
         return 0
@@ -40,4 +38,5 @@ cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
     if 0 <= now - watch.looked < TILECORE_LOOK_MILLISECONDS:
         return 0
     watch.looked = now
-    return check_signals()
+    with gil:
+        return PyErr_CheckSignals()

@@ -4,13 +4,15 @@ Here it is decided how many threads may write (workers.h takes fewer for few byt
 signals, and whether stores may bypass the cache. Nothing can fail: every offset has been shown to fit.
 """
 
+import sys
+
 from tilecore._core.resources.threads import get_num_threads
 
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport Nest, nest_init
-from tilecore._core.plan.sizes cimport Sizes
+from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport place_strides
 from tilecore._core.resources.limits cimport in_main_thread
 from tilecore._core.write.execute cimport (
@@ -24,13 +26,7 @@ cdef enum:
     SMALL_COPIES = 16
 
 
-cdef extern from *:
-    """
-    #if PY_VERSION_HEX < 0x030D0000
-    #define Py_IsFinalizing _Py_IsFinalizing
-    #endif
-    """
-    int Py_IsFinalizing()
+cdef object is_finalizing = sys.is_finalizing  # the name `sys` is gone at exit
 
 
 cdef bint plan_prepare(Plan *plan) noexcept nogil:
@@ -67,7 +63,7 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
     cdef Mode mode = Mode(threads, warm, False)
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if warm else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
-        mode.threads = 1 if Py_IsFinalizing() else get_num_threads()
+        mode.threads = 1 if is_finalizing() else get_num_threads()
         if mode.threads > 1 and stays_alone():
             mode.threads = 1
     if nbytes >= TILECORE_WATCH_BYTES:

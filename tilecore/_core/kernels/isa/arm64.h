@@ -26,6 +26,5 @@
 #include "turn.h"
 #include "pick.h"
 
-#define TILECORE_PACKING TILECORE_NAME
-TILECORE_NARROW_SET("arm64", TILECORE_HAS_NEON);
+TILECORE_NARROW_SET(arm64, 0);
 #include "end.h"

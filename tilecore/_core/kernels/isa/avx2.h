@@ -25,6 +25,5 @@
 #include "turn.h"
 #include "pick.h"
 
-#define TILECORE_PACKING TILECORE_NAME
-TILECORE_NARROW_SET("avx2", TILECORE_HAS_AVX2);
+TILECORE_NARROW_SET(avx2, TILECORE_HAS_AVX2);
 #include "end.h"

@@ -1,6 +1,5 @@
 /* AVX-512 with byte masks: 64-byte vectors. 2017 and later (Intel Skylake servers, AMD Zen 4). Rows up to 32
- * bytes are AVX2's, for bytes are permuted by halves of 16 here too.
- */
+ * bytes are AVX2's, for bytes are permuted by halves of 16 here too. */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx512bw
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,bmi2")
@@ -40,8 +39,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &tilecore_pattern_kernel_avx2;
 }
 
-#define TILECORE_PACKING(name) tilecore_##name##_avx2
-TILECORE_SET("avx512bw", TILECORE_HAS_AVX512BW, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel),
-             &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2, &TILECORE_NAME(hold_kernel),
-             &TILECORE_NAME(join_kernel));
+TILECORE_SET(avx512bw, TILECORE_HAS_AVX512BW, avx512bw, avx2, &TILECORE_NAME(copies_kernel),
+             &TILECORE_NAME(doubling_kernel), &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2,
+             &TILECORE_NAME(hold_kernel), &TILECORE_NAME(join_kernel));
 #include "end.h"

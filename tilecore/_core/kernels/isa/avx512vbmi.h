@@ -30,18 +30,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &TILECORE_NAME(rotate_kernel);
 }
 
-#define TILECORE_NAME_BW(name) tilecore_##name##_avx512bw
-#define TILECORE_NAME_AVX2(name) tilecore_##name##_avx2
-static const tilecore_kernels tilecore_set_avx512vbmi = {
-    "avx512vbmi",
-    TILECORE_HAS_AVX512VBMI,
-    TILECORE_FOR_BYTES(TILECORE_NAME_BW),
-    TILECORE_FOR_PACKING(TILECORE_NAME_AVX2),
-    TILECORE_NAME(choose),
-    {&TILECORE_NAME_BW(copies_kernel), &TILECORE_NAME_BW(doubling_kernel), &TILECORE_NAME(permute_kernel),
-     &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), &TILECORE_NAME_BW(hold_kernel),
-     &TILECORE_NAME_BW(join_kernel), NULL},
-};
-#undef TILECORE_NAME_BW
-#undef TILECORE_NAME_AVX2
+TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512bw, avx2, &tilecore_copies_kernel_avx512bw,
+             &tilecore_doubling_kernel_avx512bw, &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
+             &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw);
 #include "end.h"

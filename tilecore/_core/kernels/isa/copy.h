@@ -1,8 +1,4 @@
-/* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. A part
- * of each instruction set, written in its vectors; so there is no include guard.
- */
-
-/* ---- copy, replicate, stream: contiguous bytes of any length */
+/* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. */
 
 /* Up to two vectors: two overlapping moves of the longest size that fits. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, const char *src, ptrdiff_t n)
@@ -44,27 +40,25 @@ TILECORE_TARGETED static void TILECORE_NAME(copy)(char *dst, const char *src, pt
         TILECORE_NAME(copy_short)(dst, src, n);
         return;
     }
-    {
-        const ptrdiff_t w = TILECORE_WIDTH, shift = w - (ptrdiff_t)((uintptr_t)dst & (TILECORE_WIDTH - 1));
-        const TILECORE_VECTOR head = TILECORE_LOAD(src), tail = TILECORE_LOAD(src + n - w);
-        char *const last = dst + n - w;
-        TILECORE_STORE(dst, head);
-        dst += shift; /* aligned from here on */
-        src += shift;
-        for (; last - dst >= 3 * w; dst += 4 * w, src += 4 * w) {
-            const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + w);
-            const TILECORE_VECTOR c = TILECORE_LOAD(src + 2 * w), d = TILECORE_LOAD(src + 3 * w);
-            TILECORE_STORE(dst, a);
-            TILECORE_STORE(dst + w, b);
-            TILECORE_STORE(dst + 2 * w, c);
-            TILECORE_STORE(dst + 3 * w, d);
-        }
-        for (; dst < last; dst += w, src += w) {
-            const TILECORE_VECTOR a = TILECORE_LOAD(src);
-            TILECORE_STORE(dst, a);
-        }
-        TILECORE_STORE(last, tail);
+    const ptrdiff_t w = TILECORE_WIDTH, shift = w - (ptrdiff_t)((uintptr_t)dst & (TILECORE_WIDTH - 1));
+    const TILECORE_VECTOR head = TILECORE_LOAD(src), tail = TILECORE_LOAD(src + n - w);
+    char *const last = dst + n - w;
+    TILECORE_STORE(dst, head);
+    dst += shift; /* aligned from here on */
+    src += shift;
+    for (; last - dst >= 3 * w; dst += 4 * w, src += 4 * w) {
+        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + w);
+        const TILECORE_VECTOR c = TILECORE_LOAD(src + 2 * w), d = TILECORE_LOAD(src + 3 * w);
+        TILECORE_STORE(dst, a);
+        TILECORE_STORE(dst + w, b);
+        TILECORE_STORE(dst + 2 * w, c);
+        TILECORE_STORE(dst + 3 * w, d);
     }
+    for (; dst < last; dst += w, src += w) {
+        const TILECORE_VECTOR a = TILECORE_LOAD(src);
+        TILECORE_STORE(dst, a);
+    }
+    TILECORE_STORE(last, tail);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count)

@@ -1,11 +1,8 @@
-/* Rows of one to four vectors, held in registers: `hold`. A part of each instruction set, written in its vectors;
- * so there is no include guard.
- */
+/* Rows of one to four vectors, held in registers: `hold`. */
 
 /* Each copy is as many stores as the row has vectors, the last of which overlaps the one before. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(const tilecore_rows *self, char *dst,
-                                                                   const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats, const int vectors)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(
+    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int vectors)
 {
     const ptrdiff_t row = self->row, w = TILECORE_WIDTH, last = row - w;
     const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;

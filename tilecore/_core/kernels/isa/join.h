@@ -1,6 +1,4 @@
-/* Rows above 64 bytes in aligned stores alone, whatever their length: `join`. A part of the AVX-512 sets; so
- * there is no include guard.
- */
+/* Rows above 64 bytes in aligned stores alone, whatever their length: `join`, of the AVX-512 sets. */
 
 /* The vector in which one copy of a row ends and the next begins is two loads, each of its own lanes:
  *
@@ -18,8 +16,6 @@ TILECORE_TARGETED static void TILECORE_NAME(join_dense)(const tilecore_rows *sel
     dst += shift;
     for (;;) {
         const char *next = src;
-        TILECORE_VECTOR v;
-        ptrdiff_t left;
         for (; at <= row - 256; at += 256, dst += 256) {
             const TILECORE_VECTOR a = TILECORE_LOAD(src + at), b = TILECORE_LOAD(src + at + 64);
             const TILECORE_VECTOR c = TILECORE_LOAD(src + at + 128), d = TILECORE_LOAD(src + at + 192);
@@ -29,7 +25,7 @@ TILECORE_TARGETED static void TILECORE_NAME(join_dense)(const tilecore_rows *sel
             TILECORE_STORE(dst + 192, d);
         }
         for (; at <= row - 64; at += 64, dst += 64) TILECORE_STORE(dst, TILECORE_LOAD(src + at));
-        left = row - at;
+        const ptrdiff_t left = row - at;
         if (--copies == 0) {
             if (--rows == 0) {
                 TILECORE_STORE(dst + left - 64, TILECORE_LOAD(src + row - 64));
@@ -38,12 +34,8 @@ TILECORE_TARGETED static void TILECORE_NAME(join_dense)(const tilecore_rows *sel
             copies = repeats;
             next += src_pitch;
         }
-        {
-            const __mmask64 lanes = TILECORE_LANES(left);
-            v = TILECORE_LOAD_LANES(lanes, src + at);
-            v = TILECORE_LOAD_INTO(v, ~lanes, next - left);
-            TILECORE_STORE(dst, v);
-        }
+        const __mmask64 lanes = TILECORE_LANES(left);
+        TILECORE_STORE(dst, TILECORE_LOAD_INTO(TILECORE_LOAD_LANES(lanes, src + at), ~lanes, next - left));
         dst += 64;
         at = 64 - left;
         src = next;

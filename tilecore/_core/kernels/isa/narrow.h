@@ -1,6 +1,4 @@
-/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`. A part of the
- * sets up to AVX2, written in their vectors; so there is no include guard.
- */
+/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. */
 
 /* One row up to 32 bytes, as often as it fits, in one register. `word` is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
@@ -8,28 +6,15 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(co
 {
     const TILECORE_VECTOR mask = TILECORE_LOAD(self->u.narrow.pattern);
     const ptrdiff_t row = self->row;
+    uint64_t low = 0, high = 0;
     if (word == 16) return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src, src + row - 16), mask);
-    if (word == 8) {
-        uint64_t low, high;
-        memcpy(&low, src, 8), memcpy(&high, src + row - 8, 8);
-        return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
-    }
-    if (word == 4) {
-        uint32_t low, high;
-        memcpy(&low, src, 4), memcpy(&high, src + row - 4, 4);
-        return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
-    }
-    if (word == 2) {
-        uint16_t low, high;
-        memcpy(&low, src, 2), memcpy(&high, src + row - 2, 2);
-        return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
-    }
-    return TILECORE_SHUFFLE(TILECORE_WORDS((uint8_t)*src, 0), mask);
+    memcpy(&low, src, (size_t)word);
+    if (word > 1) memcpy(&high, src + row - word, (size_t)word);
+    return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
 }
 
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(const tilecore_rows *self, char *dst,
-                                                                   const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats, int word)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(
+    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, int word)
 {
     const ptrdiff_t row = self->row, span = row * repeats, step = 32 / row * row;
     const ptrdiff_t dst_pitch = self->dst_pitch, src_pitch = self->src_pitch;
@@ -105,14 +90,12 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
         for (v = 0; v + 1 < vectors; v += 2) {
             uint64_t offset;
             memcpy(&offset, self->u.narrow.offset[v], 8);
-            {
-                const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
-                                                               src + TILECORE_OFFSET(offset, 1));
-                const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
-                                                               src + TILECORE_OFFSET(offset, 3));
-                TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
-                TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.narrow.mask[v + 1])));
-            }
+            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
+                                                           src + TILECORE_OFFSET(offset, 1));
+            const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
+                                                           src + TILECORE_OFFSET(offset, 3));
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
+            TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.narrow.mask[v + 1])));
         }
         if (v < vectors) {
             const uint16_t *const offset = self->u.narrow.offset[v];
@@ -135,15 +118,13 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     periods = rows * row - done * row - self->u.narrow.reach;
     periods = periods < 0 ? 0 : periods / advance + 1;
     if (periods * self->u.narrow.period_rows > rows - done) periods = (rows - done) / self->u.narrow.period_rows;
-    {
-        char *const d = dst + done * span;
-        const char *const s = src + done * row;
-        switch (self->u.narrow.vectors) {
-        case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
-        case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
-        case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
-        default: TILECORE_NAME(expand_many)(self, d, s, periods);
-        }
+    char *const d = dst + done * span;
+    const char *const s = src + done * row;
+    switch (self->u.narrow.vectors) {
+    case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
+    case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
+    case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
+    default: TILECORE_NAME(expand_many)(self, d, s, periods);
     }
     done += periods * self->u.narrow.period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
@@ -161,7 +142,9 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
     if (few) return row <= TILECORE_HOLD_ROW ? &TILECORE_NAME(hold_kernel) : &TILECORE_NAME(copies_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
-    if (TILECORE_STORE_WIDTH < 32 && tilecore_is_word_twice(self)) return &TILECORE_NAME(copies_kernel);
+    /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
+    if (TILECORE_STORE_WIDTH < 32 && self->span == 2 * row && row > 1 && 16 % row == 0)
+        return &TILECORE_NAME(copies_kernel);
     if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
     if (row <= 16) return &TILECORE_NAME(pattern_kernel);
     if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span)

@@ -1,6 +1,4 @@
-/* A vector of 32 bytes as two halves of 16, for sets whose registers have 16. A part of such a set; so there is
- * no include guard.
- */
+/* A vector of 32 bytes as two halves of 16, for sets whose registers have 16. */
 
 typedef struct {
     TILECORE_HALF low, high;

@@ -1,7 +1,5 @@
 /* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores
- * alone, and `spread`. A part of the AVX-512 VBMI set; so there is no include guard.
- *
- * The first two look up in u.index which source byte output byte k is.
+ * alone, and `spread`. The first two look up in u.index which source byte output byte k is.
  */
 
 /* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */
@@ -35,9 +33,8 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(un
 
 /* The row stays in registers; each store permutes it to begin where the last has ended. At a joint the next
  * row's bytes go over the lanes that this one leaves. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(const tilecore_rows *self, char *dst,
-                                                                   const char *src, ptrdiff_t rows,
-                                                                   ptrdiff_t repeats, const int wide)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(
+    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int wide)
 {
     const ptrdiff_t row = self->row, span = row * repeats, step = wide ? 64 : 64 % row, step_back = step - row;
     const uint8_t *const index = self->u.index;
@@ -114,11 +111,9 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(con
 
 /* Whole periods; returns how many vectors. Up to 4 permutations stay in registers. More lie in whole cache lines, where
  * the index would be loaded across them. `half`: no byte comes from the second half of what a vector would load. */
-TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(const tilecore_rows *self, char *dst,
-                                                                           const char *src, const char *src_end,
-                                                                           ptrdiff_t at, ptrdiff_t left,
-                                                                           TILECORE_VECTOR *permutation, uint16_t *from,
-                                                                           const ptrdiff_t vectors, const int half)
+TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
+    const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
+    TILECORE_VECTOR *permutation, uint16_t *from, const ptrdiff_t vectors, const int half)
 {
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const ptrdiff_t period = 64 * vectors / span * row; /* of the source */

@@ -1,13 +1,10 @@
-/* Items at steps, alone or in groups, by shuffles: `pick`. A part of the sets that shuffle 16 bytes; so there is no
- * include guard.
- */
+/* Items at steps, alone or in groups, by shuffles: `pick`, of the sets that shuffle 16 bytes. */
 
 /* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: a single
  * vector, and what it takes stays in registers. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(const tilecore_shuffles *self,
-                                                                  const TILECORE_VECTOR *mask, const ptrdiff_t *from,
-                                                                  char *dst, const char *src, const int kept,
-                                                                  const int pieces)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(
+    const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
+    const int kept, const int pieces)
 {
     const int vectors = kept ? 1 : self->vectors;
     int k, p;
@@ -25,9 +22,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(const tilecore
 
 /* `end` groups of a row, before others if 16 bytes may not be read from those. The first period is cut short, so that
  * the others are aligned, where that is between two groups; the last one overlaps the one before it, to be whole. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(const tilecore_shuffles *self, char *dst,
-                                                                  const char *src, ptrdiff_t end, const int kept,
-                                                                  const int pieces)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(
+    const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int pieces)
 {
     const int vectors = kept ? 1 : self->vectors;
     const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;

@@ -32,8 +32,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &TILECORE_NAME(copies_kernel);
 }
 
-#define TILECORE_PACKING(name) TILECORE_PLAIN_##name
-#define TILECORE_PLAIN_turn TILECORE_NAME(turn)
-#define TILECORE_PLAIN_pick NULL
-TILECORE_SET("scalar", 0, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
+#define tilecore_pick_scalar NULL
+TILECORE_SET(scalar, 0, scalar, scalar, &TILECORE_NAME(copies_kernel),
+             &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
 #include "end.h"

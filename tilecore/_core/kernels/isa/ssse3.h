@@ -19,6 +19,5 @@
 #include "turn.h"
 #include "pick.h"
 
-#define TILECORE_PACKING TILECORE_NAME
-TILECORE_NARROW_SET("ssse3", TILECORE_HAS_SSSE3);
+TILECORE_NARROW_SET(ssse3, TILECORE_HAS_SSSE3);
 #include "end.h"

@@ -1,6 +1,4 @@
-/* Vectors of 64 bytes, and masks of 64 lanes; masked lanes of memory are never touched. A part of the AVX-512
- * sets; so there is no include guard.
- */
+/* Vectors of 64 bytes, and masks of 64 lanes, of the AVX-512 sets; masked lanes of memory are never touched. */
 
 #define TILECORE_WIDTH 64
 #define TILECORE_VECTOR __m512i
