@@ -12,8 +12,8 @@
     _mm256_inserti128_si256( \
         _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(low))), \
         _mm_loadu_si128((const __m128i *)(const void *)(high)), 1)
-#define TILECORE_WORDS(low, high) \
-    _mm256_broadcastsi128_si256(_mm_set_epi64x((long long)(high), (long long)(low)))
+#define TILECORE_WORDS(a, b, c, d) \
+    _mm256_set_epi64x((long long)(d), (long long)(c), (long long)(b), (long long)(a))
 #define TILECORE_SHUFFLE(v, mask) _mm256_shuffle_epi8(v, mask)
 #define TILECORE_OR(a, b) _mm256_or_si256(a, b)
 #define TILECORE_ZIP(end, bits, a, b) _mm256_unpack##end##_epi##bits(a, b)

@@ -10,7 +10,7 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(co
     if (word == 16) return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src, src + row - 16), mask);
     memcpy(&low, src, (size_t)word);
     if (word > 1) memcpy(&high, src + row - word, (size_t)word);
-    return TILECORE_SHUFFLE(TILECORE_WORDS(low, high), mask);
+    return TILECORE_SHUFFLE(TILECORE_WORDS(low, high, low, high), mask);
 }
 
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(

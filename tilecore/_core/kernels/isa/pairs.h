@@ -18,10 +18,11 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_halves)(con
 #define TILECORE_STORE(p, v) (TILECORE_STORE_HALF(p, (v).low), TILECORE_STORE_HALF((char *)(p) + 16, (v).high))
 #define TILECORE_STREAM(p, v) (TILECORE_STREAM_HALF(p, (v).low), TILECORE_STREAM_HALF((char *)(p) + 16, (v).high))
 #if defined(TILECORE_SHUFFLE_HALF)
-TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(words)(uint64_t low, uint64_t high)
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(words)(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
     TILECORE_VECTOR v;
-    v.low = v.high = TILECORE_WORDS_HALF(low, high);
+    v.low = TILECORE_WORDS_HALF(a, b);
+    v.high = TILECORE_WORDS_HALF(c, d);
     return v;
 }
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(shuffle)(TILECORE_VECTOR v, TILECORE_VECTOR mask)
@@ -37,6 +38,6 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(either)(TILECORE
     return a;
 }
 #define TILECORE_OR(a, b) TILECORE_NAME(either)(a, b)
-#define TILECORE_WORDS(low, high) TILECORE_NAME(words)(low, high)
+#define TILECORE_WORDS(a, b, c, d) TILECORE_NAME(words)(a, b, c, d)
 #define TILECORE_SHUFFLE(v, mask) TILECORE_NAME(shuffle)(v, mask)
 #endif

@@ -98,6 +98,27 @@ TILECORE_TURN_TILES(4)
 TILECORE_TURN_TILES(8)
 #undef TILECORE_TURN_TILES
 
+/* Items of 8 bytes, a column at a time: from the second-level cache on into memory it takes 0.6 to 0.8 of the time of
+ * tiles, which write two columns by turns. */
+TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_columns)(char *dst, ptrdiff_t dst_pitch,
+                                                                            const char *src, ptrdiff_t src_pitch,
+                                                                            ptrdiff_t rows, ptrdiff_t columns)
+{
+    for (; columns > 0; columns--, dst += dst_pitch, src += 8) {
+        const char *from = src;
+        ptrdiff_t r = 0;
+#if defined(TILECORE_WORDS)
+        for (; r <= rows - 4; r += 4, from += 4 * src_pitch) {
+            uint64_t word[4];
+            memcpy(word, from, 8), memcpy(word + 1, from + src_pitch, 8);
+            memcpy(word + 2, from + 2 * src_pitch, 8), memcpy(word + 3, from + 3 * src_pitch, 8);
+            TILECORE_STORE(dst + 8 * r, TILECORE_WORDS(word[0], word[1], word[2], word[3]));
+        }
+#endif
+        for (; r < rows; r++, from += src_pitch) memcpy(dst + 8 * r, from, 8);
+    }
+}
+
 /* The items of a cache line at once, so that each is read once. */
 TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                            ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
@@ -165,7 +186,8 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
     const int aligned = columns >= n && src_pitch % 64 == 0, aliased = cells && src_pitch % 1024 == 0;
     /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
     const int ahead = item >= 4 && (cached || (stream && lined && !aliased));
-    const ptrdiff_t most = ahead ? 16 : (item < 8 ? 128 : 64);
+    const int by_columns = item == 8 && !cached && !stream;
+    const ptrdiff_t most = ahead ? 16 : (item < 8 || by_columns ? 128 : 64);
     ptrdiff_t r, c, i, height, width;
     if (!cells) stream = 0;
     if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
@@ -198,7 +220,8 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
                 continue;
             }
             if (stream) to = out, to_pitch = (back + height) * item;
-            TILECORE_NAME(turn_tiles)(to, to_pitch, from, pitch, back + height, width, item);
+            if (by_columns) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, back + height, width);
+            else TILECORE_NAME(turn_tiles)(to, to_pitch, from, pitch, back + height, width, item);
             for (i = 0; stream && i < width; i++) {
                 char *begin = dst + (c + i) * dst_pitch + r * item, *end = begin + height * item;
                 const ptrdiff_t early = back ? (ptrdiff_t)((uintptr_t)begin & 63) : 0;
