@@ -2,7 +2,6 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 _Names: TypeAlias = Mapping[str, str]
-NO_NAMES: _Names
 
 class Refusal(Exception):
     kind: type[Exception]
