@@ -24,10 +24,7 @@ def get_include() -> str:
     >>> os.path.exists(os.path.join(tilecore.get_include(), "tilecore", "tilecore.h"))
     True
 
-    Returns
-    -------
-    str
-        The headers are included as in ``#include <tilecore/tilecore.h>``.
+    The headers are included as in ``#include <tilecore/tilecore.h>``.
     """
     package = Path(__file__).parent.parent
     installed = package / "include"
@@ -50,11 +47,6 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     ----------
     mode : "stdout" or "dicts"
         "stdout" prints, and "dicts" returns a dict of dicts, as `numpy.show_config` does.
-
-    Raises
-    ------
-    ValueError
-        For another mode.
     """
     if not isinstance(mode, str) or mode not in ("stdout", "dicts"):  # an array compares by item
         raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {brief(mode)}")

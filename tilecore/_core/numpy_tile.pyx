@@ -137,18 +137,7 @@ cdef class replace_numpy_tile:
     def restore(self):
         """Restore `numpy.tile`; calling it again does nothing.
 
-        >>> import numpy, tilecore
-        >>> before = numpy.tile
-        >>> replaced = tilecore.replace_numpy_tile()
-        >>> numpy.tile is before
-        False
-        >>> replaced.restore()
-        >>> numpy.tile is before
-        True
-
         If other code has replaced `numpy.tile` in the meantime, its function stays.
-
-        Source: tilecore.
         """
         take_away(self.found)
 
