@@ -133,9 +133,8 @@ with open("/proc/self/status") as status: print(status.read())
         itemsize = 5 << 20
         np.save(tmp_path / "in.npy", np.frombuffer(os.urandom(itemsize), f"V{itemsize}"))
         tilecore.set_max_bytes(10)
-        for memory, words in [(73 << 20, "items of 5.24 MB need --memory 74M"), ((68 << 20) - 1, "expected 68M")]:
-            with pytest.raises(ValueError, match=f"{words} or more"):
-                tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 3, memory=memory)
+        with pytest.raises(ValueError, match="items of 5.24 MB need --memory 74M or more"):
+            tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 3, memory=73 << 20)
         tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 3, memory=74 << 20)
         x, got = np.load(tmp_path / "in.npy"), np.load(tmp_path / "out.npy")
         assert got.tobytes() == 3 * x.tobytes()

@@ -32,8 +32,7 @@ LAYERS = [
     {"_core.config", "_core.numpy_tile", "capi"},
     {"_dialects"},
     {*DIALECTS},
-    {"__init__"},
-    {"integrations"},
+    {"__init__", "integrations"},  # of the integrations, the package imports none
     {"_cli"},
     {"__main__"},
 ]

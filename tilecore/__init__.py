@@ -22,8 +22,6 @@ of ONNX, OpenVINO and DirectML.
 
 import os as _os
 import sys as _sys
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 # NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy  # noqa: F401
@@ -48,6 +46,7 @@ except ValueError as _error:  # a malformed environment variable
     print(f"tilecore: {_error}", file=_sys.stderr)
     raise SystemExit(2) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
+from tilecore import integrations as integrations  # loads each of them when it is first asked for
 from tilecore._core.config import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
 from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
@@ -55,18 +54,6 @@ from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes, 
 from tilecore._core.resources.threads import get_num_threads, num_threads, set_num_threads
 from tilecore._core.tileplan import TilePlan
 from tilecore._version import __version__ as __version__
-
-if not _TYPE_CHECKING:  # for type checkers, every name would exist
-
-    def __getattr__(name: str) -> object:
-        if name == "integrations":  # loaded when first asked for
-            return _import_module("tilecore.integrations")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), "integrations"})
-
 
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["directml", "onnx", "openvino"]

@@ -1,8 +1,4 @@
-"""The command `tilecore`, and `python -m tilecore`.
-
-Errors while Python imports NumPy and tilecore, such as a malformed environment variable or an early Ctrl-C, show
-Python's own traceback.
-"""
+"""The command `tilecore`, and `python -m tilecore`."""
 
 import sys
 

@@ -24,11 +24,10 @@ from tilecore._dialects import dims
 from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import Types, as_repeats, as_tensor, check_type, make_types
-from tilecore._dialects.types import Array, Out, Repeats, Scalar, Threads
+from tilecore._dialects.types import Array, Out, Repeats, T, Threads
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 __dir__ = __all__.copy
-
 
 _UINT_MAX = 2**32 - 1
 _ONLY_4, _1_TO_8 = range(4, 5), range(1, 9)
@@ -45,7 +44,6 @@ _TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint1
 # The ranks, and the data types in the specification's order, since each feature level.
 _SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_8, _TO_32), (4, 1): (_1_TO_8, _TO_64)}
 
-
 # The levels that exist. A level follows the highest row of the table that is not above it.
 _KNOWN = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
 _NEWEST = tuple(map(int, _KNOWN[-1].split("_")))
@@ -59,8 +57,8 @@ class _Level(NamedTuple):
 
 @overload
 def tile(
-    input: NDArray[Scalar], repeats: Repeats, out: None = None, *, feature_level: str = "4_1", threads: Threads = None
-) -> NDArray[Scalar]: ...
+    input: NDArray[T], repeats: Repeats, out: None = None, *, feature_level: str = "4_1", threads: Threads = None
+) -> NDArray[T]: ...
 @overload
 def tile(
     input: ArrayLike, repeats: Repeats, out: None = None, *, feature_level: str = "4_1", threads: Threads = None
@@ -131,7 +129,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
 
 
 def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1") -> Shape:
-    """The output sizes, as far as they are known without data.
+    """The output sizes, as far as they are known without data; None for an unknown rank.
 
     >>> infer_shape((1, 1, 2, 3), [1, 1, 3, 3])
     (1, 1, 6, 9)
@@ -146,10 +144,6 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         The repeats, as far as they are known.
     feature_level : str
         As in `tile`.
-
-    Returns
-    -------
-    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------

@@ -21,7 +21,7 @@ from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import INT64, Types, as_repeats, as_tensor, check_type, make_types
-from tilecore._dialects.types import Array, Out, Repeats, Scalar, Threads
+from tilecore._dialects.types import Array, Out, Repeats, T, Threads
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
 __dir__ = __all__.copy
@@ -45,7 +45,7 @@ _TILE_13 = _make_version("ONNX Tile-13", f"{_INTEGERS} bfloat16 {_FLOATS} {_OTHE
 
 
 @overload
-def tile(input: NDArray[Scalar], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[Scalar]: ...
+def tile(input: NDArray[T], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[T]: ...
 @overload
 def tile(input: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload
@@ -97,9 +97,7 @@ def tile(
 
 
 @overload
-def tile_6(
-    input: NDArray[Scalar], repeats: Repeats, out: None = None, *, threads: Threads = None
-) -> NDArray[Scalar]: ...
+def tile_6(input: NDArray[T], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[T]: ...
 @overload
 def tile_6(input: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload
@@ -120,8 +118,8 @@ def tile_6(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thre
 
 @overload
 def tile_1(
-    input: NDArray[Scalar], tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: Threads = None
-) -> NDArray[Scalar]: ...
+    input: NDArray[T], tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: Threads = None
+) -> NDArray[T]: ...
 @overload
 def tile_1(
     input: ArrayLike, tiles: ArrayLike, axis: ArrayLike, out: None = None, *, threads: Threads = None
@@ -210,7 +208,7 @@ def infer_shape(
     opset: SupportsIndex = 13,
     products: bool = False,
 ) -> Shape:
-    """The output shape of Tile-6 and Tile-13, as far as it is known without data.
+    """The output shape of Tile-6 and Tile-13, as far as it is known without data; None for an unknown rank.
 
     >>> infer_shape((4, 5, 6), [1, 2, 3])
     (4, 10, 18)
@@ -232,10 +230,6 @@ def infer_shape(
     products : bool
         Write products of symbols as new symbols such as "2*N" instead of None, as onnxruntime's
         symbolic shape inference does.
-
-    Returns
-    -------
-    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------
@@ -259,7 +253,7 @@ def infer_shape(
 def infer_shape_1(
     input_shape: ShapeLike, tiles: ArrayLike | None = None, axis: ArrayLike | None = None, *, products: bool = False
 ) -> Shape:
-    """The output shape of Tile-1, as far as it is known without data.
+    """The output shape of Tile-1, as far as it is known without data; None for an unknown rank.
 
     >>> infer_shape_1(("N", 3), tiles=2, axis=1)
     ('N', 6)
@@ -272,10 +266,6 @@ def infer_shape_1(
         As in `infer_shape`.
     tiles, axis : tensors of one element, or None
         As in `tile_1`; None if unknown.
-
-    Returns
-    -------
-    tuple of dimensions, or None for an unknown rank
 
     Raises
     ------

@@ -19,7 +19,7 @@ from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Range
 from tilecore._dialects.row import Dialect, Rule
 from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
-from tilecore._dialects.types import Array, Out, Repeats, Scalar, Threads
+from tilecore._dialects.types import Array, Out, Repeats, T, Threads
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
@@ -27,13 +27,12 @@ __dir__ = __all__.copy
 # Any: OpenVINO's own shapes.
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
-
 _NAME = "OpenVINO Tile-1"
 _NAMES = {"input": "data", "input shape": "data shape"}
 
 
 @overload
-def tile(data: NDArray[Scalar], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[Scalar]: ...
+def tile(data: NDArray[T], repeats: Repeats, out: None = None, *, threads: Threads = None) -> NDArray[T]: ...
 @overload
 def tile(data: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload

@@ -37,10 +37,8 @@ LEAST_MEMORY = PROGRAM + 4 * SLAB
 def tile_file(source: str, target: str, planned: Planned, progress: Progress, memory: int, force: bool = False) -> None:
     """Write the tiling of `source` to `target`, .npy files or "-".
 
-    `memory` bounds the resident bytes of the whole process. `force` replaces an existing `target`.
+    `memory`, LEAST_MEMORY or more, bounds the resident bytes of the process. `force` replaces an existing `target`.
     """
-    if memory < LEAST_MEMORY:
-        raise ValueError(f"memory of {memory} bytes, expected {LEAST_MEMORY >> 20}M or more")
     input = map_npy(source)
     plan = planned(input.array)
     limit = slab_limit(plan.dtype.itemsize, memory)

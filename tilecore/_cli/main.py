@@ -24,7 +24,7 @@ from tilecore._cli.output import one_line
 from tilecore._cli.profile import profile, writable
 from tilecore._cli.run import run
 from tilecore._cli.units import with_unit
-from tilecore._core.request.refusals import Refusal, reworded, worded
+from tilecore._core.request.refusals import Refusal, reworded
 from tilecore._core.resources.limits import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
 
@@ -218,10 +218,8 @@ def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> t
     try:
         repeats = rule.counts(array, arguments.repeats)
         return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
-    except Refusal as refusal:
-        raise worded(refusal, rule.name, array, names, **typed) from refusal.__cause__
-    except (TypeError, ValueError, MemoryError) as error:
-        raise reworded(error, rule.name, array, names, **typed) from None
+    except (Refusal, TypeError, ValueError, MemoryError) as error:
+        raise reworded(error, rule.name, array, names, **typed) from error.__cause__
 
 
 NUMPY = Rule("tile", lambda array, repeats: repeats)  # TilePlan checks them

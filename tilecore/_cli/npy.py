@@ -110,9 +110,8 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
     ascii = text.encode("ascii", "backslashreplace")
     stream = BytesIO(len(ascii).to_bytes(4, "little") + ascii)
     header = npy.read_array_header_2_0(stream, max_header_size=10 * _LONGEST_HEADER)
-    shape = header[0]
-    if any(type(n) is not int or n < 0 for n in shape):
-        raise ValueError(f"shape {shape}, expected integers of 0 or more")
+    if any(type(n) is not int or n < 0 for n in header[0]):
+        raise ValueError(f"shape {header[0]}, expected integers of 0 or more")
     return version, header
 
 

@@ -6,10 +6,8 @@ PREFIXES = {"E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1
 def with_unit(value: float, unit: str) -> str:
     """Three digits and a prefix.
 
-    >>> with_unit(0.0123, "s"), with_unit(72, "B"), with_unit(999_999, "B"), with_unit(2.4e11, "B")
-    ('12.3 ms', '72 B', '1 MB', '240 GB')
-    >>> with_unit(0, "B")
-    '0 B'
+    >>> with_unit(0.0123, "s"), with_unit(72, "B"), with_unit(999_999, "B"), with_unit(2.4e11, "B"), with_unit(0, "B")
+    ('12.3 ms', '72 B', '1 MB', '240 GB', '0 B')
     """
     if value == 0:
         return f"0 {unit}"

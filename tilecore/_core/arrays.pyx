@@ -402,7 +402,7 @@ def tile_mapped(a=NO_A, reps=NO_REPS, *, axis=None):
 
 def output_shape(shape=Absent("shape"), reps=NO_REPS, *, axis=None):
     """output_shape(shape, reps, *, axis=None)\n--\n\n
-    Compute the shape of a tiling, without allocating anything.
+    Compute the shape of a tiling, a tuple of ints, without allocating anything.
 
     >>> import tilecore
     >>> tilecore.output_shape((2, 3), (4, 1, 2))
@@ -417,10 +417,6 @@ def output_shape(shape=Absent("shape"), reps=NO_REPS, *, axis=None):
     reps, axis
         As in `tile`.
 
-    Returns
-    -------
-    tuple of int
-
     Raises
     ------
     TypeError, ValueError
@@ -428,20 +424,15 @@ def output_shape(shape=Absent("shape"), reps=NO_REPS, *, axis=None):
 
     Source: NumPy 2, `numpy.tile`.
     """
-    cdef Py_ssize_t dims[MAX_RANK + 1]
-    try:
-        shape = as_tuple(dims, read_integers(shape, dims, "shape", 0))
-        return planned_shape(shape, reps, axis)
-    except Refusal as refusal:
-        raise worded(refusal, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from refusal.__cause__
-
-
-def planned_shape(shape, reps, axis=None):
-    """`output_shape`. Raises Refusals, from which the caller makes the error."""
     cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t dims[MAX_RANK + 1]
-    cdef int ndim = read_integers(shape, dims, "shape", 0)
-    cdef int n = read_repeats(reps, axis, repeats, ndim)
-    sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
-    return as_tuple(sizes.output, sizes.ndim)
+    cdef int ndim, n
+    try:
+        ndim = read_integers(shape, dims, "shape", 0)
+        shape = as_tuple(dims, ndim)
+        n = read_repeats(reps, axis, repeats, ndim)
+        sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
+        return as_tuple(sizes.output, sizes.ndim)
+    except Refusal as refusal:
+        raise worded(refusal, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from refusal.__cause__

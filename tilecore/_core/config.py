@@ -24,10 +24,7 @@ def get_include() -> str:
     >>> os.path.exists(os.path.join(tilecore.get_include(), "tilecore", "tilecore.h"))
     True
 
-    Returns
-    -------
-    str
-        The headers are included as in ``#include <tilecore/tilecore.h>``.
+    The headers are included as in ``#include <tilecore/tilecore.h>``.
     """
     package = Path(__file__).parent.parent
     installed = package / "include"

@@ -225,14 +225,9 @@ cdef class TilePlan:
         return TilePlan, (self.input_shape, self.reps, self.dtype)
 
 
-cdef int name_class() except -1:
-    """Set what `help` and pickles show of the class; Cython cannot express it."""
-    cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
-    kind.tp_name = "tilecore.TilePlan"
-    for name in ("__new__", "__pyx_vtable__"):
-        (<dict>kind.tp_dict).pop(name, None)
-    PyType_Modified(kind)
-    return 0
-
-
-name_class()
+# What `help` and pickles show of the class; Cython cannot express it.
+cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
+kind.tp_name = "tilecore.TilePlan"
+(<dict>kind.tp_dict).pop("__new__", None)
+(<dict>kind.tp_dict).pop("__pyx_vtable__", None)
+PyType_Modified(kind)

@@ -22,16 +22,7 @@ from typing import Any, Protocol, TypeAlias
 from tilecore._core.request.brief import brief
 from tilecore._core.request.inputs import is_own, read_item
 from tilecore._core.request.refusals import Refusal
-from tilecore._dialects.tensors import (
-    INT64_MAX,
-    INT64_MIN,
-    INTEGERS,
-    MAX_RANK,
-    Types,
-    draw_items,
-    make_length_refusal,
-    read_any_repeats,
-)
+from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, check_length, draw_items, read_any_repeats
 
 
 class TensorShapeProto(Protocol):
@@ -242,8 +233,7 @@ def as_repeats_dims(
             raise Refusal(ValueError, f"must have 1 entry, has {len(lengths)}", "repeats_shape")
         length = lengths[0]
     least, most = get_bounds(length)
-    if least > MAX_RANK:
-        raise make_length_refusal("repeats")
+    check_length(least, "repeats")
     repeats = as_plain_shape(repeats, intervals)
     if repeats is None:
         return length, None

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from tilecore._core.request.refusals import NO_NAMES
-
 
 class Option(NamedTuple):
     """Chooses a version: by a keyword argument of `Dialect.rule`, and on the command line (`--feature-level N_M`)."""
@@ -21,15 +19,12 @@ class Option(NamedTuple):
     help: str
 
 
-NO_OPTIONS: Mapping[str, Option] = {}
-
-
 class Rule(NamedTuple):
     """One version of a specification, for callers that do the tiling themselves."""
 
     name: str  # in front of its errors
     counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # from an input and repeats to legal ones; raises `Refusal`
-    names: Mapping[str, str] = NO_NAMES  # its own names for the core's arguments, as `worded` takes them
+    names: Mapping[str, str] = {}  # its own names for the core's arguments, as `worded` takes them
 
 
 class Dialect(NamedTuple):
@@ -37,4 +32,4 @@ class Dialect(NamedTuple):
 
     name: str
     rule: Callable[..., Rule]  # takes the options, by keyword; without them, the newest version
-    options: Mapping[str, Option] = NO_OPTIONS
+    options: Mapping[str, Option] = {}

@@ -110,18 +110,17 @@ def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
     if array.ndim != 1:
         example = "" if array.ndim else f", as in [{int(array)}]"
         raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
-    if array.size > MAX_RANK:
-        raise make_length_refusal("repeats")
+    check_length(array.size, "repeats")
     return tuple(array.tolist())
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
     """The items as a list. More than MAX_RANK are refused, so `items` may be endless."""
     found = list(islice(items, MAX_RANK + 1))
-    if len(found) > MAX_RANK:
-        raise make_length_refusal(argument)
+    check_length(len(found), argument)
     return found
 
 
-def make_length_refusal(argument: str) -> Refusal:
-    return Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
+def check_length(length: int, argument: str) -> None:
+    if length > MAX_RANK:
+        raise Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # A result has the dtype of its input, or is `out`.
-Scalar = TypeVar("Scalar", bound=np.generic)
+T = TypeVar("T", bound=np.generic)
 Out = TypeVar("Out", bound=NDArray[Any])
 Array: TypeAlias = NDArray[Any]
 Threads: TypeAlias = int | None

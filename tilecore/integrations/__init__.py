@@ -1,9 +1,6 @@
 """tilecore in other libraries: Dask, Numba, onnx's reference evaluator, OpenVINO, PyTorch.
 
-A module is loaded when it is first asked for, and only then needs its library:
-
-    import tilecore
-    tilecore.integrations.dask.tile(x, (2, 2))
+A module is loaded when it is first asked for, and only then needs its library: ``tilecore.integrations.dask.tile``.
 """
 
 from importlib import import_module as _import_module

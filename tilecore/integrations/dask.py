@@ -12,7 +12,7 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 
 from __future__ import annotations
 
-# mypy: allow-untyped-calls
+# mypy: allow-untyped-calls, no-warn-return-any
 from collections.abc import Iterable, Sequence
 from math import isnan, prod
 from numbers import Number
@@ -28,11 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 
 import tilecore
 from tilecore._core.request.inputs import as_array
-from tilecore._core.request.refusals import Refusal, reworded, worded
+from tilecore._core.request.refusals import Refusal, reworded
 
 __all__ = ["tile"]
 __dir__ = __all__.copy
-
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -92,17 +91,14 @@ def tile(
     try:
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
-    except Refusal as refusal:
-        raise worded(refusal, "dask.tile", array, names, reps=reps, axis=axis) from refusal.__cause__
-    except (TypeError, ValueError, MemoryError) as error:
+    except (Refusal, TypeError, ValueError, MemoryError) as error:
         raise reworded(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     ndim = len(plan.output_shape)
     asked = spread_chunks(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
     if 0 in plan.output_shape:  # with "auto" Dask would divide by zero
         asked = [-1 if a else c for a, c in zip(automatic, asked, strict=True)]
-        empty: da.Array = da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(asked))
-        return empty
+        return da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(asked))
 
     if ndim > array.ndim:
         array = array[(None,) * (ndim - array.ndim)]
@@ -130,9 +126,8 @@ def check_input(x: Any) -> Any:
             x = as_array(x)
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
-        raise Refusal(
-            TypeError, f"must be a NumPy array, or a Dask array of NumPy arrays, got {kind.__name__}", "input"
-        )
+        what = f"must be a NumPy array, or a Dask array of NumPy arrays, got {kind.__name__}"
+        raise Refusal(TypeError, what, "input")
     return x
 
 
@@ -197,26 +192,15 @@ def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TileP
         if is_split and repeats > 1:
             source = da.concatenate([source] * repeats, axis=axis)
 
-    ndim = source.ndim
+    ndim, dtype = source.ndim, plan.dtype
     chunks = tuple(p if s else w for p, s, w in zip(source.chunks, split, wanted, strict=True))
-    result: da.Array = da.blockwise(
-        tile_chunk,
-        range(ndim),
-        ArraySliceDep(chunks),
-        range(ndim),
-        source,
-        # On an axis that is not split, the source has an index of its own: every chunk gets all of it. Dask treats
-        # that as a reduction and computes the source once. It would compute broadcast blocks again in each task.
-        [axis if is_split else ndim + axis for axis, is_split in enumerate(split)],
-        tuple(None if s else r for s, r in zip(split, plan.reps, strict=True)),
-        None,
-        plan.dtype,
-        None,
-        align_arrays=False,
-        dtype=plan.dtype,
-        meta=np.empty((0,) * ndim, plan.dtype),
-    )
-    return result
+    reps = tuple(None if s else r for s, r in zip(split, plan.reps, strict=True))
+    # On an axis that is not split, the source has an index of its own: every chunk gets all of it. Dask treats that as
+    # a reduction and computes the source once. It would compute broadcast blocks again in each task.
+    index = [axis if is_split else ndim + axis for axis, is_split in enumerate(split)]
+    arguments = [ArraySliceDep(chunks), range(ndim), source, index, reps, None, dtype, None]  # each with its index
+    how = {"align_arrays": False, "dtype": dtype, "meta": np.empty((0,) * ndim, dtype)}
+    return da.blockwise(tile_chunk, range(ndim), *arguments, **how)
 
 
 def tile_chunk(

@@ -1,15 +1,4 @@
-"""ONNX Tile, in every version, for onnx's own reference evaluator.
-
->>> import numpy as np
->>> from onnx.parser import parse_model
->>> model = parse_model('''<ir_version: 8, opset_import: ["": 5]>
-... example (float[N, M] x, float[1] tiles, float[1] axis) => (float[N, K] y) {
-...     y = Tile(x, tiles, axis)
-... }''')
->>> one, two = np.array([1], "float32"), np.array([2], "float32")
->>> evaluator = ReferenceEvaluator(model, new_ops=OPS)
->>> evaluator.run(None, {"x": np.ones((2, 3), "float32"), "tiles": two, "axis": one})[0].shape
-(2, 6)
+"""ONNX Tile, in every version, for onnx's own reference evaluator: ``ReferenceEvaluator(model, new_ops=OPS)``.
 
 The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and accepts repeats that the standard forbids: of a
 length other than the input's rank, or of a type other than int64.

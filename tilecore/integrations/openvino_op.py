@@ -1,15 +1,5 @@
 """OpenVINO Tile-1 as a custom operation, computed by tilecore.
 
->>> import numpy as np
->>> import openvino as ov
->>> from openvino import opset1
->>> data = opset1.parameter([-1, 3], np.float32)
->>> repeats = opset1.parameter([2], np.int64)
->>> model = ov.Model([Tile(data, repeats)], [data, repeats])
->>> compiled = ov.Core().compile_model(model, "CPU")
->>> compiled([np.ones((2, 3), np.float32), np.array([2, -1])])[0].shape     # (2, 3) -> (4, 0)
-(4, 0)
-
 Use it if the built-in operation fails: the CPU plugin's Tile gives wrong values for some tilings of three or more
 axes, and refuses an input of empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
@@ -30,9 +20,8 @@ from openvino.op import Constant
 from openvino.utils import replace_node
 
 import tilecore
-from tilecore._core.arrays import planned_shape
 from tilecore._core.request.brief import brief
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.refusals import Refusal, reworded, worded
 from tilecore._dialects.dims import get_bounds
 from tilecore._dialects.tensors import INT64_MAX, as_repeats, as_tensor
 from tilecore.openvino import DIALECT, infer_shape
@@ -120,9 +109,9 @@ class Tile(Op):
         source = data.bytes_data if strings else data.data
         try:
             counts = RULE.counts(source, repeats.data)
-            shape = planned_shape(source.shape, counts)
-        except Refusal as refusal:
-            raise worded(refusal, RULE.name, source, RULE.names, repeats=repeats.data) from refusal.__cause__
+            shape = tilecore.output_shape(source.shape, counts)
+        except (Refusal, TypeError, ValueError, MemoryError) as error:
+            raise reworded(error, RULE.name, source, RULE.names, repeats=repeats.data) from error.__cause__
         if target.shape != shape:
             target.shape = shape
         if strings:
@@ -181,7 +170,7 @@ def _find_known(repeats: Output) -> list[Dimension] | None:
 
 
 def replace_tile(model: Model) -> int:
-    """Replace every built-in Tile of a model with `Tile`.
+    """Replace every built-in Tile of a model with `Tile`, and return how many there were.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -197,10 +186,6 @@ def replace_tile(model: Model) -> int:
     model : openvino.Model
         Changed in place, with the bodies of its If, Loop and TensorIterator. Nodes and tensors keep
         their names.
-
-    Returns
-    -------
-    int: how many were replaced
 
     Raises
     ------
@@ -223,14 +208,11 @@ def replace_tile(model: Model) -> int:
 
 def _find_built_in(model: Model) -> Iterator[Node]:
     for node in model.get_ordered_ops():
-        if node.get_type_name() == "Tile":
+        kind = node.get_type_name()
+        if kind == "Tile":
             yield node
-        for body in _get_bodies(node):
-            yield from _find_built_in(body)
-
-
-def _get_bodies(node: Node) -> list[Model]:
-    kind = node.get_type_name()
-    if kind == "If":
-        return [node.get_then_body(), node.get_else_body()]
-    return [node.get_function()] if kind in ("Loop", "TensorIterator") else []
+        elif kind == "If":
+            yield from _find_built_in(node.get_then_body())
+            yield from _find_built_in(node.get_else_body())
+        elif kind in ("Loop", "TensorIterator"):
+            yield from _find_built_in(node.get_function())

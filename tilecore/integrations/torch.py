@@ -1,11 +1,5 @@
 """Tilings of PyTorch's tensors: eager, with gradients, and in compiled and exported programs.
 
->>> import torch
->>> from tilecore.integrations.torch import repeat, tile
->>> tile(torch.tensor([[1, 2, 3]]), (2, 2))                 # shape (1, 3)
-tensor([[1, 2, 3, 1, 2, 3],
-        [1, 2, 3, 1, 2, 3]])
-
 A call takes one of four ways:
 
 - Most calls read and write memory directly: tensors on the CPU and NumPy arrays share it.
@@ -137,23 +131,16 @@ def lacks_rule(input: Tensor) -> bool:
 
     Dynamo reads this too. It cannot see which transform is active, only that one is.
     """
-    return (
-        forward_ad._current_level >= 0
-        or torch.jit.is_tracing()
-        or (
-            torch._C._are_functorch_transforms_active()
-            and (is_dynamo_compiling() or torch._C._functorch.is_gradtrackingtensor(input))
-        )
-    )
+    if forward_ad._current_level >= 0 or torch.jit.is_tracing():
+        return True
+    active = torch._C._are_functorch_transforms_active()
+    return active and (is_dynamo_compiling() or torch._C._functorch.is_gradtrackingtensor(input))
 
 
 def is_watched() -> bool:
     """Whether a mode or a transform must see calls."""
-    return (
-        torch._C._is_torch_function_mode_enabled()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._are_functorch_transforms_active()
-    )
+    mode = torch._C._is_torch_function_mode_enabled() or torch._C._len_torch_dispatch_stack() > 0
+    return mode or torch._C._are_functorch_transforms_active()
 
 
 def is_small(input: Tensor, counts: tuple[Any, ...]) -> bool:

@@ -24,11 +24,9 @@ def same_dtype(one: Any, other: Any) -> bool:
         return bool(one == other)
     if one.names != other.names or one.itemsize != other.itemsize:
         return False
-    for name in one.names:
-        first, second = one.fields[name], other.fields[name]  # the dtype, the offset, and the title if there is one
-        if first[1:] != second[1:] or not same_dtype(first[0], second[0]):
-            return False
-    return True
+    # A field is the dtype, the offset, and the title if there is one.
+    pairs = ((one.fields[name], other.fields[name]) for name in one.names)
+    return all(first[1:] == second[1:] and same_dtype(first[0], second[0]) for first, second in pairs)
 
 
 def same_missing(one: Any, other: Any) -> bool:

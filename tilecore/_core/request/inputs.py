@@ -17,7 +17,6 @@ from tilecore._core.request.subclasses import is_masked
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 # PyTorch's types that NumPy lacks, by their names in PyTorch's messages, and a type of the same size.
 _SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
-_NUMPY_TAKES = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
@@ -100,8 +99,7 @@ def raise_unreadable(value: object, reason: Exception, argument: str = "input") 
             text += f"; pass its view(torch.{name}), and view the result as the original type"
     # NumPy's own MemoryError cannot be created from a text. PyTorch's RuntimeError and DLPack's BufferError mean that
     # the input is of the wrong kind.
-    kinds: tuple[type[Exception], ...] = (ValueError, MemoryError)
-    kind = next((kind for kind in kinds if isinstance(reason, kind)), TypeError)
+    kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
     raise Refusal(kind, text, argument) from reason
 
 
@@ -114,7 +112,7 @@ def refuse_out(given: object) -> Refusal:
 
 
 def _numpy_takes(value: object) -> bool:
-    if any(hasattr(value, attribute) for attribute in _NUMPY_TAKES):
+    if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
         return True
     try:
         memoryview(value).release()  # type: ignore[arg-type]

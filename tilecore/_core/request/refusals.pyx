@@ -96,10 +96,10 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
 
 
 def reworded(error, name, input=None, names=NO_NAMES, /, **given):
-    """The error of another public function, reworded for the one that called it.
+    """`worded` for a Refusal, and for the error of another public function, which the function `name` called.
 
     An error made by `worded` was raised while its Refusal was handled, so the Refusal is its context. Any other error
     is returned unchanged.
     """
-    refusal = error.__context__
+    refusal = error if isinstance(error, Refusal) else error.__context__
     return worded(refusal, name, input, names, **given) if isinstance(refusal, Refusal) else error
