@@ -144,6 +144,10 @@ enum {
     TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
 };
 
+/* Where the output of `turn` lies: in scratch, which the caches hold as they do not hold the source; in the caches, as
+ * the source does; or in memory, which stores may bypass the caches for. */
+enum { TILECORE_TO_PANEL, TILECORE_TO_CACHES, TILECORE_TO_MEMORY, TILECORE_PAST_CACHES };
+
 /* What `pick` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors of 32
  * bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */
 typedef struct tilecore_shuffles {
@@ -169,12 +173,12 @@ typedef struct tilecore_kernels {
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
-     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `cached`: the output lies in
-     * the caches. `stream`: its stores bypass them, and other threads see them after `stream_end`. `cells`: scratch of
+     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `where` the
+     * output lies: one of the above; what bypasses the caches other threads see after `stream_end`. `cells`: scratch of
      * TILECORE_CELL_BYTES for that, and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                 ptrdiff_t columns, ptrdiff_t item, int cached, int stream, char *cells);
-    /* Rows of `count` groups of items at steps, as prepared; `stream` as for turn. NULL: there is none. */
+                 ptrdiff_t columns, ptrdiff_t item, int where, char *cells);
+    /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                  ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);

@@ -30,7 +30,10 @@ The panels are numbered, as blocks are, and so are the parts of what is made of 
 """
 
 from tilecore._core.plan.nest cimport MOST_AXES, Step, advance, magnitude, nest_begin, nest_push
-from tilecore._core.write.processor cimport TILECORE_CELL_BYTES, kernels, tilecore_gather, tilecore_prepare_pick
+from tilecore._core.write.processor cimport (
+    TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_TO_CACHES, TILECORE_TO_MEMORY, TILECORE_TO_PANEL, kernels,
+    tilecore_gather, tilecore_prepare_pick,
+)
 
 
 cdef enum:
@@ -52,6 +55,7 @@ cdef enum:
     # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on
     # their stores bypass the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
+    CACHED_BYTES = 1 << 20  # of an output that the second-level cache may hold, with a source of this size
     MOST_STEP_BYTES = 64    # that pick steps over: farther apart, each item has a cache line of its own
     MOST_WOVEN = 4          # channels
     # Bytes of a row from which its stores may bypass the caches.
@@ -131,8 +135,14 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, bint stream, bint warm
     if panels.stream and (panels.packer == GATHER or panels.axis[panels.inner].count * item
                           < (LEAST_STREAMED_TURNED if panels.packer == TURN else LEAST_STREAMED_PICKED)):
         panels.direct = False
+    if not panels.direct:
+        panels.where = TILECORE_TO_PANEL
+    elif panels.stream:
+        panels.where = TILECORE_PAST_CACHES
+    else:
+        panels.where = TILECORE_TO_MEMORY if size > CACHED_BYTES else TILECORE_TO_CACHES
     panels.cell_bytes = 0
-    if panels.packer == TURN and (panels.direct and panels.stream or panels.axis[0].src % 1024 == 0):
+    if panels.packer == TURN and (panels.where == TILECORE_PAST_CACHES or panels.axis[0].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
     size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
@@ -301,8 +311,7 @@ cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_
             dst += (columns - 1) * dst_pitch
             src += (columns - 1) * src_pitch
             dst_pitch = -dst_pitch
-        kernels.turn(dst, dst_pitch, src, along, count[inner], columns, item, not panels.direct,
-                     panels.direct and panels.stream, cells)
+        kernels.turn(dst, dst_pitch, src, along, count[inner], columns, item, panels.where, cells)
     elif panels.packer == PICK:
         kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
                      panels.stream and panels.direct)
