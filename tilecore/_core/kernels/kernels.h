@@ -146,7 +146,12 @@ enum {
 
 /* Where the output of `turn` lies: in scratch, which the caches hold as they do not hold the source; in the caches, as
  * the source does; or in memory, which stores may bypass the caches for. */
-enum { TILECORE_TO_PANEL, TILECORE_TO_CACHES, TILECORE_TO_MEMORY, TILECORE_PAST_CACHES };
+enum {
+    TILECORE_TO_PANEL,
+    TILECORE_TO_CACHES,
+    TILECORE_TO_MEMORY,
+    TILECORE_PAST_CACHES,
+};
 
 /* What `pick` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors of 32
  * bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */

@@ -198,14 +198,14 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
      * fall into the same few places of the first-level cache. What is lower or narrower than a tile is one cell. */
     const int lined = rows >= tall && dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
     const int aligned = columns >= n && src_pitch % 64 == 0, aliased = cells && src_pitch % 1024 == 0;
-    /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
     const int stream = cells && where == TILECORE_PAST_CACHES;
+    /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
     const int ahead = item >= 4 && (where == TILECORE_TO_PANEL || (stream && lined && !aliased));
-    /* Where lines of rows 512 bytes apart fall into the same places of the caches, columns of 4 bytes lose. */
-    const int by_columns = !stream && (item == 8   ? where != TILECORE_TO_PANEL
-                                       : item == 4 ? where == TILECORE_TO_MEMORY && src_pitch % 512 != 0
-                                                   : 0);
-    const ptrdiff_t most = ahead ? 16 : (item < 8 || by_columns ? 128 : 64);
+    /* Lines whole 256 bytes apart fall into a quarter of the first-level cache's places, or less. */
+    const int crowded = src_pitch % 256 == 0;
+    const int by_columns =
+        !stream && ((item == 8 && where != TILECORE_TO_PANEL) || (item == 4 && where == TILECORE_TO_MEMORY && !crowded));
+    const ptrdiff_t most = ahead ? 16 : (item < 8 || (by_columns && (!crowded || aliased)) ? 128 : 64);
     ptrdiff_t r, c, i, height, width;
     if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(turn_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
