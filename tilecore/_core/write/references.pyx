@@ -516,16 +516,20 @@ cdef bint add_leaves(list places, cnp.dtype dtype, Py_ssize_t start, Py_ssize_t 
 
     There may be none: NumPy says of an empty subarray that it holds objects.
     """
-    cdef Py_ssize_t first = len(places)
+    cdef Py_ssize_t first = len(places), copies, step, place, k
+    cdef list found
     if not PyDataType_REFCHK(dtype):
         return True
     if cnp.PyDataType_HASSUBARRAY(dtype):
         base, shape = dtype.subdtype
-        for k in range(math.prod(shape)):
-            if not add_leaves(places, base, start + k * base.itemsize, most):
-                return False
-            if len(places) == first:
-                break  # nor do the others hold any
+        copies, step = math.prod(shape), base.itemsize
+        if copies > 0 and not add_leaves(places, base, start, most):
+            return False
+        found = places[first:]
+        if first + len(found) * copies > most:
+            return False
+        for k in range(1, copies if found else 0):
+            places += [place + k * step for place in found]
         return True
     if cnp.PyDataType_HASFIELDS(dtype):
         fields = dtype.fields
@@ -535,7 +539,7 @@ cdef bint add_leaves(list places, cnp.dtype dtype, Py_ssize_t start, Py_ssize_t 
                 return False
         return True
     places.append(start)
-    return dtype.type_num == cnp.NPY_OBJECT and len(places) <= most
+    return dtype.type_num == cnp.NPY_OBJECT
 
 
 cdef Leaves OBJECT = new_leaves(cnp.PyArray_DescrFromType(cnp.NPY_OBJECT))
