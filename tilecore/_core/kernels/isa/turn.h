@@ -203,8 +203,8 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
     const int ahead = item >= 4 && (where == TILECORE_TO_PANEL || (stream && lined && !aliased));
     /* Lines whole 256 bytes apart fall into a quarter of the first-level cache's places, or less. */
     const int crowded = src_pitch % 256 == 0;
-    const int by_columns =
-        !stream && ((item == 8 && where != TILECORE_TO_PANEL) || (item == 4 && where == TILECORE_TO_MEMORY && !crowded));
+    const int by_columns = !stream && ((item == 8 && where != TILECORE_TO_PANEL) ||
+                                       (item == 4 && where == TILECORE_TO_MEMORY && !crowded));
     const ptrdiff_t most = ahead ? 16 : (item < 8 || (by_columns && (!crowded || aliased)) ? 128 : 64);
     ptrdiff_t r, c, i, height, width;
     if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
