@@ -64,7 +64,8 @@
  *
  * A source that no row runs along is packed first, to contiguous rows (write/pack.pyx), by item sizes:
  *
- *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
+ *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows;
+ *               into memory column by column, where items have 4 or 8 bytes
  *     pick      items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of a few
  *               16 bytes each
  *
