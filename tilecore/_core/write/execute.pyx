@@ -27,7 +27,9 @@ from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance
 from tilecore._core.write.pack cimport Panels, choose_panels, find_panel, pack_panel, packs_first, panel_nest
-from tilecore._core.write.processor cimport kernels, libc_bytes, stream_bytes, tilecore_prepare_rows
+from tilecore._core.write.processor cimport (
+    TILECORE_PAST_CACHES, kernels, libc_bytes, stream_bytes, tilecore_prepare_rows,
+)
 from tilecore._core.write.signals cimport (
     TILECORE_LOOK_MILLISECONDS, TILECORE_WATCH_BYTES, Watch, look_for_signals, tilecore_milliseconds, watch_begin,
 )
@@ -259,7 +261,7 @@ cdef void write_job_by_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last
         end = part_begin(blocks.total, panels.parts, part + 1)
         if begin < end:
             write_blocks(&blocks, dst, <const char *>panel if scratch != NULL else src, begin, end)
-    if panels.direct and panels.stream:
+    if panels.where == TILECORE_PAST_CACHES:
         kernels.stream_end()
     free(scratch)
 

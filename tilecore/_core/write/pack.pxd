@@ -15,8 +15,8 @@ cdef struct Panels:
     Py_ssize_t nbytes           # of a panel that is packed
     Py_ssize_t cell_bytes       # of scratch for turn, beside the panel
     bint direct                 # nothing repeats: it is packed in its place in the output
-    bint stream                 # stores bypass the cache
-    int where                   # what is packed lies, for turn
+    bint stream                 # stores into the output bypass the cache
+    int where                   # what is packed lies: TILECORE_TO_PANEL ...
     # The axes of the source, in the order of the output, innermost first.
     Axis axis[MOST_AXES]
     Py_ssize_t count[MOST_AXES]  # steps of a panel

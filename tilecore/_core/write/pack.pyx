@@ -314,7 +314,7 @@ cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_
         kernels.turn(dst, dst_pitch, src, along, count[inner], columns, item, panels.where, cells)
     elif panels.packer == PICK:
         kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
-                     panels.stream and panels.direct)
+                     panels.where == TILECORE_PAST_CACHES)
     else:
         tilecore_gather(dst, dst_pitch, step[inner], src, src_pitch, along, count[across], count[inner], item)
 
