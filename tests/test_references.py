@@ -55,22 +55,6 @@ def test_large_regions(oracle):
     assert counts(items) == before
 
 
-def test_references_of_an_unknown_kind():
-    """Only their dtype could count them. Here a dtype says so of itself."""
-    dtype = np.dtype("M8[s]", metadata={"its own": "object"})
-    x, out = np.zeros(3, dtype), np.ones(6, dtype)
-    state = dtype.__reduce__()[2]
-    flags = next(k for k, part in enumerate(state) if part == dtype.flags and k == 7)
-    dtype.__setstate__((*state[:flags], 1, *state[flags + 1 :]))
-    try:
-        assert dtype.hasobject
-        with pytest.raises(TypeError, match="^tile: a holds references of an unknown kind"):
-            tilecore.tile(x, 2, out)
-    finally:
-        dtype.__setstate__(state)
-    assert (out == np.ones(6, dtype)).all()
-
-
 T = Strings(na_object=None)
 
 
@@ -84,57 +68,11 @@ def test_strings_inside_structures(dtype, ways):
         dtype = np.dtype(dtype)
     except TypeError:
         pytest.skip("NumPy refuses this one from 2.5 on")
-    x, out = np.zeros(3, dtype), np.zeros(12, dtype)
+    x = np.zeros(3, dtype)
     (x["a"]["b"] if x["a"].dtype.names else x["a"])[...] = "longer than what lies in the item"
-    before = out.tobytes()
-    calls = [partial(call, *given) for call in ways(x, 4).values() for given in ((), (out,))]
-    for call in (*calls[:-1], partial(tilecore.tile, x, (10**9, 1))):  # tile_mapped takes no `out`
-        with pytest.raises(TypeError, match="holds references of an unknown kind, dtype"):
-            call()
-    assert out.tobytes() == before
-    assert str(np.tile(x, 4).tolist()) == str(x.tolist() * 4)
-
-
-@pytest.mark.parametrize("when", [1, 2, 3])
-def test_a_dtype_that_changes_while_its_fields_are_read(when):
-    """What is noted has room, whatever a field's name does when it is looked up the second time."""
-    lookups = None
-
-    class Name(str):
-        def __hash__(self):
-            nonlocal lookups
-            if lookups is not None and (lookups := lookups + 1) == when:
-                state = list(dtype.__reduce__()[2])
-                state[4] = {"a": (np.dtype(("O", (500,))), 0), "b": dtype.fields["b"]}
-                dtype.__setstate__(tuple(state))
-            return str.__hash__(self)
-
-    dtype = np.dtype({"names": [Name("a"), "b"], "formats": ["O", "V4096"], "offsets": [0, 8]})
-    x, out = np.zeros(100, dtype), np.zeros(200, dtype)
-    state = dtype.__reduce__()[2]
-    lookups = 0
-    try:
-        tilecore.tile(x, 2, out)
-    except TypeError as error:  # the two fields overlap then
-        assert "of an unknown kind" in str(error)
-    assert lookups >= 1
-    lookups = None
-    dtype.__setstate__(state)
-
-
-@pytest.mark.parametrize("place", [-8, 1, 4, 2**31])
-def test_references_that_lie_nowhere(place):
-    """In a dtype that was changed in place: outside the item, or one in the other."""
-    dtype = np.dtype([("a", "O"), ("n", "V4")])
-    x, out = np.zeros(3, dtype), np.zeros(6, dtype)
-    state = dtype.__reduce__()[2]
-    fields = {"a": (np.dtype("O"), 0), "n": (np.dtype("O"), place)}
-    dtype.__setstate__((*state[:4], fields, *state[5:]))
-    try:
-        with pytest.raises(TypeError, match="^tile: a holds references of an unknown kind"):
-            tilecore.tile(x, 2, out)
-    finally:
-        dtype.__setstate__(state)
+    for name, call in ways(x, 4).items():
+        for out in () if name == "tile_mapped" else ((), (np.zeros(12, dtype),)):
+            assert str(call(*out).tolist()) == str(x.tolist() * 4)
 
 
 @pytest.mark.parametrize("number", ["u1", "i4", "i8"])

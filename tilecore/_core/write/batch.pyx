@@ -20,9 +20,9 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_Check, PyList_GET_SIZE, PyList_GetSlice
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_GetSlice
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy
 
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.plan cimport Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.arguments cimport (
@@ -30,12 +30,11 @@ from tilecore._core.request.arguments cimport (
 )
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.places cimport Held, Place, held_note, place_at, place_note, place_strides, still_there
-from tilecore._core.resources.memory cimport max_bytes
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_units, execute_watched,
 )
 from tilecore._core.write.whole cimport choose_mode
-from tilecore._core.write.references cimport Leaves, Part, leaves_of, write_references
+from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.results cimport emptied, new_result, write_result
 from tilecore._core.write.signals cimport Watch, raise_pending, watch_begin
 
@@ -135,7 +134,6 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
     cdef cnp.ndarray result = None
     cdef cnp.dtype of_result = dtype
     cdef dict alike = read_items(arrays, dtype)
-    cdef Leaves leaves = leaves_of(dtype) if PyDataType_REFCHK(dtype) else None
     cdef bytes notes
     cdef bint warm = True, ran = False
     cdef int status
@@ -161,9 +159,8 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
     batch.step = sizes.nbytes if place.contiguous else place.strides[0]
     place_at(&batch.target, place.data, NULL if place.contiguous else &place.strides[1], sizes.ndim, sizes.output,
              sizes.itemsize)
-    if leaves is not None:
-        write_each_with_references(&batch, leaves, out is None)
-        return result
+    if PyDataType_REFCHK(dtype):
+        return write_references(&batch, arrays, result, out is None)
     batch.mode = choose_mode(stacked.sizes.nbytes, threads, warm)
     if ran or stacked.sizes.nbytes >= TILECORE_NOGIL_BYTES:
         for i in range(n):  # other code may have run since the array was noted, and the result
@@ -304,21 +301,17 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
 
 # ---------------------------------------------------------------- references
 
-cdef int write_each_with_references(const Batch *batch, Leaves leaves, bint is_new) except -1:
+cdef cnp.ndarray write_references(Batch *batch, list arrays, cnp.ndarray result, bint is_new):
     """As write_all, with the GIL."""
     cdef const Sizes *sizes = &batch.plan.sizes
-    cdef Py_ssize_t start[MAX_RANK]
     cdef Place target = batch.target
-    cdef Part part = Part(sizes, &start[0], &sizes.output[0], NULL, &batch.result, NULL, &target)
-    cdef Py_ssize_t i, text = max_bytes if is_new else PY_SSIZE_T_MAX  # of all arrays together
-    # Zeros, although NULL means the same region: with NULL, all references are counted before one is written. An
-    # interruption would then turn them into plain bytes of the result.
-    memset(start, 0, sizeof(start))
+    cdef Py_ssize_t i
+    if is_new and can_be_counted(result.descr):
+        batch.mode = Mode(1, False, False)
+        write_all(batch)
+        count_references(result)
+        return result
     for i in range(batch.n):
-        part.array, part.source = &note_of(batch, i).held, &note_of(batch, i).place
-        try:
-            write_references(&part, leaves, is_new, Mode(1, False, False), &text)
-        except Refusal as refusal:
-            raise refusal if refusal.argument != "input" else refuse_array(refusal.kind, refusal.what, i) from None
+        copy_references(sizes, arrays[i], &note_of(batch, i).place, result, &target, NULL, sizes.output)
         target.data += batch.step
-    return 0
+    return result

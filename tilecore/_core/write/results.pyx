@@ -16,10 +16,10 @@ from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, sizes_check, sizes_in
 from tilecore._core.request.arguments cimport blank_itemsize, check_held, check_out, is_blank
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.places cimport Held, Place, held_note, place_note
-from tilecore._core.resources.memory cimport check_size, max_bytes, new_array, no_memory
+from tilecore._core.resources.memory cimport check_size, new_array, no_memory
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode
 from tilecore._core.write.whole cimport choose_mode, execute_plan
-from tilecore._core.write.references cimport Leaves, Part, leaves_of, write_references
+from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.regions cimport execute_region
 from tilecore._core.write.signals cimport raise_pending
 
@@ -67,13 +67,11 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef const Py_ssize_t *start = NULL
     cdef Py_ssize_t of_region[MAX_RANK + 1]
-    cdef Py_ssize_t nbytes = sizes.nbytes, text
+    cdef Py_ssize_t nbytes = sizes.nbytes
     cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
     cdef bint is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
-    cdef Leaves leaves = None
     cdef Held held, held_result
     cdef Place noted, target
-    cdef Part part
     cdef Mode mode
     cdef int status
     if source == NULL:
@@ -88,8 +86,6 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
         held_note(&held, array, sizes.input_nbytes)
     if not is_new:
         held_note(&held_result, out, nbytes)
-    if refers:
-        leaves = leaves_of(dtype)
     if is_new:
         out = new_result(sizes.ndim, shape, nbytes, &warm, of_result)
         place_note(&target, out)
@@ -104,12 +100,15 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *
         return out
     if is_new:
         held_note(&held_result, out, nbytes)
-    mode = choose_mode(nbytes, threads, warm and not refers)
     if refers:
-        text = max_bytes if is_new else PY_SSIZE_T_MAX
-        part = Part(sizes, start, shape, &held, &held_result, source, &target)
-        write_references(&part, leaves, is_new, mode, &text)
+        check_held(&held, &held_result)
+        if is_new and can_be_counted(dtype):
+            execute_part(plan, source, &target, start, shape, nbytes, Mode(1, False, False))
+            count_references(out)
+        else:
+            copy_references(sizes, array, source, out, &target, start, shape)
         return out
+    mode = choose_mode(nbytes, threads, warm)
     check_held(&held, &held_result)
     with nogil:
         status = execute_part(plan, source, &target, start, shape, nbytes, mode)
