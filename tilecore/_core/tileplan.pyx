@@ -126,7 +126,7 @@ cdef class TilePlan:
         try:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = write_result(&self.plan, array, NULL, NULL, self.check_array(array, out), count)
+            target = write_result(&self.plan, array, NULL, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -141,7 +141,7 @@ cdef class TilePlan:
             count = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = write_result(&self.plan, array, NULL, &bounds, self.check_array(array, out), count)
+            target = write_result(&self.plan, array, &bounds, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -197,15 +197,11 @@ cdef class TilePlan:
         cdef const Sizes *sizes = &self.plan.sizes
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
-        cdef cnp.dtype dtype = self.dtype
-        # Check the shape last: comparing dtypes may run the caller's code, which may change it.
-        if descr_of(array) != <PyObject *>dtype:
-            dtype = array.descr
-            if not same_dtype(dtype, self.dtype):
-                raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {dtype}")
+        if descr_of(array) != <PyObject *>self.dtype and not same_dtype(array.descr, self.dtype):
+            raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
         if out is not None:
             target = read_out(out, array)
-        if not has_shape(array, sizes.input_ndim, shape, sizes.itemsize) or descr_of(array) != <PyObject *>dtype:
+        if not has_shape(array, sizes.input_ndim, shape, sizes.itemsize):
             raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "the plan is for", None)
         return target
 

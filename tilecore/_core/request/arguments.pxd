@@ -3,12 +3,11 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
-from tilecore._core.request.places cimport Held, Place
+from tilecore._core.request.places cimport Place
 
 
 cdef cnp.ndarray convert_to_plain(a)
 cdef cnp.ndarray plain_array(a)
-cdef cnp.ndarray read_other_out(given, cnp.ndarray array)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)
 cdef bint is_blank(cnp.dtype dtype) noexcept
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1
@@ -16,8 +15,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
-                      Py_ssize_t itemsize, bint *ran) except -1
-cdef int check_held(const Held *array, const Held *result) except -1
+                      Py_ssize_t itemsize) except -1
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument)
 
 
@@ -30,7 +28,7 @@ cdef inline cnp.ndarray read_out(given, cnp.ndarray array):
     """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's."""
     if PyArray_CheckExact(given) and descr_of(<cnp.ndarray>given) == descr_of(array):
         return <cnp.ndarray>given
-    return read_other_out(given, array)
+    return read_target(given, array.descr)
 
 
 cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept:

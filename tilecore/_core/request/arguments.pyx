@@ -3,12 +3,9 @@
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
-may change the input and `out`. So everything that may run it comes first, comparisons of dtypes included. After that,
-none of the caller's code runs: the plan is made, and the places of input and `out` (`place_note`) and their memory
-(`held_note`) are noted. Writing uses these notes, even if the shapes of the arrays change later. A check that
-might run the caller's code belongs in the first part: a comparison of objects, isinstance (it reads `__class__`), a
-NumPy function that looks for `__array_function__`. Wherever Python code runs, profilers, signal handlers and the
-garbage collector may run too. So `check_held` checks, just before writing, that the memory is still there.
+may change the input and `out`. So everything that may run it comes first, then memory for the result, which may collect
+garbage, and the number of threads. Arrays are looked at last: their shape must still be the plan's, and where their
+elements lie is noted (`place_note`) just before they are read and written.
 """
 
 import numpy
@@ -22,7 +19,7 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.places cimport Held, Place, place_note, place_strides, still_there
+from tilecore._core.request.places cimport Place, place_note, place_strides
 
 cnp.import_array()
 
@@ -59,15 +56,6 @@ cdef cnp.ndarray plain_array(a):
 
 # ---------------------------------------------------------------- out
 
-cdef cnp.ndarray read_other_out(given, cnp.ndarray array):
-    """`read_out` for dtypes that must be compared."""
-    cdef cnp.dtype dtype = array.descr
-    cdef cnp.ndarray out = read_target(given, dtype)
-    if dtype is not array.descr:
-        raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
-    return out
-
-
 cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     """`given` as a plain array of this dtype. Comparing dtypes may run the caller's code."""
     cdef cnp.ndarray out
@@ -79,8 +67,6 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
     if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype)
             and found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
-    if found is not out.descr:
-        raise Refusal(ValueError, "or the input changed its dtype during the call", "out")
     return out
 
 
@@ -96,11 +82,7 @@ cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
-    """Check the shape of `out`, and that it shares no memory with the source, which may be NULL. Note its place.
-
-    Return 1 if Python code has run, to find out whether bytes are shared; else 0.
-    """
-    cdef bint ran = False
+    """Check the shape of `out`, and that it shares no memory with the source, which may be NULL. Note its place."""
     if itemsize == 0:  # blank strings have room for one character
         itemsize = cnp.PyArray_ITEMSIZE(out)
     if not has_shape(out, ndim, shape, itemsize):
@@ -108,12 +90,12 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
     if not PyArray_ISWRITEABLE(out):
         raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
     place_note(place, out)
-    if not place.contiguous and overlaps_itself(place, shape, itemsize, &ran):
+    if not place.contiguous and overlaps_itself(place, shape, itemsize):
         raise Refusal(ValueError, "must not have overlapping elements, got strides "
                       f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
-    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize, &ran):
+    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize):
         raise Refusal(ValueError, "must not share memory with the input", "out")
-    return ran
+    return 0
 
 
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument):
@@ -148,19 +130,18 @@ cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsiz
 
 
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
-                      Py_ssize_t itemsize, bint *ran) except -1:
-    """Whether the two share a byte. `ran` is set if Python code runs."""
+                      Py_ssize_t itemsize) except -1:
+    """Whether the two share a byte."""
     cdef size_t a_low, a_high, b_low, b_high
     if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
         return False
     if a_high <= b_low or b_high <= a_low:
         return False
-    ran[0] = True
     return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
 
 
-cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, bint *ran) except -1:
-    """Whether two elements share a byte. `ran` as in share_bytes."""
+cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
+    """Whether two elements share a byte."""
     cdef Py_ssize_t covered, step
     cdef int i, k
     for k in range(place.ndim):
@@ -177,7 +158,6 @@ cdef bint overlaps_itself(const Place *place, const Py_ssize_t *shape, Py_ssize_
         return False  # each step is longer than all that the shorter steps cover
     # If two overlapping elements differ in their index on axis k, then moving both along k, until the smaller index is
     # 0, keeps the overlap. So it is enough to compare index 0 with all others, axis by axis.
-    ran[0] = True
     view = bytes_at(place, shape, itemsize)
     for k in range(place.ndim):
         index = (slice(None),) * k
@@ -196,15 +176,3 @@ cdef bint shares_memory(a, b) except -1:
         return numpy.shares_memory(a, b, max_work=100000)
     except numpy.exceptions.TooHardError:
         return True
-
-
-# ---------------------------------------------------------------- other code
-
-MOVED = "was given other memory or another dtype in the midst of the call"
-
-
-cdef int check_held(const Held *array, const Held *result) except -1:
-    """Refuse arrays that other code has changed since they were noted."""
-    if not (still_there(array) and still_there(result)):
-        raise Refusal(ValueError, MOVED, "out" if still_there(array) else "input")
-    return 0

@@ -1,9 +1,8 @@
-"""Notes where the elements of an array lie, before other code may change it. See arguments.pyx."""
+"""Where the elements of an array lie. See arguments.pyx."""
 
 cimport numpy as cnp
-from cpython.object cimport PyObject
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, descr_of
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS
 
 
 cdef struct Place:      # where the elements of an array lay when they were noted
@@ -44,31 +43,3 @@ cdef inline const Py_ssize_t *place_strides(const Place *place) noexcept nogil:
     if place.contiguous:
         return NULL
     return &place.strides[0]
-
-
-cdef struct Held:       # an array and its memory, as noted by code that holds references to the array and its dtype
-    PyObject *array
-    PyObject *dtype
-    PyObject *base      # the owner of the memory; NULL if that is the array
-    const char *data
-    Py_ssize_t nbytes   # of its items, wherever they lie
-
-
-cdef inline void held_note(Held *held, cnp.ndarray array, Py_ssize_t nbytes) noexcept:
-    # Field by field: copying a struct that was just written would wait for the writes.
-    held.array = <PyObject *>array
-    held.dtype = descr_of(array)
-    held.base = cnp.PyArray_BASE(array)
-    held.data = cnp.PyArray_BYTES(array)
-    held.nbytes = nbytes
-
-
-cdef inline bint still_there(const Held *held) noexcept:
-    """False if code that has run since may have freed the memory, or changed its meaning.
-
-    `ndarray.resize` and `ndarray.__setstate__` free it, and may get the same address again. `dtype.__setstate__`
-    changes the itemsize. Another shape does no harm.
-    """
-    cdef cnp.ndarray array = <cnp.ndarray>held.array
-    return (cnp.PyArray_BYTES(array) == held.data and cnp.PyArray_NBYTES(array) == held.nbytes
-            and descr_of(array) == held.dtype and cnp.PyArray_BASE(array) == held.base)

@@ -12,7 +12,6 @@ As everywhere (arguments.pyx), all that can run the caller's code comes first: l
 dtypes compared. Shapes are looked at after that.
 """
 
-from tilecore._core.request.arguments import MOVED
 from tilecore._core.request.dtypes import same_dtype
 from tilecore._core.request.refusals import Refusal
 
@@ -22,14 +21,14 @@ from cpython.list cimport PyList_Check, PyList_GET_SIZE, PyList_GetSlice
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_GetSlice
 from libc.string cimport memcmp, memcpy
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.plan cimport Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.arguments cimport (
-    check_held, check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
+    check_out, extents, has_shape, plain_array, read_target, shape_refusal, share_bytes,
 )
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.places cimport Held, Place, held_note, place_at, place_note, place_strides, still_there
+from tilecore._core.request.places cimport Place, place_at, place_note, place_strides
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Job, Mode, choose_job, execute_job, execute_units, execute_watched,
 )
@@ -74,8 +73,8 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
     cdef int padding = sizes.ndim - sizes.input_ndim
     cdef const Py_ssize_t *shape = &sizes.shape[padding]
     cdef Py_ssize_t rows[MAX_RANK + 1]
+    cdef Py_ssize_t strides[MAX_RANK]
     cdef Plan stacked
-    cdef Place source
     cdef cnp.ndarray array = plain_array(arrays)
     cdef cnp.ndarray target = None
     cdef cnp.dtype found = array.descr
@@ -89,31 +88,24 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
         target = read_target(out, found)
     memcpy(&rows[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
     rows[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
-    if not has_shape(array, sizes.input_ndim + 1, rows, sizes.itemsize) or array.descr is not found:
+    if not has_shape(array, sizes.input_ndim + 1, rows, sizes.itemsize):
         raise Refusal(ValueError, f"must have shape (n, {', '.join(map(str, as_tuple(shape, sizes.input_ndim)))}), got "
                       f"{(<object>array).shape}", "input")
     stacked_init(&stacked, sizes, rows[0])
-    place_note(&source, array)
-    if not source.contiguous:  # the plan's axes of extent 1 come after the first
-        for k in range(sizes.ndim, 0, -1):
-            source.strides[k] = cnp.PyArray_STRIDE(array, k - padding) if k > padding else 0
-    source.ndim = sizes.ndim + 1
-    return write_result(&stacked, array, &source, NULL, target, threads)
+    if padding:  # the plan's axes of extent 1 come after the first
+        for k in range(sizes.ndim + 1):
+            strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
+        array = array_upon(array, sizes.ndim + 1, stacked.sizes.shape, strides, found, cnp.PyArray_DATA(array), 0)
+    return write_result(&stacked, array, NULL, target, threads)
 
 
 # ---------------------------------------------------------------- a list
 
-cdef struct Note:       # an array of the list
-    Held held
-    Place place         # last, for there is room for the strides of its axes alone
-
-
 cdef struct Batch:
     const Plan *plan
-    const char *notes
-    Py_ssize_t pitch        # bytes of a note
+    const char *places      # of the arrays, each with room for the strides of its axes alone
+    Py_ssize_t pitch        # bytes from one to the next
     Py_ssize_t n
-    Held result
     Place target            # of the first array's tiling
     Py_ssize_t step         # from there to the next
     Mode mode               # for each of them
@@ -126,34 +118,32 @@ cdef refuse_array(kind, str what, Py_ssize_t i):
 
 cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
-    cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
-    cdef const Held *held
+    cdef Py_ssize_t n = PyList_GET_SIZE(arrays)
     cdef Plan stacked
     cdef Batch batch
     cdef Place place
     cdef cnp.ndarray result = None
-    cdef cnp.dtype of_result = dtype
-    cdef dict alike = read_items(arrays, dtype)
-    cdef bytes notes
-    cdef bint warm = True, ran = False
+    cdef bytes places
+    cdef bint warm = True
     cdef int status
-    if out is not None:
+    read_items(arrays, dtype)
+    stacked_init(&stacked, sizes, n)
+    if out is None:
+        result = new_result(stacked.sizes.ndim, stacked.sizes.output, stacked.sizes.nbytes, &warm, dtype)
+    else:
         result = read_target(out, dtype)
-        of_result = result.descr
     batch.plan = plan
     batch.n = n
-    batch.pitch = sizeof(Note) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
-    notes = note_arrays(arrays, alike, sizes, dtype, batch.pitch)
-    batch.notes = PyBytes_AS_STRING(notes)
-    stacked_init(&stacked, sizes, n)
-    if result is None:
-        result = new_result(stacked.sizes.ndim, stacked.sizes.output, stacked.sizes.nbytes, &warm, of_result)
+    batch.mode = choose_mode(stacked.sizes.nbytes, 1 if PyDataType_REFCHK(dtype) else threads, warm)
+    # The last look at the arrays, as in write_result.
+    batch.pitch = sizeof(Place) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
+    places = note_places(arrays, sizes, batch.pitch)
+    batch.places = PyBytes_AS_STRING(places)
+    if out is None:
         place_note(&place, result)
-        held_note(&batch.result, result, stacked.sizes.nbytes)
     else:
-        held_note(&batch.result, result, stacked.sizes.nbytes)
-        ran = check_out(result, stacked.sizes.output, stacked.sizes.ndim, sizes.itemsize, NULL, NULL, &place)
-        check_apart(&batch, &stacked.sizes, &place, &ran)
+        check_out(result, stacked.sizes.output, stacked.sizes.ndim, sizes.itemsize, NULL, NULL, &place)
+        check_apart(&batch, &stacked.sizes, &place)
     if stacked.sizes.nbytes == 0:
         return result if out is None else emptied(result)
     batch.step = sizes.nbytes if place.contiguous else place.strides[0]
@@ -161,13 +151,6 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
              sizes.itemsize)
     if PyDataType_REFCHK(dtype):
         return write_references(&batch, arrays, result, out is None)
-    batch.mode = choose_mode(stacked.sizes.nbytes, threads, warm)
-    if ran or stacked.sizes.nbytes >= TILECORE_NOGIL_BYTES:
-        for i in range(n):  # other code may have run since the array was noted, and the result
-            held = &note_of(&batch, i).held
-            if not still_there(held):
-                raise refuse_array(ValueError, MOVED, i)
-            check_held(held, &batch.result)
     if stacked.sizes.nbytes < TILECORE_NOGIL_BYTES:
         write_share(&batch, 0, n)
         return result
@@ -178,9 +161,8 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
     return result
 
 
-cdef dict read_items(list arrays, cnp.dtype dtype):
-    """Make each item a plain array of the dtype; the other dtype objects that mean the same, by index."""
-    cdef dict alike = {}
+cdef int read_items(list arrays, cnp.dtype dtype) except -1:
+    """Make each item a plain array of the dtype."""
     cdef cnp.ndarray array
     cdef cnp.dtype found
     cdef Py_ssize_t i
@@ -195,37 +177,31 @@ cdef dict read_items(list arrays, cnp.dtype dtype):
                 raise refuse_array(refusal.kind, refusal.what + hint, i) from refusal.__cause__
             arrays[i] = array
         found = array.descr
-        if found is not dtype:
-            if not same_dtype(found, dtype):
-                raise refuse_array(TypeError, f"must have dtype {dtype}, got {found}", i)
-            alike[i] = found
-    return alike
+        if found is not dtype and not same_dtype(found, dtype):
+            raise refuse_array(TypeError, f"must have dtype {dtype}, got {found}", i)
+    return 0
 
 
-cdef bytes note_arrays(list arrays, dict alike, const Sizes *sizes, cnp.dtype dtype, Py_ssize_t pitch):
-    """Note each array, if it has the plan's shape and still the dtype that was compared."""
+cdef bytes note_places(list arrays, const Sizes *sizes, Py_ssize_t pitch):
+    """Note where each array lies, if it has the plan's shape."""
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef Py_ssize_t n = PyList_GET_SIZE(arrays), i
     cdef cnp.ndarray array
-    cdef Note *note
-    cdef bytes notes
+    cdef bytes places
     try:
-        notes = PyBytes_FromStringAndSize(NULL, n * pitch)
+        places = PyBytes_FromStringAndSize(NULL, n * pitch)
     except MemoryError:
         raise Refusal(MemoryError, f"no memory to note where {n} arrays lie") from None
     for i in range(n):
         array = <cnp.ndarray>arrays[i]
-        note = <Note *>(PyBytes_AS_STRING(notes) + i * pitch)
-        if (not has_shape(array, sizes.input_ndim, shape, sizes.itemsize)
-                or array.descr is not dtype and array.descr is not alike.get(i)):
+        if not has_shape(array, sizes.input_ndim, shape, sizes.itemsize):
             raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "must have", f"arrays[{i}]")
-        held_note(&note.held, array, sizes.input_nbytes)
-        place_note(&note.place, array)
-    return notes
+        place_note(<Place *>(PyBytes_AS_STRING(places) + i * pitch), array)
+    return places
 
 
-cdef const Note *note_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
-    return <const Note *>(batch.notes + i * batch.pitch)
+cdef const Place *place_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
+    return <const Place *>(batch.places + i * batch.pitch)
 
 
 cdef bint has_strides_of(const Place *a, const Place *b) noexcept nogil:
@@ -234,8 +210,8 @@ cdef bint has_strides_of(const Place *a, const Place *b) noexcept nogil:
     return memcmp(a.strides, b.strides, a.ndim * sizeof(Py_ssize_t)) == 0
 
 
-cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *target, bint *ran) except -1:
-    """That `out` shares no byte with any of the arrays; `ran` as in share_bytes."""
+cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *target) except -1:
+    """That `out` shares no byte with any of the arrays."""
     cdef const Sizes *sizes = &batch.plan.sizes
     cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef size_t low, high, first
@@ -244,11 +220,11 @@ cdef int check_apart(const Batch *batch, const Sizes *stacked, const Place *targ
     if sizes.nbytes == 0 or not extents(target, stacked.output, sizes.itemsize, &low, &high):
         return 0
     for i in range(batch.n):
-        source = &note_of(batch, i).place
+        source = place_of(batch, i)
         first = <size_t>source.data
         if source.contiguous and (first + sizes.input_nbytes <= low or high <= first):
             continue
-        if share_bytes(source, shape, target, stacked.output, sizes.itemsize, ran):
+        if share_bytes(source, shape, target, stacked.output, sizes.itemsize):
             raise Refusal(ValueError, f"must not share memory with arrays[{i}]", "out")
     return 0
 
@@ -284,7 +260,7 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Watc
     cdef Job job
     cdef int status
     for i in range(first, last):
-        source = &note_of(batch, i).place
+        source = place_of(batch, i)
         if prepared == NULL or not has_strides_of(source, prepared):
             nest_init(sizes, place_strides(source), place_strides(&batch.target), &nest)
             choose_job(&job, &nest, sizes.nbytes, batch.mode.warm)
@@ -307,11 +283,11 @@ cdef cnp.ndarray write_references(Batch *batch, list arrays, cnp.ndarray result,
     cdef Place target = batch.target
     cdef Py_ssize_t i
     if is_new and can_be_counted(result.descr):
-        batch.mode = Mode(1, False, False)
+        batch.mode = Mode(1, False, False)  # looks for signals would let other code run
         write_all(batch)
         count_references(result)
         return result
     for i in range(batch.n):
-        copy_references(sizes, arrays[i], &note_of(batch, i).place, result, &target, NULL, sizes.output)
+        copy_references(sizes, arrays[i], place_of(batch, i), result, &target, NULL, sizes.output)
         target.data += batch.step
     return result

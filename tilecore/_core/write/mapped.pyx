@@ -26,9 +26,9 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
-from tilecore._core.plan.plan cimport Plan
-from tilecore._core.request.arguments cimport check_held
-from tilecore._core.request.places cimport Held, Place, held_note, place_note, place_strides
+from tilecore._core.plan.plan cimport Plan, Sizes
+from tilecore._core.request.arguments cimport has_shape
+from tilecore._core.request.places cimport Place, place_note, place_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
@@ -204,28 +204,28 @@ cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, cons
 
 
 cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
-    """The tiling of an array of plain items; None if nothing can be shared, or the system refuses."""
+    """The tiling of an array of plain items; None if it has changed, nothing can be shared, or the system refuses."""
     cdef Nest nest
     cdef Sharing sharing
     cdef Place source
-    cdef Held held
     cdef Mapping mapping
-    cdef Mode mode
+    cdef Mode mode = choose_mode(plan.sizes.nbytes, 0, False)
+    cdef const Sizes *sizes = &plan.sizes
     cdef cnp.dtype dtype = array.descr
     cdef int status
+    # The last look at the array, as in write_result.
+    if not has_shape(array, sizes.input_ndim, &sizes.shape[sizes.ndim - sizes.input_ndim], sizes.itemsize):
+        return None
     place_note(&source, array)
-    held_note(&held, array, plan.sizes.input_nbytes)
     nest_init(&plan.sizes, place_strides(&source), NULL, &nest)
     if not choose_sharing(&sharing, &nest, plan.sizes.nbytes):
         return None
     check_size(sharing.file_bytes, "the block that its repeats share")
-    mode = choose_mode(sharing.file_bytes, 0, False)
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
     mapping.bytes = round_to_pages(plan.sizes.nbytes)
     if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
-    check_held(&held, &held)
     with nogil:
         status = write_and_map(mapping, &sharing, &nest, source.data, mode)
     if status < 0:

@@ -1,8 +1,7 @@
 """A plan and its source -> an array that holds the tiling, or a region of it: new, or the caller's.
 
-The last checks are made here, of `out` or of the size; then memory, then bytes. While memory is sought, and while
-the number of threads is asked for, other code may run, and give the input another shape or take its memory away:
-so the place of its bytes is noted first, and checked last (see arguments.pyx).
+Memory first, and the number of threads: meanwhile other code may run. Then the last look at the input and `out`
+(see arguments.pyx), then bytes.
 """
 
 import math
@@ -13,9 +12,9 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport blank_itemsize, check_held, check_out, is_blank
+from tilecore._core.request.arguments cimport blank_itemsize, check_out, has_shape, is_blank
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
-from tilecore._core.request.places cimport Held, Place, held_note, place_note
+from tilecore._core.request.places cimport Place, place_note
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory
 from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode
 from tilecore._core.write.whole cimport choose_mode, execute_plan
@@ -57,63 +56,49 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
 
 # ---------------------------------------------------------------- the whole, or a region
 
-cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Place *source, const Bounds *bounds,
-                              cnp.ndarray out, int threads):
-    """The tiling of `array`; of the items at `source` in its memory, unless NULL; within `bounds`, unless NULL.
-
-    In `out`, which read_out has read, or in a new array where that is None.
+cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads):
+    """The tiling of `array`, within `bounds` unless NULL; in `out`, which read_out has read, or new where that is None.
     """
     cdef const Sizes *sizes = &plan.sizes
+    cdef const Py_ssize_t *input_shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef const Py_ssize_t *start = NULL
     cdef Py_ssize_t of_region[MAX_RANK + 1]
     cdef Py_ssize_t nbytes = sizes.nbytes
-    cdef cnp.dtype dtype = array.descr, of_result = dtype if out is None else out.descr
+    cdef cnp.dtype dtype = array.descr
     cdef bint is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
-    cdef Held held, held_result
-    cdef Place noted, target
-    cdef Mode mode
+    cdef Place source, target
+    cdef Mode mode = Mode(1, False, False)
     cdef int status
-    if source == NULL:
-        place_note(&noted, array)
-        source = &noted
     if bounds != NULL:
         start = &bounds.start[0]
         shape = &of_region[0]
         nbytes = measure_region(plan, bounds, of_region)
-    # A small new result of plain bytes is written before any other code could run.
-    if refers or not is_new or nbytes >= TILECORE_NOGIL_BYTES:
-        held_note(&held, array, sizes.input_nbytes)
-    if not is_new:
-        held_note(&held_result, out, nbytes)
     if is_new:
-        out = new_result(sizes.ndim, shape, nbytes, &warm, of_result)
+        out = new_result(sizes.ndim, shape, nbytes, &warm, dtype)
+    if nbytes >= TILECORE_NOGIL_BYTES and not refers:
+        mode = choose_mode(nbytes, threads, warm)
+    # The last look at the arrays: until the bytes are written, no other code runs.
+    if not has_shape(array, sizes.input_ndim, input_shape, sizes.itemsize) or array.descr is not dtype:
+        raise Refusal(ValueError, "changed its shape or dtype during the call", "input")
+    place_note(&source, array)
+    if is_new:
         place_note(&target, out)
     else:
-        if check_out(out, shape, sizes.ndim, sizes.itemsize, source, &sizes.shape[sizes.ndim - sizes.input_ndim],
-                     &target):
-            check_held(&held, &held_result)
+        check_out(out, shape, sizes.ndim, sizes.itemsize, &source, input_shape, &target)
     if nbytes == 0:
         return out if is_new else emptied(out)
-    if not refers and nbytes < TILECORE_NOGIL_BYTES:
-        execute_part(plan, source, &target, start, shape, nbytes, Mode(1, False, False))
-        return out
-    if is_new:
-        held_note(&held_result, out, nbytes)
-    if refers:
-        check_held(&held, &held_result)
-        if is_new and can_be_counted(dtype):
-            execute_part(plan, source, &target, start, shape, nbytes, Mode(1, False, False))
+    if refers and not (is_new and can_be_counted(dtype)):
+        copy_references(sizes, array, &source, out, &target, start, shape)
+    elif refers or nbytes < TILECORE_NOGIL_BYTES:
+        execute_part(plan, &source, &target, start, shape, nbytes, mode)
+        if refers:
             count_references(out)
-        else:
-            copy_references(sizes, array, source, out, &target, start, shape)
-        return out
-    mode = choose_mode(nbytes, threads, warm)
-    check_held(&held, &held_result)
-    with nogil:
-        status = execute_part(plan, source, &target, start, shape, nbytes, mode)
-    if status < 0:
-        raise_pending()
+    else:
+        with nogil:
+            status = execute_part(plan, &source, &target, start, shape, nbytes, mode)
+        if status < 0:
+            raise_pending()
     return out
 
 
