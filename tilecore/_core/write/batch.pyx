@@ -285,7 +285,7 @@ cdef cnp.ndarray write_references(Batch *batch, list arrays, cnp.ndarray result,
     if is_new and can_be_counted(result.descr):
         batch.mode = Mode(1, False, False)  # looks for signals would let other code run
         write_all(batch)
-        count_references(result)
+        count_references(result, &target, 0, result)
         return result
     for i in range(batch.n):
         copy_references(sizes, arrays[i], place_of(batch, i), result, &target, NULL, sizes.output)

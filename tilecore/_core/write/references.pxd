@@ -7,6 +7,6 @@ from tilecore._core.request.places cimport Place
 
 
 cdef bint can_be_counted(cnp.dtype dtype) noexcept
-cdef int count_references(cnp.ndarray result) except -1
+cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t copies, cnp.ndarray result) except -1
 cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const Place *source, cnp.ndarray result,
                          const Place *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1

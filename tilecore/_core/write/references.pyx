@@ -26,7 +26,22 @@ cdef extern from *:
     #else
     #define TILECORE_HAS_GIL 1
     #endif
+    /* `n` references more to each object. Where counts are traced, or may mean that it is immortal, one by one. */
+    static void tilecore_add(PyObject **at, Py_ssize_t items, Py_ssize_t n)
+    {
+        for (; items > 0; items--, at++) {
+            if (*at == NULL) continue;
+    #if SIZEOF_VOID_P >= 8 && !defined(Py_REF_DEBUG) && !defined(Py_GIL_DISABLED)
+            if (n < (1 << 28) && Py_REFCNT(*at) < (1 << 28)) {
+                Py_SET_REFCNT(*at, Py_REFCNT(*at) + n);
+                continue;
+            }
+    #endif
+            for (Py_ssize_t i = 0; i < n; i++) Py_INCREF(*at);
+        }
+    }
     """
+    void tilecore_add(void *at, Py_ssize_t items, Py_ssize_t n) noexcept
     bint TILECORE_HAS_GIL
 
 
@@ -41,7 +56,11 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
     return TILECORE_HAS_GIL and dtype.type_num == cnp.NPY_OBJECT
 
 
-cdef int count_references(cnp.ndarray result) except -1:
+cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t copies, cnp.ndarray result) except -1:
+    """`copies`: of each item of the source, or 0 for any."""
+    if copies and source.contiguous:
+        tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
+        return 0
     return PyArray_INCREF(result)
 
 
@@ -83,7 +102,28 @@ cdef int copy_pieces(const Window *window, int k, Nest *nest, cnp.ndarray array,
     return 0
 
 
-cdef int copy_nest(const Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
+cdef enum:
+    SHORT = 64      # items in a run: NumPy takes as long to prepare one as to copy a few dozen
+
+
+cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
+    """A short run that repeats in place is doubled, in the result, until it is done."""
+    cdef Py_ssize_t run = nest.axis[0].count, count = nest.axis[1].count, done = 1, n
+    if (nest.n != 2 or nest.axis[1].src != 0 or nest.axis[1].dst != run or count < 16
+            or run >= SHORT * cnp.PyArray_ITEMSIZE(array)):
+        return copy_views(nest, array, src, result, dst)
+    nest.n = 1
+    copy_views(nest, array, src, result, dst)
+    while done < count:
+        n = min(done, count - done)
+        nest.axis[0].count = n * run
+        copy_views(nest, result, dst, result, dst + done * run)
+        done += n
+    nest.n, nest.axis[0].count = 2, run  # as it was, for the next piece
+    return 0
+
+
+cdef int copy_views(const Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
     """The first loop is over bytes of items."""
     cdef Py_ssize_t shape[MOST_AXES]
     cdef Py_ssize_t src_strides[MOST_AXES]

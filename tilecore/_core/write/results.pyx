@@ -93,7 +93,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Bounds 
     elif refers or nbytes < TILECORE_NOGIL_BYTES:
         execute_part(plan, &source, &target, start, shape, nbytes, mode)
         if refers:
-            count_references(out)
+            count_references(array, &source, sizes.copies if start == NULL else 0, out)
     else:
         with nogil:
             status = execute_part(plan, &source, &target, start, shape, nbytes, mode)
