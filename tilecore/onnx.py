@@ -345,7 +345,7 @@ def _read_counts(version: _Version, tensor: Array, repeats: Repeats) -> tuple[in
 
 def _read_whole_number(argument: str, value: Any) -> int:
     """`tiles` or `axis`: an integer, or a float that is one, in a tensor of one element."""
-    if issubclass(type(value), (list, tuple)):
+    if isinstance(value, (list, tuple)):
         items = tuple(value)  # another thread may change a list meanwhile
         value = items[0] if len(items) == 1 else items
     if type(value) is int:  # of any size: beyond int64 it is out of range, not of a wrong type

@@ -1,4 +1,4 @@
-# cython: binding=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
 `tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. Separate functions
@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy
 
-from tilecore._core.request.refusals import Absent, Refusal, worded
+from tilecore._core.request.refusals import Refusal, worded
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
@@ -81,9 +81,6 @@ def repeats_of(value, numbers):
     return value
 
 
-cdef object NO_A = Absent("input"), NO_REPS = Absent("repeats"), NO_START = Absent("start"), NO_STOP = Absent("stop")
-
-
 cdef refused(refusal, str name, a, cnp.ndarray array, reps, axis):
     """The error of the function `name`; `array` is None, or the array as which `a` was read."""
     if refusal.argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
@@ -91,9 +88,8 @@ cdef refused(refusal, str name, a, cnp.ndarray array, reps, axis):
     return worded(refusal, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
 
 
-def tile(a=NO_A, reps=NO_REPS, out=None, *, axis=None, threads=None, A=NO_A, repeats=NO_REPS):
-    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n\n
-    Repeat a whole array along its axes, as `numpy.tile` does.
+def tile(a, reps, out=None, *, axis=None, threads=None):
+    """Repeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1, 2, 3],
@@ -161,9 +157,6 @@ def tile(a=NO_A, reps=NO_REPS, out=None, *, axis=None, threads=None, A=NO_A, rep
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef cnp.ndarray array = None
-    if A is not NO_A or repeats is not NO_REPS:
-        right, wrong = ("a", "A") if A is not NO_A else ("reps", "repeats")
-        raise TypeError(f"tile() got an unexpected keyword argument '{wrong}'; use '{right}'")
     try:
         array = as_plain_array(a)
         if array is None:
@@ -201,28 +194,23 @@ cdef tile_other(a, reps, out, axis, threads):
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
 
-# The attributes of an array that `numpy.tile` uses, and the two ways to look them up that find ndarray's own: a record
-# array looks for fields last. They are read from the class, because reading them from the array may run code.
-cdef tuple ATTRIBUTES = ("reshape", "__array_function__", "repeat", "shape", "ndim", "size")
-cdef tuple NDARRAYS = tuple([(name, getattr(numpy.ndarray, name)) for name in ATTRIBUTES])
-cdef tuple FIND_THEM = (numpy.ndarray.__getattribute__, numpy.recarray.__getattribute__)
+cdef tuple METHODS = ("__array_function__", "reshape", "repeat")  # that `numpy.tile` calls
 cdef object WRAP = numpy.ndarray.__array_wrap__
 
 
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     """Whether `numpy.tile` treats an array of this class as it treats an ndarray.
 
-    A matrix has two axes, never more. A metaclass may run code here.
+    A matrix has two axes, never more.
     """
-    for name, own in NDARRAYS:
-        if getattr(kind, name) is not own:
+    for name in METHODS:
+        if getattr(kind, name) is not getattr(numpy.ndarray, name):
             return False
-    return kind.__getattribute__ in FIND_THEM and not (more_axes and issubclass(kind, numpy.matrix))
+    return not (more_axes and issubclass(kind, numpy.matrix))
 
 
-def tile_region(a=NO_A, reps=NO_REPS, start=NO_START, stop=NO_STOP, out=None, *, axis=None, threads=None):
-    """tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None)\n--\n\n
-    Make a part of a tiling, without making the rest.
+def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
+    """Make a part of a tiling, without making the rest.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(6).reshape(2, 3)                       # shape (2, 3)
@@ -285,9 +273,8 @@ def tile_region(a=NO_A, reps=NO_REPS, start=NO_START, stop=NO_STOP, out=None, *,
         raise refused(refusal, "tile_region", a, array, reps, axis) from refusal.__cause__
 
 
-def tile_view(a=NO_A, reps=NO_REPS, *, axis=None):
-    """tile_view(a, reps, *, axis=None)\n--\n\n
-    Make a read-only view of a tiling, if strides can express it.
+def tile_view(a, reps, *, axis=None):
+    """Make a read-only view of a tiling, if strides can express it.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1], [2]])                  # shape (2, 1)
@@ -340,9 +327,8 @@ def tile_view(a=NO_A, reps=NO_REPS, *, axis=None):
         raise refused(refusal, "tile_view", a, array, reps, axis) from refusal.__cause__
 
 
-def tile_mapped(a=NO_A, reps=NO_REPS, *, axis=None):
-    """tile_mapped(a, reps, *, axis=None)\n--\n\n
-    Make a copy-on-write tiling: repeats share memory until they are written to.
+def tile_mapped(a, reps, *, axis=None):
+    """Make a copy-on-write tiling: repeats share memory until they are written to.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(2**17, dtype="float64")     # shape (131072,): 1 MiB
@@ -395,9 +381,8 @@ def tile_mapped(a=NO_A, reps=NO_REPS, *, axis=None):
         raise refused(refusal, "tile_mapped", a, array, reps, axis) from refusal.__cause__
 
 
-def output_shape(shape=Absent("shape"), reps=NO_REPS, *, axis=None):
-    """output_shape(shape, reps, *, axis=None)\n--\n\n
-    Compute the shape of a tiling, a tuple of ints, without allocating anything.
+def output_shape(shape, reps, *, axis=None):
+    """Compute the shape of a tiling, a tuple of ints, without allocating anything.
 
     >>> import tilecore
     >>> tilecore.output_shape((2, 3), (4, 1, 2))

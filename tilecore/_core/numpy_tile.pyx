@@ -18,7 +18,6 @@ import warnings
 import numpy
 
 from tilecore._core.arrays import tile as _tile
-from tilecore._core.request.refusals import superfluous
 from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
@@ -123,9 +122,7 @@ cdef class replace_numpy_tile:
     cdef list found
     cdef bint entered
 
-    def __init__(self, *more, **others):
-        if more or others:
-            raise superfluous("replace_numpy_tile", 0, more, others)
+    def __init__(self):
         if self.found is None:
             self.found = put()
 

@@ -1,4 +1,4 @@
-# cython: binding=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """TilePlan: a tiling planned once, for many arrays of one shape and dtype."""
 
 from types import GenericAlias
@@ -6,8 +6,7 @@ from types import GenericAlias
 import numpy
 
 from tilecore._core.request.brief import brief
-from tilecore._core.request.dtypes import same_dtype
-from tilecore._core.request.refusals import Absent, Refusal, superfluous, worded
+from tilecore._core.request.refusals import Refusal, worded
 
 cimport cython
 cimport numpy as cnp
@@ -32,11 +31,9 @@ cdef extern from "Python.h":
 
 
 cdef dict NAMES = {"repeats": "reps", "input": "a"}
-cdef object NO_SHAPE = Absent("shape"), NO_REPS = Absent("repeats"), NO_DTYPE = Absent("dtype"), NO_A = Absent("input")
 
 
 @cython.final
-@cython.no_gc  # gc.get_objects() would show it before it is complete; it cannot be part of a cycle
 cdef class TilePlan:
     """TilePlan(shape, reps, dtype, *, axis=None)\n--\n
 
@@ -80,9 +77,7 @@ cdef class TilePlan:
 
     __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
-    def __cinit__(self, shape=NO_SHAPE, reps=NO_REPS, dtype=NO_DTYPE, *more, axis=None, **others):
-        if more or others:
-            raise superfluous("TilePlan", 3, more, others)
+    def __cinit__(self, shape, reps, dtype, *, axis=None):
         try:
             self.read_sizes(shape, reps, dtype, axis)
         except Refusal as refusal:
@@ -97,8 +92,6 @@ cdef class TilePlan:
         try:
             self.dtype = numpy.dtype(dtype)
         except (TypeError, ValueError) as reason:
-            if type(reason) is not TypeError and type(reason) is not ValueError:
-                raise  # the caller's own exception
             raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
@@ -118,9 +111,8 @@ cdef class TilePlan:
         """Bytes of the whole result."""
         return blank_bytes(self.output_shape, self.dtype) if is_blank(self.dtype) else self.plan.sizes.nbytes
 
-    def tile(self, a=NO_A, out=None, *, threads=None):
-        """tile($self, a, out=None, *, threads=None)\n--\n\n
-        Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
+    def tile(self, a, out=None, *, threads=None):
+        """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         cdef cnp.ndarray array = None, target
         cdef int count
         try:
@@ -131,9 +123,8 @@ cdef class TilePlan:
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
 
-    def region(self, a=NO_A, start=Absent("start"), stop=Absent("stop"), out=None, *, threads=None):
-        """region($self, a, start, stop, out=None, *, threads=None)\n--\n\n
-        Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
+    def region(self, a, start, stop, out=None, *, threads=None):
+        """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Bounds bounds
         cdef cnp.ndarray array = None, target
         cdef int count
@@ -146,9 +137,8 @@ cdef class TilePlan:
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
 
-    def batch(self, arrays=NO_A, out=None, *, threads=None):
-        """batch($self, arrays, out=None, *, threads=None)\n--\n\n
-        Tile many arrays in one call, into one array.
+    def batch(self, arrays, out=None, *, threads=None):
+        """Tile many arrays in one call, into one array.
 
         >>> import numpy, tilecore
         >>> plan = tilecore.TilePlan((28, 28, 1), (1, 1, 3), "uint8")       # gray to RGB
@@ -197,12 +187,12 @@ cdef class TilePlan:
         cdef const Sizes *sizes = &self.plan.sizes
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
-        if descr_of(array) != <PyObject *>self.dtype and not same_dtype(array.descr, self.dtype):
+        if descr_of(array) != <PyObject *>self.dtype and array.descr != self.dtype:
             raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
         if out is not None:
             target = read_out(out, array)
-        if not has_shape(array, sizes.input_ndim, shape, sizes.itemsize):
-            raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "the plan is for", None)
+        if not has_shape(array, sizes.input_ndim, shape):
+            raise shape_refusal(array, sizes.input_ndim, shape, "the plan is for", None)
         return target
 
     def __repr__(self):

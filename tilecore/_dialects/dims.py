@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tilecore._core.request.brief import brief
-from tilecore._core.request.inputs import is_own, read_item
+from tilecore._core.request.inputs import read_item
 from tilecore._core.request.refusals import Refusal
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, check_length, draw_items, read_any_repeats
 
@@ -208,13 +208,11 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
         return None
     try:
         if isinstance(value, (str, bytes)):
-            raise TypeError
+            raise TypeError("a text has no dimensions")
         items = iter(value)
     except TypeError as reason:  # a 0-d array has __iter__, but raises
-        if is_own(reason):
-            raise
         what = f"must be a tuple of dimensions, or None if unknown, got a {type(value).__name__}"
-        raise Refusal(TypeError, what, argument) from None
+        raise Refusal(TypeError, what, argument) from reason
     return as_dims(items, argument, intervals)
 
 
@@ -237,7 +235,7 @@ def as_repeats_dims(
     repeats = as_plain_shape(repeats, intervals)
     if repeats is None:
         return length, None
-    if issubclass(type(repeats), (list, tuple)):
+    if isinstance(repeats, (list, tuple)):
         entries = as_dims(repeats, "repeats", intervals, low)
     else:
         entries = as_dims(read_any_repeats(repeats, allowed), "repeats", False, low)

@@ -100,7 +100,7 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
 
 def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
     """`as_repeats` for every kind of `value`, of any length."""
-    if issubclass(type(value), (list, tuple)):  # whatever it calls its class
+    if isinstance(value, (list, tuple)):
         return tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         raise Refusal(TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats")

@@ -16,7 +16,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept
 cdef bint share_bytes(const Place *a, const Py_ssize_t *a_shape, const Place *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize) except -1
-cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument)
+cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument)
 
 
 cdef inline cnp.ndarray as_plain_array(a):
@@ -31,10 +31,10 @@ cdef inline cnp.ndarray read_out(given, cnp.ndarray array):
     return read_target(given, array.descr)
 
 
-cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept:
-    """Whether the array has this shape and itemsize: `dtype.__setstate__` can change the itemsize of the same dtype."""
+cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape) noexcept:
+    """Whether the array has this shape. A dtype of another itemsize, assigned to an array, changes its shape too."""
     cdef int k
-    if cnp.PyArray_NDIM(array) != ndim or cnp.PyArray_ITEMSIZE(array) != itemsize:
+    if cnp.PyArray_NDIM(array) != ndim:
         return False
     for k in range(ndim):
         if cnp.PyArray_DIM(array, k) != shape[k]:

@@ -10,8 +10,7 @@ elements lie is noted (`place_note`) just before they are read and written.
 
 import numpy
 
-from tilecore._core.request.dtypes import same_dtype
-from tilecore._core.request.inputs import UNREADABLE, as_any_array, raise_unreadable, refuse_out
+from tilecore._core.request.inputs import as_any_array, refuse_out
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
@@ -26,20 +25,10 @@ cnp.import_array()
 
 # ---------------------------------------------------------------- inputs
 
-# NumPy reads these classes directly: no need to look for a protocol.
-cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
-cdef object memmap = numpy.memmap
-
-
 cdef cnp.ndarray convert_to_plain(a):
     """`as_plain_array` of what is no plain array."""
     if PyArray_Check(a):
-        return a if issubclass(type(a), memmap) else None
-    if type(type(a)) is type and type(a) in KNOWN:  # a metaclass may have no hash
-        try:
-            return cnp.PyArray_FROM_O(a)
-        except UNREADABLE as reason:
-            raise_unreadable(a, reason)
+        return a if isinstance(a, numpy.memmap) else None
     if hasattr(type(a), "__array_function__"):
         return None
     array = as_any_array(a)
@@ -57,14 +46,14 @@ cdef cnp.ndarray plain_array(a):
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_target(given, cnp.dtype dtype):
-    """`given` as a plain array of this dtype. Comparing dtypes may run the caller's code."""
+    """`given` as a plain array of this dtype. Comparing dtypes may run code: the `__eq__` of titles."""
     cdef cnp.ndarray out
     cdef cnp.dtype found
     if not PyArray_CheckExact(given) and (not PyArray_Check(given) or is_masked(given)):
         raise refuse_out(given)
     out = given
     found = out.descr
-    if not (found is dtype or same_dtype(found, dtype) or is_blank(dtype)
+    if not (found is dtype or found == dtype or is_blank(dtype)
             and found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)):
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "out")
     return out
@@ -83,10 +72,8 @@ cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
     """Check the shape of `out`, and that it shares no memory with the source, which may be NULL. Note its place."""
-    if itemsize == 0:  # blank strings have room for one character
-        itemsize = cnp.PyArray_ITEMSIZE(out)
-    if not has_shape(out, ndim, shape, itemsize):
-        raise shape_refusal(out, ndim, shape, itemsize, "must have", "out")
+    if not has_shape(out, ndim, shape):
+        raise shape_refusal(out, ndim, shape, "must have", "out")
     if not PyArray_ISWRITEABLE(out):
         raise Refusal(ValueError, "must be writeable, got a read-only array", "out")
     place_note(place, out)
@@ -98,13 +85,10 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
     return 0
 
 
-cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, Py_ssize_t itemsize, str wanted, argument):
+cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument):
     """The error for an array that fails has_shape."""
     found = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
-    if cnp.PyArray_ITEMSIZE(array) == itemsize:
-        return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
-    return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)} and items of {itemsize} bytes, got {found} and "
-                   f"{cnp.PyArray_ITEMSIZE(array)}, because its dtype was changed", argument)
+    return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:

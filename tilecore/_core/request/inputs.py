@@ -5,7 +5,7 @@ NumPy takes arrays, sequences, buffers and objects with `__array__`. It would tr
 """
 
 from operator import index
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from tilecore._core.request.brief import brief
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
-UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 # PyTorch's types that NumPy lacks, by their names in PyTorch's messages, and a type of the same size.
 _SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
 
@@ -44,63 +43,41 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
             return np.from_dlpack(value)
         array = np.asanyarray(value)
         return np.asarray(array) if isinstance(array, np.memmap) else array
-    except UNREADABLE as reason:
-        raise_unreadable(value, reason, argument)
+    except (TypeError, ValueError, MemoryError, RuntimeError, BufferError) as reason:
+        text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
+        for missing, name in _SAME_SIZE.items():
+            if f"ScalarType {missing}" in text:
+                text += f"; pass its view(torch.{name}), and view the result as the original type"
+        # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
+        kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
+        raise Refusal(kind, text, argument) from reason
 
 
-def read_index(value: Any) -> int | None:
-    """`operator.index`, or None if `value` is no integer. A bool of Python or NumPy is none."""
+def read_index(value: Any) -> int:
+    """`operator.index`, but a bool of Python or NumPy is a TypeError."""
     if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        return index(value)
-    except TypeError as reason:
-        if is_own(reason):
-            raise
-    return None
-
-
-def is_own(reason: BaseException) -> bool:
-    """Whether the caller's code raised the TypeError `reason`. Else Python did, because a method is missing."""
-    trace = reason.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    name = "tilecore." if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
-    return type(reason) is not TypeError or not name.startswith("tilecore.")
+        raise TypeError("a bool is not an integer")
+    return index(value)
 
 
 def read_count(name: str, n: SupportsIndex) -> int:
     """`n` as an int of any size. A TypeError begins with the function's `name`."""
-    if (count := read_index(n)) is None:
-        raise TypeError(f"{name}: expected an integer, got {brief(n)} of type {type(n).__name__}")
-    return count
+    try:
+        return read_index(n)
+    except TypeError as reason:
+        raise TypeError(f"{name}: expected an integer, got {brief(n)} of type {type(n).__name__}") from reason
 
 
 def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
     """An item of a list of integers. A bool is refused: a list of bools is a bool tensor."""
-    if (number := read_index(item)) is not None:
-        return number
-    kind = type(item).__name__
-    if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
-        raise Refusal(ValueError, f"must be one-dimensional, but item {position} is a {kind}{hint}", argument)
-    raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument)
-
-
-def raise_unreadable(value: object, reason: Exception, argument: str = "input") -> NoReturn:
-    """Raise the Refusal for a `value` that raised `reason`, one of UNREADABLE, when it was read.
-
-    If the class of `reason` is the object's own, raise `reason`.
-    """
-    if type(reason) not in UNREADABLE and not type(reason).__module__.startswith("numpy."):
-        raise reason
-    text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
-    for missing, name in _SAME_SIZE.items():
-        if f"ScalarType {missing}" in text:
-            text += f"; pass its view(torch.{name}), and view the result as the original type"
-    # NumPy's own MemoryError cannot be created from a text. PyTorch's RuntimeError and DLPack's BufferError mean that
-    # the input is of the wrong kind.
-    kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
-    raise Refusal(kind, text, argument) from reason
+    try:
+        return read_index(item)
+    except TypeError as reason:
+        kind = type(item).__name__
+        if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
+            what = f"must be one-dimensional, but item {position} is a {kind}{hint}"
+            raise Refusal(ValueError, what, argument) from reason
+        raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument) from reason
 
 
 def refuse_out(given: object) -> Refusal:

@@ -7,7 +7,7 @@ Other kinds, and the messages of errors, may run it (`__index__`, `__iter__`); a
 import numpy
 
 from tilecore._core.request.brief import brief
-from tilecore._core.request.inputs import is_own, read_index, read_item
+from tilecore._core.request.inputs import read_index, read_item
 from tilecore._core.request.refusals import Refusal
 
 cimport numpy as cnp
@@ -95,18 +95,16 @@ cdef list draw_integers(given, str what):
     elif PyArray_CheckExact(given) and cnp.PyArray_NDIM(given) == 1 and cnp.PyArray_ISINTEGER(given):
         items = given[:MAX_RANK + 1].tolist()
     else:
-        number = read_index(given)
-        if number is not None:
-            return [number]
         try:
-            if issubclass(type(given), NO_SEQUENCES):
-                raise TypeError
-            items = iter(given)
-        except TypeError as reason:
-            if is_own(reason):
-                raise
-            raise Refusal(TypeError, "must be an integer or a sequence of integers, "
-                          f"got {type(given).__name__}{hint}", what) from None
+            return [read_index(given)]
+        except TypeError:
+            try:
+                if isinstance(given, NO_SEQUENCES):
+                    raise TypeError("text and sets are not read as sequences")
+                items = iter(given)
+            except TypeError as reason:
+                raise Refusal(TypeError, "must be an integer or a sequence of integers, "
+                              f"got {type(given).__name__}{hint}", what) from reason
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, what, len(integers), hint))
         if len(integers) > MAX_RANK:
@@ -174,10 +172,11 @@ cdef int read_threads(threads) except -1:
     """The number of threads requested, or 0 for the default."""
     if threads is None:
         return 0
-    count = threads if PyLong_CheckExact(threads) else read_index(threads)
-    if count is None:
+    try:
+        count = threads if PyLong_CheckExact(threads) else read_index(threads)
+    except TypeError as reason:
         raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
-                      f"{type(threads).__name__}", "threads")
+                      f"{type(threads).__name__}", "threads") from reason
     if count < 1:
         raise Refusal(ValueError, f"must be at least 1, got {brief(count)}", "threads")
     return <int>min(count, 1 << 20)

@@ -40,33 +40,6 @@ class Refusal(Exception):
         self.kind, self.what, self.argument, self.axis = kind, what, argument, axis
 
 
-class Absent:
-    """The default of an argument that must be given: to read it, as integers or an array or a dtype, is a Refusal.
-
-    Cython's own error would say how many arguments are missing, not which.
-    """
-
-    def __init__(self, argument):
-        self.argument = argument
-
-    def refuse(self, *given):
-        raise Refusal(TypeError, "is missing", self.argument)
-
-    __index__ = __array__ = refuse
-    dtype = property(refuse)
-
-
-def superfluous(name, count, more, others):
-    """The error for arguments that the class `name`, which takes `count`, does not know.
-
-    Cython's own error would name `__init__`.
-    """
-    if others:
-        return TypeError(f"{name}() got an unexpected keyword argument {next(iter(others))!r}")
-    s = "" if count == 1 else "s"
-    return TypeError(f"{name}() takes at most {count} positional argument{s} ({count + len(more)} given)")
-
-
 def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
     """The error that the function `name` raises for `refusal`; raise it ``from refusal.__cause__``.
 
@@ -79,7 +52,7 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
     input : array, or its shape, or None if unknown
     names : mapping
         The function's own names for the core's arguments and for "input shape", if they differ.
-    given : the arguments as they were typed; those that are None or Absent are left out
+    given : the arguments as they were typed; those that are None are left out
     """
     subject = "" if refusal.argument is None else names.get(refusal.argument, refusal.argument) + " "
     where = "" if refusal.axis is None else f" for axis {refusal.axis}"
@@ -89,8 +62,7 @@ def worded(refusal, name, input=None, names=NO_NAMES, /, **given):
         context.append(f"{names.get('input shape', 'input shape')} {brief(shape)}")
         if isinstance(input, np.ndarray):
             context.append(f"dtype {input.dtype}")
-    context += [f"{what} {brief(value)}" for what, value in given.items()
-                if value is not None and type(value) is not Absent]
+    context += [f"{what} {brief(value)}" for what, value in given.items() if value is not None]
     asked = f"; {', '.join(context)}" if context else ""
     return refusal.kind(f"{name}: {subject}{refusal.what}{where}{asked}")
 

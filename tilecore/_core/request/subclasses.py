@@ -15,15 +15,11 @@ _masked: Any = None  # numpy.ma.MaskedArray, when found
 
 
 def is_masked(a: object) -> bool:
-    """Whether `a` is a masked array.
-
-    By its type alone: isinstance would also read `a.__class__`, which may run the caller's code.
-    This does not import numpy.ma: before that is imported, no masked array exists.
-    """
+    """Whether `a` is a masked array. This does not import numpy.ma: before that is imported, no masked array exists."""
     global _masked
     if _masked is None:
         _masked = getattr(sys.modules.get("numpy.ma.core"), "MaskedArray", None)
-    return _masked is not None and issubclass(type(a), _masked)
+    return _masked is not None and isinstance(a, _masked)
 
 
 def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:

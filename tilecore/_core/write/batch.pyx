@@ -12,13 +12,11 @@ As everywhere (arguments.pyx), all that can run the caller's code comes first: l
 dtypes compared. Shapes are looked at after that.
 """
 
-from tilecore._core.request.dtypes import same_dtype
 from tilecore._core.request.refusals import Refusal
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_Check, PyList_GET_SIZE, PyList_GetSlice
-from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_GetSlice
+from cpython.list cimport PyList_GET_SIZE
 from libc.string cimport memcmp, memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
@@ -42,10 +40,8 @@ cnp.import_array()
 
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """The tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
-    if PyList_Check(arrays):  # whatever a subclass makes of its length or its iteration
-        return write_list(plan, dtype, PyList_GetSlice(arrays, 0, PyList_GET_SIZE(arrays)), out, threads)
-    if PyTuple_Check(arrays):
-        return write_list(plan, dtype, list(PyTuple_GetSlice(arrays, 0, PyTuple_GET_SIZE(arrays))), out, threads)
+    if isinstance(arrays, (list, tuple)):
+        return write_list(plan, dtype, list(arrays), out, threads)
     return write_stack(plan, dtype, arrays, out, threads)
 
 
@@ -82,13 +78,13 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise Refusal(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, got "
                       f"{type(arrays).__name__}", "input")
-    if found is not dtype and not same_dtype(found, dtype):
+    if found is not dtype and found != dtype:
         raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "input")
     if out is not None:
         target = read_target(out, found)
     memcpy(&rows[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
     rows[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
-    if not has_shape(array, sizes.input_ndim + 1, rows, sizes.itemsize):
+    if not has_shape(array, sizes.input_ndim + 1, rows):
         raise Refusal(ValueError, f"must have shape (n, {', '.join(map(str, as_tuple(shape, sizes.input_ndim)))}), got "
                       f"{(<object>array).shape}", "input")
     stacked_init(&stacked, sizes, rows[0])
@@ -126,7 +122,7 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
     cdef bytes places
     cdef bint warm = True
     cdef int status
-    read_items(arrays, dtype)
+    read_items(arrays, dtype, sizes)
     stacked_init(&stacked, sizes, n)
     if out is None:
         result = new_result(stacked.sizes.ndim, stacked.sizes.output, stacked.sizes.nbytes, &warm, dtype)
@@ -161,8 +157,9 @@ cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out,
     return result
 
 
-cdef int read_items(list arrays, cnp.dtype dtype) except -1:
-    """Make each item a plain array of the dtype."""
+cdef int read_items(list arrays, cnp.dtype dtype, const Sizes *sizes) except -1:
+    """Make each item a plain array of the dtype and the plan's shape."""
+    cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
     cdef cnp.ndarray array
     cdef cnp.dtype found
     cdef Py_ssize_t i
@@ -173,12 +170,14 @@ cdef int read_items(list arrays, cnp.dtype dtype) except -1:
             try:
                 array = plain_array(arrays[i])
             except Refusal as refusal:
-                hint = "; of a dataset of (image, label), pass the images alone" if PyTuple_Check(arrays[i]) else ""
+                hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
                 raise refuse_array(refusal.kind, refusal.what + hint, i) from refusal.__cause__
             arrays[i] = array
         found = array.descr
-        if found is not dtype and not same_dtype(found, dtype):
+        if found is not dtype and found != dtype:
             raise refuse_array(TypeError, f"must have dtype {dtype}, got {found}", i)
+        if not has_shape(array, sizes.input_ndim, shape):
+            raise shape_refusal(array, sizes.input_ndim, shape, "must have", f"arrays[{i}]")
     return 0
 
 
@@ -194,8 +193,8 @@ cdef bytes note_places(list arrays, const Sizes *sizes, Py_ssize_t pitch):
         raise Refusal(MemoryError, f"no memory to note where {n} arrays lie") from None
     for i in range(n):
         array = <cnp.ndarray>arrays[i]
-        if not has_shape(array, sizes.input_ndim, shape, sizes.itemsize):
-            raise shape_refusal(array, sizes.input_ndim, shape, sizes.itemsize, "must have", f"arrays[{i}]")
+        if not has_shape(array, sizes.input_ndim, shape):
+            raise shape_refusal(array, sizes.input_ndim, shape, "must have", f"arrays[{i}]")
         place_note(<Place *>(PyBytes_AS_STRING(places) + i * pitch), array)
     return places
 

@@ -214,7 +214,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef cnp.dtype dtype = array.descr
     cdef int status
     # The last look at the array, as in write_result.
-    if not has_shape(array, sizes.input_ndim, &sizes.shape[sizes.ndim - sizes.input_ndim], sizes.itemsize):
+    if not has_shape(array, sizes.input_ndim, &sizes.shape[sizes.ndim - sizes.input_ndim]):
         return None
     place_note(&source, array)
     nest_init(&plan.sizes, place_strides(&source), NULL, &nest)

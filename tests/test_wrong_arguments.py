@@ -1,5 +1,5 @@
-"""Requests that no honest caller makes: every argument of every public function given every wrong
-kind of thing, and impossible sizes. What the caller's own code may do: test_callers_code.py.
+"""Wrong arguments: every argument of every public function given every wrong kind of thing, and impossible sizes.
+What the caller's own code may do: test_foreign_code.py.
 
 The answer is a result, or a TypeError, ValueError or MemoryError that names the function. After an
 error nothing has been allocated and nothing is changed. Under AddressSanitizer (`.ci/sanitize
@@ -86,10 +86,6 @@ NO_ARGUMENTS = {
 }  # fmt: skip
 
 
-class Disguised:
-    __class__ = list  # as isinstance sees it
-
-
 def looped():
     loop = []
     loop.append(loop)
@@ -106,7 +102,7 @@ THINGS = [
         [1] * 65, range(2, 4), np.True_, np.uint8(2), np.float16(2), np.datetime64("2001"),
         np.dtype("f4"), ValueError("x"),
     ]],
-    object, looped, Disguised, dict, set, lambda: {2: 3}, lambda: {2}, lambda: bytearray(b"ab"),
+    object, looped, dict, set, lambda: {2: 3}, lambda: {2}, lambda: bytearray(b"ab"),
     itertools.count, lambda: itertools.repeat(1), lambda: (character for character in "ab"),
     lambda: np.array(2), lambda: np.array(2.0), lambda: np.array([2.0, 2.0]), lambda: np.ones(2, "?"),
     lambda: np.array([[2, 2]]), lambda: np.array([2, None], object), lambda: np.array(["2", "2"]),
@@ -448,3 +444,11 @@ def test_each_rule(doors, bad, kind, words):
         for shown in bad.keys() & {"reps", "shape", "repeats", "tiles"}:
             assert bad[shown] is None or f"{shown} " in asked
         assert fingerprints(arguments) == before
+
+
+def test_batches_are_checked_before_memory_is_sought():
+    plan = tilecore.TilePlan(1, 2**50, "u1")
+    with pytest.raises(ValueError, match=r"^TilePlan.batch: arrays\[1\] must have shape \(1,\), got \(2,\)"):
+        plan.batch([np.zeros(1, "u1"), np.zeros(2, "u1")])
+    with pytest.raises(MemoryError, match="^TilePlan.batch: the result would take"):
+        plan.batch([np.zeros(1, "u1")])

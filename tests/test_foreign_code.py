@@ -1,0 +1,391 @@
+"""Foreign code in a call: what stands for an array or an integer, raises, changes arrays meanwhile, or dies.
+
+The answer is a result of the input as it was or as it is, an error that names the function, or the object's own
+exception. Under AddressSanitizer (`.ci/sanitize address`) the same tests look for bytes out of bounds.
+"""
+
+import array
+import ctypes
+import gc
+import itertools
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilecore
+from tilecore import directml, onnx, openvino
+from tilecore._core.request.inputs import as_array
+
+# From NumPy 2.5 on, it warns of assignments to an array's shape or dtype.
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
+]
+X = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+# ---------------------------------------------------------------- what stands for an array
+
+
+class HasArray:
+    def __init__(self, x):
+        self.x = x
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x
+
+
+class HasInterface:
+    def __init__(self, x):
+        self.x = x
+        self.__array_interface__ = x.__array_interface__
+
+
+class HasDLPack:
+    """On another device, if `device` names one."""
+
+    def __init__(self, x, device=None):
+        self.x, self.device = x, device
+
+    def __dlpack__(self, **options):
+        if self.device:
+            raise BufferError(f"no capsule for device {self.device}")
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.device or self.x.__dlpack_device__()
+
+
+class SequenceWithDLPack(HasDLPack):
+    """Item by item, NumPy would read Python floats, so float64."""
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i].tolist()
+
+
+CALLS = {
+    "tile: a": lambda x: tilecore.tile(x, (2, 2)),
+    "tile_region: a": lambda x: tilecore.tile_region(x, (2, 2), (0, 0), (4, 6)),
+    "tile_mapped: a": lambda x: tilecore.tile_mapped(x, (2, 2)),
+    "TilePlan.tile: a": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").tile(x),
+    "TilePlan.region: a": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").region(x, (0, 0), (4, 6)),
+    "TilePlan.batch: arrays[0]": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").batch([x])[0],
+    "ONNX Tile-13: input": lambda x: onnx.tile(x, [2, 2]),
+    "ONNX Tile-6: input": lambda x: onnx.tile_6(x, [2, 2]),
+    "ONNX Tile-1: input": lambda x: onnx.tile_1(onnx.tile_1(x, 2, 0), 2, 1),
+    "OpenVINO Tile-1: data": lambda x: openvino.tile(x, [2, 2]),
+    "DirectML Tile, feature level 4_1: input": lambda x: directml.tile(x, [2, 2]),
+}
+
+
+@pytest.mark.parametrize("kind", [memoryview, HasArray, HasInterface, HasDLPack, SequenceWithDLPack])
+def test_protocols(kind, oracle):
+    assert np.shares_memory(as_array(kind(X)), X)
+    for call in CALLS.values():
+        result = call(kind(X))
+        assert type(result) is np.ndarray and result.flags.writeable and not np.shares_memory(result, X)
+        np.testing.assert_array_equal(result, oracle(X, (2, 2)), strict=True)
+
+
+def test_other_libraries(oracle):
+    for x in (X.T, X[:, ::-1], np.broadcast_to(X, (4, 2, 3)), np.array(5.0), np.zeros((0, 3)), X > 1, X * 1j):
+        np.testing.assert_array_equal(tilecore.tile(HasDLPack(x), 2), oracle(x, 2), strict=True)
+    for x in (array.array("h", [1, 2]), (ctypes.c_int16 * 2)(1, 2)):
+        np.testing.assert_array_equal(tilecore.tile(x, 2), np.int16([1, 2, 1, 2]), strict=True)
+    assert tilecore.tile(bytearray(b"ab"), 2).tolist() == [97, 98, 97, 98]
+    for module in (onnx, openvino, directml):
+        assert module.tile(X, HasDLPack(np.array([2, 2]))).shape == (4, 6)
+
+
+def test_arrow(oracle):
+    pa = pytest.importorskip("pyarrow")
+    tensor = pa.Tensor.from_numpy(X)
+    np.testing.assert_array_equal(tilecore.tile(tensor, (2, 2)), oracle(X, (2, 2)), strict=True)
+    assert np.shares_memory(as_array(tensor), X)
+    assert tilecore.tile(pa.array([1, 2, 3]), 2).tolist() == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        1.5, 7, True, 2j, 2**63, "abc", b"ab", [], (), [1, 2], (1, 2.5), [[1, 2], [3, 4]], [None, 1], None,
+        np.float64(1.5), np.int8(3), np.bool_(True), np.str_("ab"), np.datetime64("2026-01-02"), range(3), 10**30,
+        ...,  # anything may be an item of an array of objects
+        type("Own", (float,), {})(2.5), type("OwnList", (list,), {})([1, 2]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_numpy_makes_arrays_of(x, oracle):
+    for reps in (0, 1, 3, (), (1, 1), (2, 3)):
+        for got in (tilecore.tile(x, reps), tilecore.tile_mapped(x, reps)):
+            np.testing.assert_array_equal(got, oracle(np.asarray(x), reps), strict=True)
+
+
+def test_what_gives_a_subclass():
+    """A mask is never lost: the result is that of numpy.tile, or an error."""
+    masked = HasArray(np.ma.array([1, 2], mask=[1, 0]))
+    assert tilecore.tile(masked, 2).mask.tolist() == [True, False] * 2
+    assert type(tilecore.tile(HasArray(np.rec.array([(1, 2.0)])), 2)) is np.recarray
+    with pytest.raises(TypeError, match="tile_region: a must be a plain array"):
+        tilecore.tile_region(masked, 2, 0, 1)
+    with pytest.raises(TypeError, match="input of type HasArray gives a MaskedArray"):
+        onnx.tile(masked, [2])
+
+
+# ---------------------------------------------------------------- objects that raise
+
+
+class Own(Exception):
+    pass
+
+
+class OwnType(TypeError):
+    pass
+
+
+def fail(error):
+    raise error("mine")
+
+
+def raising(method, error):
+    return type("Raising", (), {method: lambda *_, **__: fail(error)})()
+
+
+def causes(error):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+INTEGERS = [
+    (tilecore.tile, {"a": X}, "reps"), (tilecore.tile, {"a": X, "reps": 2}, "threads"),
+    (tilecore.tile, {"a": X, "reps": 2}, "axis"),
+    (tilecore.tile_region, {"a": X, "reps": 2, "stop": (1, 1)}, "start"),
+    (tilecore.tile_region, {"a": X, "reps": 2, "start": (0, 0)}, "stop"),
+    (tilecore.tile_region, {"a": X, "reps": None, "stop": (1, 1)}, "start"),
+    (tilecore.TilePlan((2, 3), (2, 2), "f4").batch, {"arrays": [X]}, "threads"),
+    (tilecore.output_shape, {"reps": 2}, "shape"), (tilecore.output_shape, {"shape": 2}, "reps"),
+    (tilecore.TilePlan, {"reps": 2, "dtype": "u1"}, "shape"), (tilecore.set_num_threads, {}, "n"),
+    (onnx.tile_1, {"input": np.ones(1), "tiles": 2, "axis": 0}, "threads"), (onnx.supported_types, {}, "opset"),
+    (onnx.tile, {"input": np.ones(1)}, "repeats"), (openvino.tile, {"data": np.ones(1)}, "repeats"),
+    *[(partial(module.infer_shape, (1,)), {}, "repeats") for module in (onnx, openvino, directml)],
+    *[(lambda repeats, module=module: module.infer_shape(repeats, [1]), {}, "repeats")
+      for module in (onnx, openvino, directml)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [Own, OwnType, TypeError, ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize(("function", "others", "argument"), INTEGERS)
+def test_integers_that_raise(function, others, argument, error):
+    """Their own exception, or a TypeError that has theirs as its cause."""
+    bad = raising("__index__", error)
+    things = [[bad]] if argument == "repeats" else [bad]
+    if argument in ("reps", "start", "stop", "shape", "axis"):
+        things += [[bad], raising("__iter__", error), itertools.starmap(fail, [(error,)])]
+    for thing in things:
+        with pytest.raises(TypeError if issubclass(error, TypeError) else error) as caught:
+            function(**others, **{argument: thing})
+        assert any(type(cause) is error and str(cause) == "mine" for cause in causes(caught.value))
+
+
+# A KeyError is no way to refuse: it is passed on.
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        *[(kind, kind) for kind in (TypeError, ValueError, MemoryError, KeyError, Own, KeyboardInterrupt)],
+        *[(OwnType, TypeError), (RuntimeError, TypeError), (BufferError, TypeError)],
+    ],
+)
+@pytest.mark.parametrize("method", ["__array__", "__dlpack__"])
+def test_arrays_that_raise(method, error, kind):
+    for name, call in CALLS.items():
+        for thing in (raising(method, error), [raising(method, error)]):
+            if method == "__dlpack__" and type(thing) is list:
+                continue  # for NumPy, an object like any other
+            with pytest.raises(kind, match="mine") as caught:
+                call(thing)
+            if error in (KeyError, Own, KeyboardInterrupt):
+                assert caught.type is error
+            else:
+                assert str(caught.value).startswith(f"{name} of type {type(thing).__name__} cannot be read as an array")
+                assert any(type(cause) is error and str(cause) == "mine" for cause in causes(caught.value))
+
+
+def test_devices_and_memory():
+    for name, call in CALLS.items():
+        with pytest.raises(TypeError, match=f"^{name} of type HasDLPack cannot be read".replace("[0]", r"\[0\]")) as e:
+            call(HasDLPack(X, device=(2, 0)))  # a CUDA device
+        assert isinstance(e.value.__cause__, (BufferError, RuntimeError))
+    large = type("Large", (), {"__array__": lambda *_, **__: np.empty(2**60, "u1")})()
+    with pytest.raises(MemoryError, match="^tile: a of type Large cannot be read as an array: ") as e:
+        tilecore.tile(large, 2)
+    assert type(e.value) is MemoryError  # NumPy's own takes no text
+
+
+@pytest.mark.parametrize("name", ["ndarray", "array", "int", "dict", "bytes", "deque"])
+def test_how_errors_show_objects(name):
+    """Classes of other libraries may have the names of those that are abbreviated."""
+    thing = type(name, (), {})()
+    for call in (
+        lambda: tilecore.tile(X, thing),
+        lambda: tilecore.tile(X, [1, thing]),
+        lambda: tilecore.tile(X, 2, threads=thing),
+        lambda: tilecore.tile(X, 2, axis=thing),
+        lambda: tilecore.set_num_threads(thing),
+        lambda: onnx.tile(np.ones(1), thing),
+    ):
+        with pytest.raises(TypeError, match=name):
+            call()
+
+
+# ---------------------------------------------------------------- arrays that change
+
+CHANGES = {
+    "shape": lambda a: setattr(a, "shape", (a.size,)),
+    "more axes": lambda a: setattr(a, "shape", (a.size // 2, 1, 2, 1)),
+    "other items": lambda a: setattr(a, "dtype", "i4"),
+    "narrower items": lambda a: setattr(a, "dtype", "u1"),
+    "wider items": lambda a: setattr(a, "dtype", "f8"),
+    "shorter rows": lambda a: a.resize((*a.shape[:-1], 2), refcheck=False),
+    "less memory": lambda a: a.resize(2, refcheck=False),
+    "no memory": lambda a: a.resize(0, refcheck=False),
+}
+
+
+class Changing:
+    """The integer 1, or an array, that changes another array while it is read."""
+
+    def __init__(self, array, change):
+        self.array, self.change = array, change
+
+    def __index__(self):
+        self.change(self.array)
+        return 1
+
+    def __array__(self, dtype=None, copy=None):
+        self.change(self.array)
+        return np.zeros((2, 50_000), "f4")
+
+
+PLAN, ROWS = tilecore.TilePlan((2, 50_000), 1, "f4"), tilecore.TilePlan(50_000, 1, "f4")
+READING = [
+    ("tile", lambda a, evil: tilecore.tile(a, evil)),
+    ("tile", lambda a, evil: tilecore.tile(a, 1, threads=evil)),
+    ("tile_view", lambda a, evil: tilecore.tile_view(a, evil)),
+    ("tile_mapped", lambda a, evil: tilecore.tile_mapped(a, evil)),
+    ("tile_region", lambda a, evil: tilecore.tile_region(a, evil, (0,) * a.ndim, a.shape)),
+    ("tile_region", lambda a, evil: tilecore.tile_region(a, 1, (0, 0), (evil, 50_000))),
+    ("tile_region", lambda a, evil: tilecore.tile_region(a, 1, (0, 0), (2, 50_000), threads=evil)),
+    ("tile_region", lambda a, evil: tilecore.tile_region(a, None, (0, 0), (evil, 25_000))),
+    ("TilePlan.tile", lambda a, evil: PLAN.tile(a, threads=evil)),
+    ("TilePlan.region", lambda a, evil: PLAN.region(a, (0, 0), (2, 50_000), threads=evil)),
+    ("TilePlan.region", lambda a, evil: PLAN.region(a, (0, 0), (evil, 50_000))),
+    ("TilePlan.batch", lambda a, evil: PLAN.batch([a], threads=evil)[0]),
+    ("TilePlan.batch", lambda a, evil: PLAN.batch([a, evil])[0]),
+    ("TilePlan.batch", lambda a, evil: PLAN.batch([a, evil], np.empty((2, 2, 50_000), "f4"))[0]),
+    ("TilePlan.batch", lambda a, evil: ROWS.batch(a, threads=evil)),
+    ("ONNX Tile-13", lambda a, evil: onnx.tile(a, [evil, 1])),
+    ("OpenVINO Tile-1", lambda a, evil: openvino.tile(a, [evil])),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_input_that_changes_while_arguments_are_read(change):
+    for name, call in READING:
+        a = np.arange(100_000, dtype="f4").reshape(2, 50_000).copy()
+        try:
+            got = call(a, Changing(a, change))
+        except (TypeError, ValueError) as error:
+            assert str(error).startswith(f"{name}: ")
+        else:
+            assert got.itemsize == a.itemsize
+            a = a.reshape((1,) * (got.ndim - a.ndim) + a.shape)
+            index = [np.arange(n) % max(m, 1) for n, m in zip(got.shape, a.shape, strict=True)]
+            assert got.tobytes() == a[np.ix_(*index)].tobytes()
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_out_that_changes_while_arguments_are_read(change):
+    x, plan = np.zeros((2, 4), "f4"), tilecore.TilePlan((2, 4), 1, "f4")
+    for shape, call in (
+        ((2, 4), lambda out, evil: tilecore.tile(x, evil, out)),
+        ((2, 4), lambda out, evil: tilecore.tile(x, 1, out, threads=evil)),
+        ((2, 4), lambda out, evil: tilecore.tile_region(x, None, (0, 0), (2, 4), out, threads=evil)),
+        ((2, 4), lambda out, evil: plan.tile(x, out, threads=evil)),
+        ((1, 2, 4), lambda out, evil: plan.batch([x], out, threads=evil)),
+    ):
+        out = np.zeros(shape, "f4")
+        with pytest.raises((TypeError, ValueError), match="out must have "):
+            call(out, Changing(out, change))
+
+
+def test_arrays_that_change_while_memory_is_sought(monkeypatch):
+    """Allocating may collect garbage, and asking for the number of threads may run signal handlers; this one stands for
+    them."""
+    v = np.arange(2**20, dtype="i4")
+    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", lambda: v.resize(4, refcheck=False) or 1)
+    plan = tilecore.TilePlan(2**20, 2, "i4")
+    start, stop = (0,), plan.output_shape
+    out = np.empty(stop, "i4")
+    for call in (
+        lambda: tilecore.tile(v, 2),
+        lambda: tilecore.tile(v, 2, out),
+        lambda: tilecore.tile_region(v, 2, start, stop),
+        lambda: tilecore.tile_region(v, 2, start, stop, out),
+        lambda: tilecore.tile_mapped(v, 2),
+        lambda: plan.tile(v),
+        lambda: plan.region(v, start, stop),
+        lambda: plan.batch([v]),
+        lambda: plan.batch([v], out[None]),
+    ):
+        v.resize(2**20, refcheck=False)
+        with pytest.raises(ValueError, match="changed its shape|must have shape"):
+            call()
+    v = np.arange(2**20, dtype="i4")
+    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", lambda: out.resize(4, refcheck=False) or 1)
+    for call in (partial(plan.tile, v, out), partial(tilecore.tile_region, v, 2, start, stop, out)):
+        out.resize(2**21, refcheck=False)
+        with pytest.raises(ValueError, match="out must have shape"):
+            call()
+
+
+# ---------------------------------------------------------------- objects that die
+
+NEW, OTHER = object(), object()
+
+
+class Dying:
+    def __init__(self, last_words):
+        self.last_words = last_words
+
+    def __del__(self):
+        self.last_words()
+
+
+@pytest.mark.whole_process
+def test_objects_that_die_while_they_are_replaced():
+    """They see what replaces them, collect garbage, and tile into the same place; every count is exact at the end."""
+    out, seen = np.full(2000, None), []
+    source = np.array([NEW, OTHER], object)
+    before = [sys.getrefcount(NEW), sys.getrefcount(OTHER)]
+
+    def last_words():
+        seen.append(out[0] is NEW)
+        gc.collect(0)
+        tilecore.tile(source[::-1], 1000, out)
+
+    for k in range(0, 2000, 100):
+        cycle = [Dying(last_words)]
+        cycle.append(cycle)
+        out[k], out[k + 1] = cycle, Dying(last_words)
+    del cycle
+    tilecore.tile(source, 1000, out)
+    gc.collect()
+    held = [sum(1 for item in out if item is which) for which in (NEW, OTHER)]
+    assert seen[0] and sum(held) == 2000
+    assert [sys.getrefcount(NEW), sys.getrefcount(OTHER)] == [a + b for a, b in zip(before, held, strict=True)]
