@@ -93,7 +93,10 @@ def raise_unreadable(value: object, reason: Exception, argument: str = "input") 
     """
     if type(reason) not in UNREADABLE and not type(reason).__module__.startswith("numpy."):
         raise reason
-    text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
+    advice = str(reason)
+    if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
+        advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"
+    text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
     for missing, name in _SAME_SIZE.items():
         if f"ScalarType {missing}" in text:
             text += f"; pass its view(torch.{name}), and view the result as the original type"

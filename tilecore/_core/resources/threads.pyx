@@ -115,6 +115,9 @@ class num_threads(ContextDecorator):
         except Refusal as refusal:
             raise worded(refusal, "num_threads") from None
 
+    def __repr__(self):
+        return f"tilecore.num_threads({self._count})"
+
     def _recreate_cm(self):  # for each call of a decorated function
         return num_threads(self._count)
 
