@@ -15,6 +15,7 @@ from setuptools.command.build_py import build_py
 # The repository's address on GitHub stands here and nowhere else. While it is empty, distributions have no links,
 # and wheels.yml publishes nothing.
 REPOSITORY = ""
+VERSION = re.search('"(.+)"', Path("tilecore/_version.py").read_text())[1]  # the one place
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
@@ -34,7 +35,8 @@ class build_py_with_headers(build_py):
     def run(self):
         super().run()
         if not self.editable_mode:  # get_include() falls back to the checkout's own folder
-            shutil.copytree("include", Path(self.build_lib, "tilecore", "include"), dirs_exist_ok=True)
+            copy = Path(self.build_lib, "tilecore", "include")
+            shutil.copytree("include", copy, ignore=shutil.ignore_patterns("*.in"), dirs_exist_ok=True)
 
 
 def extension(source):
@@ -55,10 +57,9 @@ def links():
     readme["long_description_content_type"] = "text/markdown"
     if not REPOSITORY:
         return readme
-    tag = "v" + re.search('"(.+)"', Path("tilecore/_version.py").read_text())[1]
 
     def absolute(link):
-        return f"{link[1]}{REPOSITORY}/{'raw' if link[1][0] == '!' else 'blob'}/{tag}/"
+        return f"{link[1]}{REPOSITORY}/{'raw' if link[1][0] == '!' else 'blob'}/v{VERSION}/"
 
     readme["long_description"] = re.sub(r"(!?\[[^]]*\]\()(?![a-z]+:|#)", absolute, readme["long_description"])
     owner, name = REPOSITORY.split("/")[-2:]
@@ -66,6 +67,9 @@ def links():
     urls |= {"Changelog": f"{REPOSITORY}/blob/HEAD/CHANGELOG.md", "Issues": f"{REPOSITORY}/issues"}
     return readme | {"project_urls": urls}
 
+
+for template in Path("include").glob("*.in"):  # for pkg-config and CMake
+    template.with_suffix("").write_text(template.read_text().replace("@VERSION@", VERSION))
 
 setup(
     **links(),

@@ -97,8 +97,10 @@ def test_few_panels_and_many_repeats(program):
     """They are written in parts, so that a signal's handler runs and threads share them."""
     program("""
 import operator
+import signal
 from _thread import interrupt_main
 from functools import partial
+signal.signal(signal.SIGINT, signal.default_int_handler)    # a program that a shell starts with & ignores it
 x = numpy.arange(2**16, dtype="u1")[::-1]       # a single panel
 out = numpy.empty((2**13, 2**16), "u1")
 tilecore.tile(x, (2**13, 1), out, threads=2)

@@ -79,6 +79,7 @@ def test_every_type_of_data(dtype):
         (("N",), ["R", 2, 1], None, ("R", 2, "N")),
         ((2, 3), [None, 2, None], None, (None, 4, None)),
         ((2, 3), None, [4], (None, None, None, None)),
+        (((2, 4), 5), None, [0], ((2, 4), 5)),
         ((2, 3, 4), None, [1], (None, None, None)),
         *[((2, 3), None, length, None) for length in (None, [None], [(1, 4)])],
         (None, [1, 2], None, None),

@@ -30,6 +30,10 @@ def test_set_and_get():
     assert tilecore.get_num_threads() == 5
 
 
+def test_shown():
+    assert repr(tilecore.num_threads(2)) == "tilecore.num_threads(2)"
+
+
 def test_of_a_decorated_function():
     @tilecore.num_threads(3)
     def chosen(depth):

@@ -116,7 +116,7 @@ cdef class replace_numpy_tile:
 
     Results and error messages are those of `tilecore.tile`, with its differences from `numpy.tile`.
 
-    Source: tilecore; NumPy 2, `numpy.tile`.
+    Source: NumPy 2, `numpy.tile`.
     """
 
     cdef list found
@@ -145,7 +145,6 @@ cdef class replace_numpy_tile:
 
         If other code has replaced `numpy.tile` in the meantime, its function stays.
 
-        Source: tilecore.
         """
         take_away(self.found)
 

@@ -67,7 +67,7 @@ cdef class TilePlan:
     TypeError, ValueError
         As `tile`, for the shape and the reps.
 
-    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    Source: NumPy 2; the values are those of `numpy.tile`.
     """
     cdef Plan plan
     cdef readonly tuple input_shape
@@ -172,7 +172,7 @@ cdef class TilePlan:
         TypeError, ValueError, MemoryError
             As `tile`, for the whole result. If an array does not fit, the error names its index.
 
-        Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+        Source: NumPy 2; the values are those of `numpy.tile`.
         """
         cdef cnp.ndarray target
         try:

@@ -234,7 +234,7 @@ def as_repeats_dims(
     check_length(least, "repeats")
     repeats = as_plain_shape(repeats, intervals)
     if repeats is None:
-        return length, None
+        return length, () if length == 0 else None
     if isinstance(repeats, (list, tuple)):
         entries = as_dims(repeats, "repeats", intervals, low)
     else:

@@ -85,7 +85,7 @@ def tile(
     -----
     Each task writes with one thread, because Dask runs a task on every processor.
 
-    Source: tilecore; the values are those of NumPy 2, `numpy.tile`.
+    Source: NumPy 2; the values are those of `numpy.tile`.
     """
     array, names = None, {"input": "x", "repeats": "reps"}
     try:

@@ -44,7 +44,10 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
         array = np.asanyarray(value)
         return np.asarray(array) if isinstance(array, np.memmap) else array
     except (TypeError, ValueError, MemoryError, RuntimeError, BufferError) as reason:
-        text = f"of type {type(value).__name__} cannot be read as an array: {reason}"
+        advice = str(reason)
+        if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
+            advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"
+        text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
         for missing, name in _SAME_SIZE.items():
             if f"ScalarType {missing}" in text:
                 text += f"; pass its view(torch.{name}), and view the result as the original type"

@@ -65,13 +65,21 @@ def set_max_bytes(n, /):
 
 cdef int check_size(Py_ssize_t nbytes, what="the result") except -1:
     if nbytes > max_bytes:
-        raise Refusal(MemoryError, f"{what} would take {nbytes} bytes, more than the limit of "
-                      f"{max_bytes} bytes (tilecore.set_max_bytes)")
+        raise Refusal(MemoryError, f"{what} would take {name_bytes(nbytes)}, more than the limit of "
+                      f"{name_bytes(max_bytes)}, see tilecore.set_max_bytes")
     return 0
 
 
 cdef no_memory(nbytes):
-    return Refusal(MemoryError, f"no memory for a result of {nbytes} bytes")
+    return Refusal(MemoryError, f"no memory for a result of {name_bytes(nbytes)}")
+
+
+cdef name_bytes(nbytes):
+    """`12000000000000 bytes (12.0 TB)`; without the unit below a gigabyte."""
+    for power, unit in ((18, "EB"), (15, "PB"), (12, "TB"), (9, "GB")):
+        if nbytes >= 10**power:
+            return f"{nbytes} bytes ({nbytes / 10**power:.1f} {unit})"
+    return f"{nbytes} bytes"
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):

@@ -106,6 +106,9 @@ class num_threads(ContextDecorator):
     def __init__(self, n):
         self._count = read_maximum("num_threads", n)
 
+    def __repr__(self):
+        return f"tilecore.num_threads({self._count})"
+
     def _recreate_cm(self):  # for each call of a decorated function
         return num_threads(self._count)
 
