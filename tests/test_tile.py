@@ -104,8 +104,6 @@ SEVERAL = "repeats of several axes are one argument: (2, 3); input shape (2, 3),
         (lambda x: tilecore.num_threads(1, 2), "num_threads() takes at most 1 positional argument (2 given)"),
         (lambda x: tilecore.num_threads(0), "num_threads: expected at least 1 thread, got 0"),  # before it is entered
         (lambda x: tilecore.num_threads(m=2), "num_threads() got an unexpected keyword argument 'm'"),
-        (lambda x: tilecore.replace_numpy_tile(1), "replace_numpy_tile() takes at most 0 positional arguments (1 giv"),
-        (lambda x: tilecore.replace_numpy_tile(a=1), "replace_numpy_tile() got an unexpected keyword argument 'a'"),
         (lambda x: tilecore.output_shape(x, 2), "but item 0 is a ndarray; pass the array's shape; shape [["),
         (lambda x: tilecore.TilePlan(x[0], 2, "f4"), "but item 0 is of type float32; pass the array's shape; shape ["),
         (lambda x: tilecore.output_shape(x[0, 0], 2), "got float32; pass the array's shape; shape "),
