@@ -1,5 +1,6 @@
 """tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
 
+import copy
 import inspect
 import os
 import pickle
@@ -24,12 +25,8 @@ def afterwards_it_is_numpys():
 
 
 def is_ours():
-    """By what NumPy does not do: it takes a negative repeat of an empty array."""
-    try:
-        np.tile(np.zeros(0), -1)
-    except ValueError as error:
-        return str(error).startswith("tile: reps must not be negative")
-    return False
+    """Where every repeat is 1, NumPy keeps the input's layout."""
+    return np.tile(np.zeros((2, 2), order="F"), 1).flags.c_contiguous
 
 
 def theirs(A, reps):
@@ -39,7 +36,7 @@ def theirs(A, reps):
 def test_within_a_block():
     assert not is_ours()
     with tilecore.replace_numpy_tile():
-        assert is_ours() and NUMPYS(np.zeros(0), -1).shape == (0,)  # a name bound before is not reached
+        assert is_ours()
         assert np.tile(X, (2, 1)).tolist() == np.tile(A=X, reps=(2, 1)).tolist() == [*X.tolist()] * 2
     assert not is_ours()
 
@@ -181,9 +178,43 @@ def test_another_replacement_that_outlives_ours(monkeypatch):
 def test_what_was_kept_beyond_the_block_is_numpys():
     with tilecore.replace_numpy_tile():
         from numpy import tile
-    with pytest.raises(ValueError, match="^tile: "), tilecore.replace_numpy_tile():
-        tile(np.zeros(0), -1)
-    assert tile(np.zeros(0), -1).shape == (0,)
+    with tilecore.replace_numpy_tile():
+        assert tile(X.T, 1).flags.c_contiguous
+    assert tile(X.T, 1).flags.f_contiguous
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(X, True), (X, 1.0), ([], -1), (X, ""), (X, {2}), (X, b"\2"), (X, iter([True, 2])), (iter("ab"), 2)]
+    + [(X, -1), (X, "x"), (X, None), (X, [[2]]), (X, 10**30), (X, (1, 2**62, 2**62)), (X, 65 * [1]), ([[1], 1], 2)],
+    ids=repr,
+)
+def test_what_tile_refuses_is_numpys(given):
+    """It answers, or raises its own error."""
+
+    def outcome(A, reps):
+        try:
+            return (result := np.tile(A, reps)).tolist(), result.dtype, result.shape
+        except Exception as error:
+            assert error.__context__ is None
+            return type(error), str(error)
+
+    expected = outcome(*copy.deepcopy(given))  # an iterator gives its items only once
+    with tilecore.replace_numpy_tile():
+        assert outcome(*given) == expected
+
+
+def test_errors_of_objects_and_of_the_size_limit_stay(settings_stay):
+    class Own:
+        def __index__(self):
+            raise ValueError("its own")
+
+    with tilecore.replace_numpy_tile():
+        with pytest.raises(ValueError, match="its own"):
+            np.tile(X, Own())
+        tilecore.set_max_bytes(100)
+        with pytest.raises(MemoryError, match="^tile: "):
+            np.tile(X, 100)
 
 
 def test_it_looks_like_numpys():

@@ -4,74 +4,50 @@ Callers of `numpy.tile` look the name up in the module `numpy` at each call, so 
 them. The function put there has NumPy's own signature: the first argument is called `A`. A caller may keep
 this function for longer than the replacement is in force. It then calls NumPy's own `tile`.
 
+No working program breaks: NumPy's own `tile` also gets what tilecore refuses with a TypeError or ValueError, and
+answers or raises its own error. A result above the size limit stays a MemoryError.
+
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
 block, or between the block and `__exit__`.
 """
 
 import functools
-import os
 import sys
-import threading
 import warnings
 
 import numpy
 
 from tilecore._core.arrays import tile as _tile
+from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
 
 
-# In C variables, because the module's names are gone at exit. A replacement is a list of the function that it replaced,
-# and is empty after it is restored.
-cdef list held = []     # the replacements in force, oldest first
+# In C variables, because the module's names are gone at exit.
+# Replacements may end in any order: the one that ends first restores what the last has found.
+cdef list replaced = []     # a stack: what the replacements in force have found as `numpy.tile`
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
-cdef object in_its_place
-cdef object lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+cdef object replacement
 
 
 @functools.wraps(numpy_tile)
 def tile(A, reps):  # errors show this name
-    return _tile(A, reps) if held else numpy_tile(A, reps)
+    if not replaced:
+        return numpy_tile(A, reps)
+    if hasattr(reps, "__next__"):  # an iterator gives its items only once
+        reps = tuple(reps)
+    try:
+        return _tile(A, reps)
+    except (TypeError, ValueError) as error:
+        if type(error.__context__) is not Refusal:  # raised by the caller's own objects, or by a signal handler
+            raise
+    return numpy_tile(A, reps)
 
 
-in_its_place = tile
-
-
-cdef list put():
-    cdef list found = [None]
-    with lock:
-        before = module.tile
-        held.append(found)  # may fail, and then nothing has changed
-        found[0] = before
-        module.tile = in_its_place
-    return found
-
-
-cdef bint take_away(list found) except -1:
-    """Restore the function that was replaced; False if that has been done already."""
-    cdef list later
-    cdef Py_ssize_t place
-    with lock:
-        if not found:
-            return False
-        place = 0
-        while held[place] is not found:
-            place += 1
-        del held[place]
-        if place < len(held):
-            # The next replacement will restore what this one replaced, unless other code came in between.
-            later = held[place]
-            if later[0] is in_its_place:
-                later[0] = found[0]
-        elif getattr(module, "tile", None) is in_its_place:
-            module.tile = found[0]
-        found.clear()
-    return True
+replacement = tile
 
 
 @cython.final
@@ -114,20 +90,26 @@ cdef class replace_numpy_tile:
     Import first, then replace: a library that stores NumPy's functions when it is imported, as astropy does,
     would store the replacement.
 
-    Results and error messages are those of `tilecore.tile`, with its differences from `numpy.tile`.
+    Results are those of `tilecore.tile`, so a few differ from `numpy.tile`: they are C-contiguous, for instance. What
+    `tilecore.tile` refuses with a TypeError or ValueError goes to NumPy's own function, which answers or raises its
+    own error. A result larger than `get_max_bytes()` is a MemoryError.
 
     Source: NumPy 2, `numpy.tile`.
     """
 
-    cdef list found
-    cdef bint entered
+    cdef bint in_force, entered
 
     def __init__(self):
-        if self.found is None:
-            self.found = put()
+        with cython.critical_section(module):
+            if not self.in_force:
+                replaced.append(module.tile)
+                module.tile = replacement
+                self.in_force = True
 
     def __del__(self):
-        if take_away(self.found) and not self.entered and not is_finalizing():
+        cdef bint forgotten = self.in_force and not self.entered
+        self.restore()
+        if forgotten and not is_finalizing():
             warnings.warn("replace_numpy_tile: the returned object was garbage-collected, so numpy.tile is restored; "
                           "keep the object for as long as the replacement should last", RuntimeWarning, stacklevel=1)
 
@@ -146,13 +128,18 @@ cdef class replace_numpy_tile:
         If other code has replaced `numpy.tile` in the meantime, its function stays.
 
         """
-        take_away(self.found)
+        with cython.critical_section(module):
+            if self.in_force:
+                self.in_force = False
+                found = replaced.pop()
+                if getattr(module, "tile", None) is replacement:
+                    module.tile = found
 
     def __enter__(self):
-        if not self.found:
+        if not self.in_force:
             raise RuntimeError("replace_numpy_tile: already restored; create a new one")
         self.entered = True
         return self
 
     def __exit__(self, *exception):
-        take_away(self.found)
+        self.restore()
