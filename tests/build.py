@@ -3,7 +3,7 @@
     python tests/build.py FOLDER
 
 leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in
-which the wheel was built. conftest.py runs it beside the tests that do not need them. How fast the wheel's modules
+which the wheel was built. conftest.py runs it. How fast the wheel's modules
 are is no matter, so their C is compiled in a hurry, by CFLAGS; and Cython runs once, for the sdist.
 """
 

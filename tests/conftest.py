@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,38 +154,11 @@ class Built(NamedTuple):
     unpacked: Path  # the sdist, in which the wheel was built
 
 
-BUILDING = pytest.StashKey()
-
-
-def pytest_collection_finish(session):
-    """The package is built beside the tests that do not need it, which are the first."""
-    used = set().union(*(item.fixturenames for item in session.items))
-    if used & {"built", "tools"} and not session.config.option.collectonly:
-        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        command = [sys.executable, Path(__file__).with_name("build.py"), folder.name]
-        with open(Path(folder.name, "log"), "w") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        session.config.stash[BUILDING] = process, folder
-    # What was imported stays: a collection of garbage, of which there are hundreds, need not look at it.
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_unconfigure(config):
-    process, folder = config.stash.get(BUILDING, (None, None))
-    if process and process.poll() is None:
-        os.killpg(process.pid, signal.SIGTERM) if os.name == "posix" else process.terminate()
-        process.wait()
-    if folder:
-        folder.cleanup()
-
-
 @pytest.fixture(scope="session")
-def built(request):
+def built(tmp_path_factory):
     """What tests/build.py made: once, for all who need the package anew."""
-    process, folder = request.config.stash[BUILDING]
-    folder = Path(folder.name)
-    assert process.wait(1200) == 0, (folder / "log").read_text()
+    folder = tmp_path_factory.mktemp("built")
+    run_command(sys.executable, Path(__file__).with_name("build.py"), folder)
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     return Built(folder / "tree", sdist, wheel, folder / "unpacked")
 
@@ -195,6 +167,25 @@ def built(request):
 def tools(built):
     """The interpreter of an environment that has `build` and what pyproject.toml says a build needs."""
     return python_of(built.tree.with_name("tools"))
+
+
+# ---------------------------------------------------------------- processes
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads its options
+def pytest_cmdline_main(config):
+    """Whole folders of tests run in several processes, where pytest-xdist is installed; `-n 0`: in one."""
+    option = config.option
+    worker = hasattr(config, "workerinput")
+    if not worker and getattr(option, "numprocesses", 0) is None and all(Path(arg).is_dir() for arg in config.args):
+        option.numprocesses, option.maxprocesses, option.benchmark_disable = "logical", 4, True
+        option.dist = "loadgroup"
+
+
+def pytest_collection_finish():
+    """What was imported stays: a collection of garbage, of which there are hundreds, need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 # ---------------------------------------------------------------- tiers
@@ -225,6 +216,8 @@ def pytest_collection_modifyitems(items):
         item.add_marker(tier)
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
+        if "built" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("built"))
     items.sort(key=lambda item: TIERS.index(tiers[item][0]))
 
 

@@ -1,5 +1,6 @@
 """The C code by itself: the kernels between guard pages, the table of instruction sets and the choice in it, pages."""
 
+import hashlib
 import os
 import platform
 import re
@@ -79,10 +80,19 @@ def native(build):
 
 
 @pytest.fixture(scope="module")
-def emulated(build):
-    """The program with every set in plain C, or None."""
+def emulated(build, request):
+    """The program with every set in plain C, or None. pytest's cache keeps it until its sources change."""
     if include := simde():
-        return build('-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-DMOST_ROWS=5")
+        flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-O1", "-DMOST_ROWS=5"]
+        sources = [HERE / "kernels.c", HERE / "simde.h", *sorted(path for path in KERNELS.parent.rglob("*.[ch]"))]
+        made_of = [repr((flags, os.environ.get("CC"))).encode(), *(path.read_bytes() for path in sources)]
+        if not (cache := getattr(request.config, "cache", None)):
+            return build(*flags)
+        program = cache.mkdir("simde") / hashlib.sha256(b"".join(made_of)).hexdigest()
+        if not program.exists():
+            shutil.copy(build(*flags), made := program.with_suffix(f".{os.getpid()}"))
+            made.rename(program)
+        return program
 
 
 @pytest.mark.tree

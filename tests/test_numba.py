@@ -247,6 +247,7 @@ assert theirs == "theirs" and ours.tolist() == [0, 1, 0, 1]
     )
 
 
+@pytest.mark.package
 def test_threads_prange_and_fork(program):
     program(
         """

@@ -301,7 +301,7 @@ def program(x, n):
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
     "backend",
-    ["aot_eager", pytest.param("inductor", marks=[pytest.mark.compiler, pytest.mark.filterwarnings("ignore")])],
+    ["aot_eager", pytest.param("inductor", marks=[pytest.mark.package, pytest.mark.filterwarnings("ignore")])],
 )
 def test_compiled(backend, dynamic):
     torch.compiler.reset()
@@ -366,7 +366,7 @@ def test_traced_by_jit():
     assert traced(torch.ones(3, 3)).shape == (9, 6)
 
 
-@pytest.mark.compiler
+@pytest.mark.package
 @pytest.mark.tree
 def test_model_of_the_docs(run, tmp_path):
     text = (Path(__file__).parent.parent / "docs/pytorch.md").read_text(encoding="utf-8")
