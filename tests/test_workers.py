@@ -193,4 +193,4 @@ def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
 @pytest.mark.tree
 def test_calls_go_alone_after_losses(stress):
     """The more of them, the longer. A job is lost if it took 1.25 times as long as its caller alone."""
-    assert stress("alone").split() == ["0", "4", "12", "128", "0", "4"]
+    assert stress("backoff").split() == ["0", "4", "12", "128", "0", "4"]

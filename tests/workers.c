@@ -1,9 +1,9 @@
 /* The workers by themselves: jobs of many callers at once, forks between them and in the midst of them.
  *
- *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each unit of each written exactly once; meanwhile
- *                                       FORKS forks (an even number), half of them by handlers of the callers
+ *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each iteration of each written exactly once; meanwhile
+ *                                       FORKS forks
  *     workers slow                      forks where the system counts each ended worker for 20 ms more
- *     workers alone                     how many calls go alone after jobs that were losses, and after others
+ *     workers backoff                   how many calls go alone after jobs that were losses, and after others
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
  * cannot follow a child's threads, and on Windows, where this takes MinGW's threads for the callers.
@@ -61,20 +61,19 @@ static long system_call(long number, ...)
 #include "kernels/workers.h"
 
 #define MOST_CALLERS 16
-#define MOST_UNITS 3000
+#define MOST_ITERATIONS 3000
 #define THE_END (-1000000000)
-#define UNIT_BYTES 16384 /* as the workers are told: 47 MB at most */
+#define ITERATION_BYTES 16384 /* as the workers are told: 47 MB at most */
 
 typedef struct {
     pthread_t thread;
     unsigned seed;
-    unsigned char times[MOST_UNITS]; /* that each unit has been written */
+    unsigned char times[MOST_ITERATIONS]; /* that each iteration has been written */
 } caller_state;
 
 static caller_state callers[MOST_CALLERS];
 static int number_of_callers;
 static ptrdiff_t jobs_left, jobs_done, wrong, forks, seen_at_fork, callers_here;
-static volatile sig_atomic_t is_child; /* of a handler: goes on with the job that it found */
 
 static unsigned next_random(unsigned *seed)
 {
@@ -82,24 +81,24 @@ static unsigned next_random(unsigned *seed)
     return *seed >> 8;
 }
 
-static void write_units(void *argument, ptrdiff_t first, ptrdiff_t last)
+static void write_iterations(void *argument, ptrdiff_t first, ptrdiff_t last)
 {
     unsigned char *times = (unsigned char *)argument;
     ptrdiff_t k;
     for (k = first; k < last; k++) times[k]++;
 }
 
-/* 1 where each unit of a job was written once, and nothing besides. */
+/* 1 where each iteration of a job was written once, and nothing besides. */
 static int one_job(caller_state *caller)
 {
-    const ptrdiff_t units = 1 + next_random(&caller->seed) % (MOST_UNITS - 2);
-    const ptrdiff_t first = next_random(&caller->seed) % (MOST_UNITS - units);
+    const ptrdiff_t iterations = 1 + next_random(&caller->seed) % (MOST_ITERATIONS - 2);
+    const ptrdiff_t first = next_random(&caller->seed) % (MOST_ITERATIONS - iterations);
     const int threads = 1 + (int)(next_random(&caller->seed) % 6);
     ptrdiff_t k;
     memset(caller->times, 0, sizeof caller->times);
-    tilecore_parallel(write_units, caller->times, first, first + units, units * UNIT_BYTES, threads);
-    for (k = 0; k < MOST_UNITS; k++)
-        if (caller->times[k] != (first <= k && k < first + units)) return 0;
+    tilecore_parallel(write_iterations, caller->times, first, first + iterations, iterations * ITERATION_BYTES, threads);
+    for (k = 0; k < MOST_ITERATIONS; k++)
+        if (caller->times[k] != (first <= k && k < first + iterations)) return 0;
     return 1;
 }
 
@@ -109,7 +108,6 @@ static void *call(void *argument)
     tilecore_atomic_add(&callers_here, 1);
     while (tilecore_atomic_add(&jobs_left, -1) > 0) {
         const int right = one_job(caller);
-        if (is_child) _exit(right && one_job(caller) && one_job(caller) ? 0 : 1);
         if (!right) tilecore_atomic_add(&wrong, 1);
         tilecore_atomic_add(&jobs_done, 1);
     }
@@ -121,10 +119,7 @@ static void *call(void *argument)
 static void *wait_for_end(void *argument)
 {
     call(argument);
-    while (tilecore_atomic_load(&jobs_left) > THE_END) { /* counted until the last fork */
-        if (is_child) _exit(one_job((caller_state *)argument) ? 0 : 1);
-        sched_yield();
-    }
+    while (tilecore_atomic_load(&jobs_left) > THE_END) sched_yield(); /* counted until the last fork */
     return NULL;
 }
 
@@ -163,16 +158,6 @@ static void await_child(pid_t child)
     tilecore_atomic_add(&forks, 1);
 }
 
-static void fork_in_handler(int number)
-{
-    pid_t child;
-    (void)number;
-    if (is_child) return;
-    child = fork();
-    if (child == 0) is_child = 1;
-    else await_child(child);
-}
-
 /* The child makes workers of its own, and a child of its own. */
 static void fork_here(unsigned seed)
 {
@@ -194,25 +179,17 @@ static void fork_here(unsigned seed)
     await_child(child);
 }
 
-/* Pairs of forks, a handler's and one here at once, spread over all jobs. */
+/* Spread over all jobs. */
 static void fork_in_the_midst(ptrdiff_t jobs, ptrdiff_t wanted)
 {
-    struct sigaction action;
     unsigned seed = 1;
     ptrdiff_t k;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = fork_in_handler;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, NULL);
-    for (k = 0; k < wanted; k += 2) {
-        const ptrdiff_t due = jobs / (wanted + 1) * (k + 1);
-        while (tilecore_atomic_load(&jobs_done) < due) sched_yield();
-        counts_threads = 1;
-        pthread_kill(callers[next_random(&seed) % (unsigned)number_of_callers].thread, SIGUSR1);
+    counts_threads = 1;
+    for (k = 0; k < wanted; k++) {
+        while (tilecore_atomic_load(&jobs_done) < jobs / (wanted + 1) * (k + 1)) sched_yield();
         fork_here(next_random(&seed));
-        while (tilecore_atomic_load(&forks) < k + 2) sched_yield();
-        counts_threads = 0;
     }
+    counts_threads = 0;
 }
 #endif
 
@@ -257,7 +234,7 @@ static int fork_slowly(void) { return 0; }
 #endif
 
 /* The caller wrote one half, or nothing, in 100 ns each time. */
-static int judge(void)
+static int backoff(void)
 {
     static const struct {
         int jobs, own;
@@ -267,8 +244,8 @@ static int judge(void)
     size_t k;
     int job, alone;
     for (k = 0; k < sizeof rounds / sizeof *rounds; k++) {
-        for (job = 0; job < rounds[k].jobs; job++) tilecore_judge(rounds[k].own, 2, 100, rounds[k].all);
-        for (alone = 0; tilecore_stays_alone(); alone++) {}
+        for (job = 0; job < rounds[k].jobs; job++) tilecore_update_backoff(rounds[k].own, 2, 100, rounds[k].all);
+        for (alone = 0; tilecore_backs_off(); alone++) {}
         printf("%d ", alone);
         if (alone != rounds[k].alone) return 1;
     }
@@ -284,7 +261,7 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 2 && !strcmp(argv[1], "slow")) return fork_slowly();
-    if (argc == 2 && !strcmp(argv[1], "alone")) return judge();
-    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow | workers alone\n");
+    if (argc == 2 && !strcmp(argv[1], "backoff")) return backoff();
+    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow | workers backoff\n");
     return 2;
 }

@@ -1,4 +1,4 @@
-/* Memory of results that is used again: stretches of addresses with a bit for each granule. C11 / C++17, and on Linux
+/* Memory of results that is used again: ranges of addresses with a bit for each granule. C11 / C++17, and on Linux
  * _GNU_SOURCE, as in locks.h. It holds the state of the process, so one module includes it. On other systems than Linux
  * it has no memory, and the caller allocates as usual.
  *
@@ -8,27 +8,31 @@
  *     paged     1   1   1   1   1   1   1   1   1   1   0   0         3, 4 and 9 are idle: free, with pages
  *
  * A result takes the first free run that is long enough, from the lowest address on: one of 2 granules takes 3 and 4.
- * So what was given back is written again, whatever its size, while the caches hold it. Free neighbours are one run,
- * one mapping serves all results, and no result shares a page with another or with notes. Best fit, large results from
- * the other end, and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six
- * kinds; Zen 3), nor was a first byte off the boundary of pages. A granule is 32 KiB, or a page where that is larger: a
- * word of bits is a huge page.
+ * So a new result writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping
+ * serves all results, and no result shares a page with another or with bookkeeping. Best fit, large results from the
+ * other end, and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds;
+ * Zen 3), nor was a first byte off the boundary of pages. A granule is 32 KiB, or a page where that is larger; a word of
+ * bits is a huge page.
+ *
+ * A binary tree finds the run: its leaves are the words, and each node has the longest free run below it. The time is
+ * that of its height, whatever is alive and however many holes are too short.
  *
  * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
  * on. A new arena is as large as all before it, so there are few. Under an address limit there is none: arenas are
- * retired, which means that what is free in them is unmapped, then and whenever a result dies.
+ * retired, which means that their free granules are unmapped, then and whenever a result dies.
  *
  * Taking and giving back need no system call unless pages come or go. Idle pages stay, up to TILECORE_SPARE_BYTES more
- * than the most that was in use at once in the last minute, and up to the limit; of more, the highest go. All go if
- * nothing was given back for a minute.
+ * than the most that was in use at once in the last minute, and up to the limit; beyond that the highest go, those of
+ * partly used huge pages last. All go if nothing was given back for a minute.
+ *
+ * Huge pages come by advice, for each step of opened addresses. The system fills an advised huge page again after a part
+ * of it was given back (khugepaged). So the step loses the advice then, until all its pages go.
  *
  * A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
  * drops idle pages, and clears the bits `paged` of others: it drops those when their results die.
  *
- * All is under one lock, system calls too, for they are rare. fork() waits for it, unless a signal handler forks in the
- * thread that holds it: then parent and child both go on where they were. A result may die in any thread and at exit:
- * nothing here needs Python. What its owner asked of the system for its pages (mprotect, madvise) stays, as with
- * malloc. */
+ * All is under one lock, system calls too, for they are rare; fork() waits for it. A result may die in any thread and at
+ * exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, that stays, as with malloc. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
@@ -60,15 +64,6 @@ TILECORE_UNUSED static ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdif
     return to;
 }
 
-/* The first run of `n` bits in [from, to) that are 0; -1 if there is none. */
-TILECORE_UNUSED static ptrdiff_t tilecore_bits_run(const uint64_t *bits, ptrdiff_t from, ptrdiff_t to, ptrdiff_t n)
-{
-    ptrdiff_t end;
-    for (; (from = tilecore_bits_find(bits, from, to, 0)) <= to - n; from = end)
-        if ((end = tilecore_bits_find(bits, from, from + n, 1)) == from + n) return from;
-    return -1;
-}
-
 /* Sets the bits in [from, to); how many of them were 1. */
 TILECORE_UNUSED static ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
 {
@@ -85,57 +80,116 @@ TILECORE_UNUSED static ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t fro
 
 /* ---------------------------------------------------------------- arenas, under the lock; counted in granules */
 
-enum { TILECORE_ARENAS = 64,
-       TILECORE_PERIODS = 8 }; /* to a minute */
+enum { TILECORE_ARENAS = 64 };
+
+/* The free runs in a part of an arena: that at its beginning, the longest, that at its end. */
+typedef struct tilecore_runs {
+    ptrdiff_t head, most, tail;
+} tilecore_runs;
 
 typedef struct tilecore_arena {
     char *base;
-    ptrdiff_t granules, open, alive, low; /* reserved; open, from the first on; in use; no free one is before `low` */
-    uint64_t *used, *begun, *paged;
+    ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: none after those was ever used */
+    uint64_t *used, *begun, *paged, *small; /* `small` has a bit for each step that is not advised to be in huge pages */
+    tilecore_runs *runs;                    /* the tree: runs[1] is all of the arena, and the halves of runs[k] are runs[2 * k] and the next */
     int retired;
 } tilecore_arena;
 
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
-static ptrdiff_t tilecore_arena_owner; /* the thread that is in one of the functions for recycle.pyx, or 0 */
 static struct {
     tilecore_arena all[TILECORE_ARENAS];
     int n;
-    ptrdiff_t granule;                                   /* its bytes */
-    ptrdiff_t alive, idle, alive_most[TILECORE_PERIODS]; /* in each of the last periods */
-    long long period, given_back;                        /* the present one; when it was last done */
+    ptrdiff_t granule;     /* its bytes */
+    ptrdiff_t alive, idle;
+    ptrdiff_t most[2];     /* alive at once, in the present and in the last period */
+    long long period;      /* the half minute in which memory was last given back */
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
 static ptrdiff_t tilecore_arena_count(ptrdiff_t bytes) { return bytes ? (bytes - 1) / tilecore_arenas.granule + 1 : 1; }
 static char *tilecore_arena_at(const tilecore_arena *a, ptrdiff_t from) { return a->base + tilecore_arena_bytes(from); }
 
+/* Marks granules as used by a result, or as free. */
+static void tilecore_arena_mark(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to, int used)
+{
+    ptrdiff_t first = (a->granules + from) / TILECORE_WORD, last = (a->granules + to - 1) / TILECORE_WORD;
+    ptrdiff_t half = TILECORE_WORD, k, at, end;
+    tilecore_runs *r;
+    tilecore_bits_set(a->used, from, to, used);
+    for (k = first; k <= last; k++) {
+        const uint64_t *word = a->used + (k - a->granules / TILECORE_WORD);
+        r = a->runs + k;
+        r->head = tilecore_bits_find(word, 0, TILECORE_WORD, 1);
+        r->tail = *word ? __builtin_clzll(*word) : TILECORE_WORD;
+        r->most = r->head > r->tail ? r->head : r->tail;
+        for (at = r->head; (at = tilecore_bits_find(word, at, TILECORE_WORD - r->tail, 0)) < TILECORE_WORD - r->tail; at = end) {
+            end = tilecore_bits_find(word, at, TILECORE_WORD, 1);
+            if (r->most < end - at) r->most = end - at;
+        }
+    }
+    for (; first > a->granules / a->cover; half *= 2)
+        for (k = first /= 2, last /= 2; k <= last; k++) {
+            const tilecore_runs *low = a->runs + 2 * k, *high = low + 1;
+            r = a->runs + k;
+            r->head = low->head < half ? low->head : half + high->head;
+            r->tail = high->tail < half ? high->tail : half + low->tail;
+            r->most = low->most > high->most ? low->most : high->most;
+            if (r->most < low->tail + high->head) r->most = low->tail + high->head;
+        }
+}
+
+/* The first free run of `n` granules; -1 if there is none. */
+static ptrdiff_t tilecore_arena_run(const tilecore_arena *a, ptrdiff_t n)
+{
+    ptrdiff_t from = 0, half = a->cover, k = a->granules / a->cover, end;
+    if (a->runs[k].most < n) {
+        from = a->cover - a->runs[k].tail;
+        return a->granules - from < n ? -1 : from;
+    }
+    while ((half /= 2) >= TILECORE_WORD) {
+        const tilecore_runs *low = a->runs + (k *= 2), *high = low + 1;
+        if (low->most >= n) continue;
+        from += half, k++;
+        if (low->tail + high->head >= n) return from - low->tail;
+    }
+    for (;; from = end) {
+        from = tilecore_bits_find(a->used, from, a->granules, 0);
+        end = tilecore_bits_find(a->used, from, from + n, 1);
+        if (end - from == n) return from;
+    }
+}
+
 /* Another arena, of `n` granules at least; NULL if there is none. */
 static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
 {
     const ptrdiff_t word = tilecore_arena_bytes(TILECORE_WORD);
     tilecore_arena *a = tilecore_arenas.all + tilecore_arenas.n;
-    ptrdiff_t words = 0, k;
+    ptrdiff_t words = TILECORE_ARENA_BYTES / word, before = 0, k;
     for (k = 0; k < tilecore_arenas.n; k++)
-        if (!tilecore_arenas.all[k].retired) words += tilecore_arenas.all[k].granules / TILECORE_WORD;
-    if (words < TILECORE_ARENA_BYTES / word) words = TILECORE_ARENA_BYTES / word;
-    if (words < (n + TILECORE_WORD - 1) / TILECORE_WORD) words = (n + TILECORE_WORD - 1) / TILECORE_WORD;
-    if (tilecore_arenas.n == TILECORE_ARENAS || words > PTRDIFF_MAX / 4 / word) return NULL;
+        if (!tilecore_arenas.all[k].retired) before += tilecore_arenas.all[k].granules / TILECORE_WORD;
+    if (tilecore_arenas.n == TILECORE_ARENAS || n > PTRDIFF_MAX / 8 / tilecore_arenas.granule) return NULL;
+    while (words < before || words * TILECORE_WORD < n) words *= 2;
     memset(a, 0, sizeof *a);
-    a->used = (uint64_t *)calloc((size_t)words, 3 * sizeof *a->used);
-    a->base = a->used ? tilecore_addresses_new(words * word) : NULL;
+    a->runs = (tilecore_runs *)calloc((size_t)words, 2 * sizeof *a->runs + 4 * sizeof *a->used);
+    a->base = a->runs ? tilecore_addresses_new(words * word) : NULL;
     if (!a->base) {
-        free(a->used);
+        free(a->runs);
         return NULL;
     }
-    a->begun = a->used + words, a->paged = a->begun + words;
+    a->used = (uint64_t *)(a->runs + 2 * words);
+    a->begun = a->used + words, a->paged = a->begun + words, a->small = a->paged + words;
     a->granules = words * TILECORE_WORD;
+    a->cover = TILECORE_OPENED;
+    tilecore_arena_mark(a, 0, a->cover, 0);
     tilecore_arenas.n++;
     return a;
 }
 
+/* Forgets a retired arena when no result is left in it. */
 static void tilecore_arena_forget(tilecore_arena *a)
 {
-    free(a->used);
+    if (a->runs[a->granules / a->cover].most < a->cover) return;
+    free(a->runs);
     *a = tilecore_arenas.all[--tilecore_arenas.n];
 }
 
@@ -159,54 +213,67 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
 /* Takes free granules; 0 if the system refuses. `fresh`: how many of them had no pages. */
 static int tilecore_arena_occupy(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to, ptrdiff_t *fresh)
 {
-    ptrdiff_t open = (to + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
+    const ptrdiff_t open = (to + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
     if (to > a->open) {
-        if (open > a->granules) open = a->granules;
         if (tilecore_addresses_open(tilecore_arena_at(a, a->open), tilecore_arena_bytes(open - a->open))) return 0;
         a->open = open;
+        while (a->cover < open) a->cover *= 2, tilecore_arena_mark(a, a->cover / 2, a->cover, 0);
     }
-    tilecore_bits_set(a->used, from, to, 1);
+    tilecore_arena_mark(a, from, to, 1);
     *fresh = to - from - tilecore_bits_set(a->paged, from, to, 1);
     tilecore_arenas.idle -= to - from - *fresh;
-    a->alive += to - from, tilecore_arenas.alive += to - from;
+    tilecore_arenas.alive += to - from;
     tilecore_unpoison(tilecore_arena_at(a, from), tilecore_arena_bytes(to - from));
     return 1;
 }
 
-static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
+/* Advises the system to use huge pages for a step, or not to. */
+static void tilecore_arena_advise(tilecore_arena *a, ptrdiff_t step, int huge)
 {
-    char *at = tilecore_arena_at(a, from);
-    const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
-    const int inherited = tilecore_bits_find(a->paged, from, to, 0) < to;
-    tilecore_bits_set(a->used, from, to, 0);
-    tilecore_bits_set(a->begun, from, from + 1, 0);
-    a->alive -= to - from, tilecore_arenas.alive -= to - from;
-    if (from < a->low) a->low = from;
-    if (a->retired) {
-        tilecore_pages_free(at, bytes);
-        if (!a->alive) tilecore_arena_forget(a);
-        return;
-    }
-    tilecore_poison(at, bytes);
-    if (!inherited) tilecore_arenas.idle += to - from;
-    else tilecore_bits_set(a->paged, from, to, 0), tilecore_addresses_drop(at, bytes);
+    char *at = tilecore_arena_at(a, step * TILECORE_OPENED);
+    if (tilecore_bits_set(a->small, step, step + 1, !huge) == huge)
+        tilecore_addresses_advise(at, tilecore_arena_bytes(TILECORE_OPENED), huge);
 }
 
 /* Gives back the pages of each free run with granules in [from, to), from there to its end. The last run is closed
  * again: open addresses may count as memory. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
-    ptrdiff_t end, next, close;
+    ptrdiff_t end, next, step, stop;
     for (; (from = tilecore_bits_find(a->used, from, to, 0)) < to; from = next) {
         end = next = tilecore_bits_find(a->used, from, a->open, 1);
         if (end < a->open && to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* gone already */
-        close = (from + TILECORE_WORD - 1) / TILECORE_WORD * TILECORE_WORD;
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
-        if (end == a->open && close < end &&
-            !tilecore_addresses_close(tilecore_arena_at(a, close), tilecore_arena_bytes(end - close)))
-            a->open = end = close;
+        stop = (from + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
+        if (end == a->open && stop < end &&
+            !tilecore_addresses_close(tilecore_arena_at(a, stop), tilecore_arena_bytes(end - stop))) {
+            tilecore_bits_set(a->small, stop / TILECORE_OPENED, end / TILECORE_OPENED, 0);
+            a->open = end = stop;
+        }
         if (from < end) tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
+        for (step = from / TILECORE_OPENED; step * TILECORE_OPENED < end; step++) {
+            const ptrdiff_t first = step * TILECORE_OPENED, last = first + TILECORE_OPENED;
+            if (tilecore_bits_find(a->used, first, last, 1) == last && tilecore_bits_find(a->paged, first, last, 1) == last)
+                tilecore_arena_advise(a, step, 1);
+            else if ((from > first && from % TILECORE_WORD) || (end < last && end % TILECORE_WORD))
+                tilecore_arena_advise(a, step, 0);
+        }
     }
+}
+
+static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
+{
+    tilecore_arena_mark(a, from, to, 0);
+    tilecore_bits_set(a->begun, from, from + 1, 0);
+    tilecore_arenas.alive -= to - from;
+    if (a->retired) {
+        tilecore_pages_free(tilecore_arena_at(a, from), tilecore_arena_bytes(to - from));
+        tilecore_arena_forget(a);
+        return;
+    }
+    tilecore_poison(tilecore_arena_at(a, from), tilecore_arena_bytes(to - from));
+    tilecore_arenas.idle += to - from;
+    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* of a parent */
 }
 
 /* Gives idle pages back until at most `most` bytes are left: the highest first, and those of partly used huge pages
@@ -241,65 +308,45 @@ static void tilecore_arena_retire(void)
             tilecore_pages_free(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
         }
         a->retired = 1;
-        if (!a->alive) tilecore_arena_forget(a);
+        tilecore_arena_forget(a);
     }
 }
 
-/* What a result needs no more becomes idle. From one call to the next, ever more is in use. */
-static void tilecore_arena_part(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
+/* Gives back granules of a result. From one call to the next, ever more is in use: so `alive` is now at its highest. */
+static void tilecore_arena_release(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
-    const long long now = tilecore_milliseconds(), period = now / (TILECORE_IDLE_MILLISECONDS / TILECORE_PERIODS);
-    ptrdiff_t most = 0, *then;
-    int k;
-    for (k = 0; k < TILECORE_PERIODS; k++) {
-        then = tilecore_arenas.alive_most + (period - k + TILECORE_PERIODS) % TILECORE_PERIODS;
-        if (period - k > tilecore_arenas.period || (!k && *then < tilecore_arenas.alive)) *then = tilecore_arenas.alive;
-        if (most < *then) most = *then;
-    }
-    most = tilecore_arena_bytes(most) + TILECORE_SPARE_BYTES;
-    if (most > tilecore_arena_limit()) most = tilecore_arena_limit();
+    const long long period = tilecore_milliseconds() / (TILECORE_IDLE_MILLISECONDS / 2);
+    const long long passed = period - tilecore_arenas.period;
+    ptrdiff_t *most = tilecore_arenas.most, keep;
+    if (passed) most[1] = passed == 1 ? most[0] : 0, most[0] = 0;
+    if (most[0] < tilecore_arenas.alive) most[0] = tilecore_arenas.alive;
+    keep = tilecore_arena_bytes(most[0] > most[1] ? most[0] : most[1]) + TILECORE_SPARE_BYTES;
+    if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
     /* Without the look at what is idle, the first call of all would break up the first huge page. */
-    if (tilecore_arenas.idle && now - tilecore_arenas.given_back >= TILECORE_IDLE_MILLISECONDS)
-        tilecore_arena_shrink(0);
-    tilecore_arenas.period = period, tilecore_arenas.given_back = now;
+    if (passed > 1 && tilecore_arenas.idle) tilecore_arena_shrink(0);
+    tilecore_arenas.period = period;
     tilecore_arena_vacate(a, from, to);
     if (tilecore_arena_bytes(to - from) >= TILECORE_ASKED_BYTES && tilecore_addresses_limited())
         tilecore_arena_retire();
-    else if (tilecore_arena_bytes(tilecore_arenas.idle) > most) tilecore_arena_shrink(most);
+    else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
 }
 
 /* ---------------------------------------------------------------- what recycle.pyx calls */
 
-static void tilecore_arena_enter(void)
-{
-    tilecore_acquire(&tilecore_arena_lock);
-    tilecore_atomic_store(&tilecore_arena_owner, (ptrdiff_t)pthread_self());
-}
-
-static void tilecore_arena_leave(void)
-{
-    tilecore_atomic_store(&tilecore_arena_owner, 0);
-    tilecore_release(&tilecore_arena_lock);
-}
-
 /* Memory for `bytes`, on a boundary of granules; NULL if there is none, or if addresses are limited: the system is
- * asked unless all pages are there and few. `warm`: whether most pages are there. */
-TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *warm)
+ * asked unless all pages are there and few. `prefaulted`: whether most pages are there. */
+TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulted)
 {
     const ptrdiff_t page = tilecore_page_bytes();
     tilecore_arena *a = NULL;
     ptrdiff_t n, from = -1, fresh = 0;
     char *data = NULL;
     int k;
-    tilecore_arena_enter();
+    tilecore_acquire(&tilecore_arena_lock);
     tilecore_arenas.granule = page > TILECORE_GRANULE_BYTES ? page : TILECORE_GRANULE_BYTES;
     n = tilecore_arena_count(bytes);
-    for (k = 0; k < tilecore_arenas.n && from < 0; k++) {
-        a = tilecore_arenas.all + k;
-        if (a->retired) continue;
-        a->low = tilecore_bits_find(a->used, a->low, a->granules, 0);
-        from = tilecore_bits_run(a->used, a->low, a->granules, n);
-    }
+    for (k = 0; k < tilecore_arenas.n && from < 0; k++)
+        if (!(a = tilecore_arenas.all + k)->retired) from = tilecore_arena_run(a, n);
     if ((from < 0 || bytes >= TILECORE_ASKED_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
         tilecore_arena_retire();
@@ -308,10 +355,10 @@ TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *warm)
             tilecore_bits_set(a->begun, from, from + 1, 1);
             data = tilecore_arena_at(a, from);
         }
-    tilecore_arena_leave();
+    tilecore_release(&tilecore_arena_lock);
     /* Ordinary pages take 0.6 to 0.75 of the time that it takes to miss one after the other (Zen 4). */
     if (fresh && bytes < TILECORE_HUGE_BYTES) tilecore_addresses_populate(data, bytes);
-    *warm = 2 * fresh <= n;
+    *prefaulted = 2 * fresh <= n;
     return data;
 }
 
@@ -320,9 +367,9 @@ TILECORE_UNUSED static int tilecore_arena_give_back(char *data)
 {
     ptrdiff_t from, end;
     tilecore_arena *a;
-    tilecore_arena_enter();
-    if ((a = tilecore_arena_find(data, &from, &end))) tilecore_arena_part(a, from, end);
-    tilecore_arena_leave();
+    tilecore_acquire(&tilecore_arena_lock);
+    if ((a = tilecore_arena_find(data, &from, &end))) tilecore_arena_release(a, from, end);
+    tilecore_release(&tilecore_arena_lock);
     return a != NULL;
 }
 
@@ -331,57 +378,43 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_resize(char *data, ptrdiff_t byt
 {
     ptrdiff_t from, to, end, fresh, holds = 0;
     tilecore_arena *a;
-    tilecore_arena_enter();
+    tilecore_acquire(&tilecore_arena_lock);
     if ((a = tilecore_arena_find(data, &from, &end))) {
         to = tilecore_arena_count(bytes) > a->granules - from ? PTRDIFF_MAX : from + tilecore_arena_count(bytes);
         if (end < to && to <= a->granules && !a->retired && tilecore_bits_find(a->used, end, to, 1) == to &&
             tilecore_arena_occupy(a, end, to, &fresh))
             end = to;
         holds = tilecore_arena_bytes((to < end ? to : end) - from);
-        if (to < end) tilecore_arena_part(a, to, end);
+        if (to < end) tilecore_arena_release(a, to, end);
     }
-    tilecore_arena_leave();
+    tilecore_release(&tilecore_arena_lock);
     return holds;
 }
 
-/* Gives back what is idle beyond `most` bytes. */
+/* Gives back idle pages beyond `most` bytes. */
 TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t most)
 {
-    tilecore_arena_enter();
+    tilecore_acquire(&tilecore_arena_lock);
     if (!most && tilecore_addresses_limited()) tilecore_arena_retire();
     else tilecore_arena_shrink(most);
-    tilecore_arena_leave();
+    tilecore_release(&tilecore_arena_lock);
 }
 
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void)
 {
     ptrdiff_t bytes;
-    tilecore_arena_enter();
+    tilecore_acquire(&tilecore_arena_lock);
     bytes = tilecore_arena_bytes(tilecore_arenas.idle);
-    tilecore_arena_leave();
+    tilecore_release(&tilecore_arena_lock);
     return bytes;
 }
 
-/* In a signal handler of the thread that is inside, fork() finds the lock held and leaves it so: it is no other's. */
-static int tilecore_arena_inside(void)
-{
-    return tilecore_atomic_load(&tilecore_arena_owner) == (ptrdiff_t)pthread_self();
-}
-
-static void tilecore_arena_before_fork(void)
-{
-    if (!tilecore_arena_inside()) tilecore_acquire(&tilecore_arena_lock);
-}
-
-static void tilecore_arena_in_parent(void)
-{
-    if (!tilecore_arena_inside()) tilecore_release(&tilecore_arena_lock);
-}
+static void tilecore_arena_before_fork(void) { tilecore_acquire(&tilecore_arena_lock); }
+static void tilecore_arena_in_parent(void) { tilecore_release(&tilecore_arena_lock); }
 
 static void tilecore_arena_in_child(void)
 {
     tilecore_arena *a;
-    if (tilecore_arena_inside()) return;
     for (a = tilecore_arenas.all; a < tilecore_arenas.all + tilecore_arenas.n; a++) {
         if (!a->retired) tilecore_arena_drop(a, 0, a->open);
         memset(a->paged, 0, (size_t)(a->open / 8));
@@ -397,9 +430,9 @@ TILECORE_UNUSED static int tilecore_arena_start(void)
 
 #else /* ---------------------------------------------------------------- other systems */
 
-TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *warm)
+TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulted)
 {
-    return (void)bytes, *warm = 0, (char *)NULL;
+    return (void)bytes, *prefaulted = 0, (char *)NULL;
 }
 TILECORE_UNUSED static int tilecore_arena_give_back(char *data) { return (void)data, 0; }
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_resize(char *data, ptrdiff_t bytes)

@@ -38,7 +38,7 @@
  * (arena.h). */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_OPENED 1024
+#define TILECORE_OPENED 256
 
 /* The idle pages that a program keeps beyond the most that it had in use at once: programs vary. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)

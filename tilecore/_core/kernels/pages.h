@@ -59,12 +59,17 @@ TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
     return base;
 }
 
-/* Lets a part of them be read and written; 0, or -1. Huge pages where the system permits: a wish, refused, the memory
- * is good all the same. */
+/* Advises the system to use huge pages, or not to. The memory is as good where it refuses. */
+TILECORE_UNUSED static void tilecore_addresses_advise(char *at, ptrdiff_t bytes, int huge)
+{
+    madvise(at, (size_t)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+/* Lets a part of them be read and written, in huge pages; 0, or -1. */
 TILECORE_UNUSED static int tilecore_addresses_open(char *at, ptrdiff_t bytes)
 {
     if (mprotect(at, (size_t)bytes, PROT_READ | PROT_WRITE)) return -1;
-    madvise(at, (size_t)bytes, MADV_HUGEPAGE);
+    tilecore_addresses_advise(at, bytes, 1);
     return 0;
 }
 
@@ -75,13 +80,12 @@ TILECORE_UNUSED static int tilecore_addresses_close(char *at, ptrdiff_t bytes)
     return mmap(at, (size_t)bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED ? -1 : 0;
 }
 
-/* Gives back the pages of open addresses. The system refuses those that were locked since: others take their place. */
+/* Gives back the pages of open addresses. The system refuses pages that were locked since: new ones replace them. */
 TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    if (madvise(at, (size_t)bytes, MADV_DONTNEED) &&
-        mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED)
-        madvise(at, (size_t)bytes, MADV_HUGEPAGE);
+    if (madvise(at, (size_t)bytes, MADV_DONTNEED))
+        (void)!mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 /* Has the system provide pages that are written next (Linux from 5.14 on, elsewhere nothing happens). */

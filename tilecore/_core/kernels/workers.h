@@ -1,36 +1,35 @@
 /* Threads that help to write large results. They belong to the process, run C alone, and park between jobs.
  *
- *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the units first to last - 1 ... }
+ *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
  *
- *     tilecore_register_workers();                        // once, before all else: what happens at fork()
- *     tilecore_parallel(task, &job, 0, units, bytes, 8);  // returns when all units have been written
+ *     tilecore_register_workers();                             // once, before all else: what happens at fork()
+ *     tilecore_parallel(task, &job, 0, iterations, bytes, 8);  // returns when all of them have run
  *
  * Static variables hold the state, once in a process: exactly one extension module includes this.
  *
- * A job is a number of shares and a counter. The caller publishes it, wakes workers, and takes shares itself at once.
- * Whoever finds none left closes the job, and the caller waits for the workers inside it, each in its last, small
- * share. A worker that wakes late finds the job closed and parks again: nobody waits for one that has not begun. There
- * is one job at a time; a second caller writes alone, and waits for nothing but the making of workers.
+ * A job is a number of chunks and a counter. The caller publishes it, wakes workers, and takes chunks itself at once.
+ * When none is left the job is closed, and the caller waits for the workers inside it, each in its last, small chunk.
+ * A worker that wakes late finds the job closed and parks again: nobody waits for one that has not begun. There is one
+ * job at a time; a second caller writes alone, and waits for nothing but the making of workers.
  *
- *     caller      publish | share | share | share | share | close, wait |
- *     worker 1            . wake  | share | share | share |             . park
+ *     caller      publish | chunk | chunk | chunk | chunk | close, wait |
+ *     worker 1            . wake  | chunk | chunk | chunk |             . park
  *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
  *
- * fork(). Before it the workers are stopped: each ends when its share is written, and is joined. So no fork finds a
- * thread of ours, and Python (3.12 and later) has nothing to warn of. The caller of an open job goes on alone; in the
- * child too, where a signal handler in its own thread has forked. The next large result makes new workers, in parent
- * and child.
+ * fork(). Before it the workers are stopped: each ends when its chunk is written, and is joined. So no fork finds a
+ * thread of ours, and Python (3.12 and later) has nothing to warn of. The caller of an open job, in another thread,
+ * goes on alone. The next large result makes new workers, in parent and child.
  *
  * Processors. Before a job the workers are moved to the processors that the caller may use now. They began with those
  * of their creator, and a later sched_setaffinity() or taskset would not reach them.
  *
  * Busy machines. A worker that wakes takes no processor from its caller, nor from others (SCHED_BATCH): then it would
- * write alone, and its caller would wait for another turn. Where all processors are taken it wakes late. But at the end
- * of a turn it may still run in its caller's place, or lose its processor in the midst of a share. After a job that the
- * caller would have ended sooner alone, the next calls go without workers: twice as many each time.
+ * write alone, and its caller would wait for another time slice. Where all processors are taken it wakes late. But at
+ * the end of a time slice it may still run in its caller's place, or lose its processor in the midst of a chunk. After
+ * a job that the caller would have ended sooner alone, callers back off: the next calls go without workers, and after
+ * each further loss twice as many.
  *
- * Signals. The lock is never held where a signal handler may run in the same thread, for that may fork. Workers take no
- * signals but those that a thread's own access to memory causes.
+ * Signals. Workers block all but those that a thread's own access to memory causes.
  *
  * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does, by exit() or a return from
  * main(). (A C program that ends main() by pthread_exit() has to call exit() in its last thread.)
@@ -58,21 +57,21 @@
 /* Two threads from TILECORE_THREAD_BYTES on, and one more for each of this many bytes. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
-/* A thread takes a sixteenth of its part at a time, within these bounds: less costs more in starts, more in waiting for
- * the last. The last shares are an eighth of that, at least TILECORE_LAST_SHARE_BYTES. */
-#define TILECORE_SHARE_BYTES ((ptrdiff_t)128 << 10)
-#define TILECORE_MOST_SHARE_BYTES ((ptrdiff_t)2 << 20)
-#define TILECORE_LAST_SHARE_BYTES ((ptrdiff_t)32 << 10)
+/* A chunk is a sixteenth of a thread's part, within these bounds: less costs more in starts, more in waiting for the
+ * last. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
+#define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
+#define TILECORE_MOST_CHUNK_BYTES ((ptrdiff_t)2 << 20)
+#define TILECORE_LAST_CHUNK_BYTES ((ptrdiff_t)32 << 10)
 
-/* A caller looks so often for the end of the last share before it gives up its processor. */
-#define TILECORE_LOOKS 400
+/* A caller spins so often until the last chunk is written, before it gives up its processor. */
+#define TILECORE_SPINS 400
 
 /* A job was a loss if it took longer by this factor than its caller alone: by the time it ran for, and what it wrote in
  * that. Then so many calls go without workers, from the least to the most. Beside four processes that compute, on two
  * processors, 13 MB took 3.1 ms before, and 0.7 ms as by one thread since (Emerald Rapids). */
 #define TILECORE_LOSS 1.25
-#define TILECORE_LEAST_PAUSE 4
-#define TILECORE_MOST_PAUSE 128
+#define TILECORE_LEAST_BACKOFF 4
+#define TILECORE_MOST_BACKOFF 128
 
 /* A worker's stack: its task takes a few kilobytes; a handler of SIGSEGV may come on top. It is reserved, not used, but
  * counts where memory is locked or the address space is limited. */
@@ -83,35 +82,17 @@
 #if defined(_WIN32)
 typedef CONDITION_VARIABLE tilecore_condition;
 typedef HANDLE tilecore_thread;
-typedef int tilecore_signals; /* there are none */
 #define TILECORE_CONDITION_INIT CONDITION_VARIABLE_INIT
 #define tilecore_wait(condition, lock) SleepConditionVariableSRW(condition, lock, INFINITE, 0)
 #define tilecore_wake_one WakeConditionVariable
 #define tilecore_wake_all WakeAllConditionVariable
-TILECORE_UNUSED static void tilecore_hold_signals(tilecore_signals *before) { *before = 0; }
-TILECORE_UNUSED static void tilecore_let_signals(const tilecore_signals *before) { (void)before; }
 #else
 typedef pthread_cond_t tilecore_condition;
 typedef pthread_t tilecore_thread;
-typedef sigset_t tilecore_signals;
 #define TILECORE_CONDITION_INIT PTHREAD_COND_INITIALIZER
 #define tilecore_wait pthread_cond_wait
 #define tilecore_wake_one pthread_cond_signal
 #define tilecore_wake_all pthread_cond_broadcast
-/* All but those that a thread's own access to memory causes, in a mapped file that was cut short for instance: blocked,
- * they would end the program without its handler. A thread begins with its creator's mask. */
-TILECORE_UNUSED static void tilecore_hold_signals(tilecore_signals *before)
-{
-    sigset_t most;
-    sigfillset(&most);
-    sigdelset(&most, SIGBUS);
-    sigdelset(&most, SIGSEGV);
-    pthread_sigmask(SIG_SETMASK, &most, before);
-}
-TILECORE_UNUSED static void tilecore_let_signals(const tilecore_signals *before)
-{
-    pthread_sigmask(SIG_SETMASK, before, NULL);
-}
 #endif
 
 TILECORE_INLINE void tilecore_pause(void)
@@ -127,77 +108,77 @@ TILECORE_INLINE void tilecore_pause(void)
 
 /* ---------------------------------------------------------------- a job */
 
-/* Writes the units first to last - 1 of a job. Must not fail. */
+/* Writes the iterations first to last - 1 of a job. Must not fail. */
 typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
 
-/* The caller takes the shares from the first on, the workers from the last on: in successive calls into the same memory
- * each processor finds most of its part in its own cache. Where they meet, at the end of the job, the shares are small:
+/* The caller takes the chunks from the first on, the workers from the last on: in successive calls into the same memory
+ * each processor finds most of its part in its own cache. Where they meet, at the end of the job, the chunks are small:
  *
  *     caller -> | large | large | s | s | s | s | s | s | large | large | large | large | <- workers
  */
 typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
-    ptrdiff_t first, last;                /* its units */
-    ptrdiff_t large_share, small_share;   /* so many units; `small` is a macro on Windows */
-    ptrdiff_t leading, trailing, shares;  /* so many are large at first, and at last; of all, small ones included */
-    ptrdiff_t taken, taken_by_workers;    /* so many shares: counters */
+    ptrdiff_t first, last;               /* its iterations */
+    ptrdiff_t large_chunk, small_chunk;  /* so many iterations; `small` is a macro on Windows */
+    ptrdiff_t leading, trailing, chunks; /* so many are large at first, and at last; of all, small ones included */
+    ptrdiff_t taken, taken_by_workers;   /* so many chunks: counters */
 } tilecore_job;
 
-static ptrdiff_t tilecore_count_units(ptrdiff_t bytes, ptrdiff_t a_unit) { return bytes > a_unit ? bytes / a_unit : 1; }
+static ptrdiff_t tilecore_count_iterations(ptrdiff_t bytes, ptrdiff_t each) { return bytes > each ? bytes / each : 1; }
 
-/* Cuts a job of `bytes` in all into shares, for so many threads. */
+/* Cuts a job of `bytes` in all into chunks, for so many threads. */
 static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 {
-    const ptrdiff_t units = job->last - job->first;
-    const ptrdiff_t a_unit = bytes > units ? bytes / units : 1;
+    const ptrdiff_t iterations = job->last - job->first;
+    const ptrdiff_t each = bytes > iterations ? bytes / iterations : 1;
     ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, n;
-    if (large > TILECORE_MOST_SHARE_BYTES) large = TILECORE_MOST_SHARE_BYTES;
-    if (large < TILECORE_SHARE_BYTES) large = TILECORE_SHARE_BYTES;
-    job->large_share = tilecore_count_units(large, a_unit);
-    little = large / 8 > TILECORE_LAST_SHARE_BYTES ? large / 8 : TILECORE_LAST_SHARE_BYTES;
-    job->small_share = tilecore_count_units(little, a_unit);
-    n = units / job->large_share - threads; /* large ones */
+    if (large > TILECORE_MOST_CHUNK_BYTES) large = TILECORE_MOST_CHUNK_BYTES;
+    if (large < TILECORE_CHUNK_BYTES) large = TILECORE_CHUNK_BYTES;
+    job->large_chunk = tilecore_count_iterations(large, each);
+    little = large / 8 > TILECORE_LAST_CHUNK_BYTES ? large / 8 : TILECORE_LAST_CHUNK_BYTES;
+    job->small_chunk = tilecore_count_iterations(little, each);
+    n = iterations / job->large_chunk - threads; /* large ones */
     if (n < 0) n = 0;
     job->leading = n / threads;
     job->trailing = n - job->leading;
-    job->shares = n + (units - n * job->large_share + job->small_share - 1) / job->small_share;
+    job->chunks = n + (iterations - n * job->large_chunk + job->small_chunk - 1) / job->small_chunk;
     job->taken = job->taken_by_workers = 0;
 }
 
-/* Returns how many units it had. */
-static ptrdiff_t tilecore_write_share(const tilecore_job *job, ptrdiff_t number)
+/* Returns how many iterations it had. */
+static ptrdiff_t tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
 {
-    const ptrdiff_t left = job->shares - number; /* this one included */
-    const ptrdiff_t trailing = job->last - job->trailing * job->large_share;
+    const ptrdiff_t left = job->chunks - number; /* this one included */
+    const ptrdiff_t trailing = job->last - job->trailing * job->large_chunk;
     ptrdiff_t first, last;
     if (number < job->leading) {
-        first = job->first + number * job->large_share;
-        last = first + job->large_share;
+        first = job->first + number * job->large_chunk;
+        last = first + job->large_chunk;
     } else if (left > job->trailing) {
-        first = job->first + job->leading * job->large_share + (number - job->leading) * job->small_share;
-        last = first + job->small_share < trailing ? first + job->small_share : trailing;
+        first = job->first + job->leading * job->large_chunk + (number - job->leading) * job->small_chunk;
+        last = first + job->small_chunk < trailing ? first + job->small_chunk : trailing;
     } else {
-        first = job->last - left * job->large_share;
-        last = first + job->large_share;
+        first = job->last - left * job->large_chunk;
+        last = first + job->large_chunk;
     }
     job->task(job->argument, first, last);
     return last - first;
 }
 
-/* Takes shares until none is left: the caller. Returns how many units they had. */
+/* Takes chunks until none is left: the caller. Returns how many iterations they had. */
 static ptrdiff_t tilecore_lead(tilecore_job *job)
 {
-    ptrdiff_t number = 0, units = 0;
-    while (tilecore_atomic_add(&job->taken, 1) < job->shares) units += tilecore_write_share(job, number++);
-    return units;
+    ptrdiff_t number = 0, iterations = 0;
+    while (tilecore_atomic_add(&job->taken, 1) < job->chunks) iterations += tilecore_write_chunk(job, number++);
+    return iterations;
 }
 
-/* Takes shares until none is left, or until `stop` is set: a worker. */
+/* Takes chunks until none is left, or until `stop` is set: a worker. */
 static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
-    while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < job->shares)
-        tilecore_write_share(job, job->shares - 1 - tilecore_atomic_add(&job->taken_by_workers, 1));
+    while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < job->chunks)
+        tilecore_write_chunk(job, job->chunks - 1 - tilecore_atomic_add(&job->taken_by_workers, 1));
 }
 
 /* ---------------------------------------------------------------- the workers */
@@ -217,17 +198,11 @@ static struct {
     int wanted;          /* so many workers more may enter it */
     ptrdiff_t inside;    /* so many are at work: a counter */
     int taken;           /* a caller has the workers */
-    tilecore_thread owner; /* which */
     ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
-    tilecore_signals signals; /* that the forking thread had blocked */
     tilecore_affinity affinity; /* of the workers */
     int count;
     tilecore_worker worker[TILECORE_MAX_THREADS - 1];
 } tilecore_workers;
-
-#if !defined(_WIN32)
-static __thread int tilecore_is_worker;
-#endif
 
 static void tilecore_serve(void)
 {
@@ -280,15 +255,21 @@ static void *tilecore_run_worker(void *argument)
 #else
     worker->number = 0;
 #endif
-    tilecore_is_worker = 1;
     tilecore_serve();
     return NULL;
 }
 
+/* The worker begins with its creator's mask: it takes no signal but those of its own access to memory, for instance to a
+ * mapped file that was cut short. Blocked, they would end the program without its handler. */
 static int tilecore_create(tilecore_worker *worker)
 {
     pthread_attr_t attributes;
+    sigset_t blocked, before;
     int status = pthread_attr_init(&attributes);
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     if (!status) {
         status = pthread_attr_setstacksize(&attributes, TILECORE_WORKER_STACK);
         if (!status) status = pthread_create(&worker->thread, &attributes, tilecore_run_worker, worker);
@@ -296,6 +277,7 @@ static int tilecore_create(tilecore_worker *worker)
     }
     /* EINVAL: too little, where a program's libraries keep much for each thread. */
     if (status == EINVAL) status = pthread_create(&worker->thread, NULL, tilecore_run_worker, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status == 0;
 }
 #endif
@@ -318,15 +300,10 @@ static void tilecore_move_workers(void)
  * there is no worker: another caller has them, a fork() is under way, or the system created none. */
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
-    tilecore_signals before;
     int k, published = 0;
-    tilecore_hold_signals(&before);
     tilecore_acquire(&tilecore_workers_lock);
     if (!tilecore_workers.taken && !tilecore_workers.recalled) {
         int *const count = &tilecore_workers.count;
-#if !defined(_WIN32)
-        tilecore_workers.owner = pthread_self();
-#endif
         tilecore_move_workers();
         while (*count < wanted && tilecore_create(&tilecore_workers.worker[*count])) ++*count;
         if (wanted > *count) wanted = *count;
@@ -336,57 +313,51 @@ static int tilecore_publish(tilecore_job *job, int wanted)
     }
     tilecore_release(&tilecore_workers_lock);
     for (k = 0; published && k < wanted; k++) tilecore_wake_one(&tilecore_work);
-    tilecore_let_signals(&before);
     return published;
 }
 
 /* Closes the job, and waits for the workers inside it. */
 static void tilecore_close(void)
 {
-    tilecore_signals before;
-    int looks = TILECORE_LOOKS;
-    tilecore_hold_signals(&before);
+    int spins = TILECORE_SPINS;
     tilecore_acquire(&tilecore_workers_lock);
     tilecore_workers.job = NULL;
     if (tilecore_workers.inside) {
         tilecore_release(&tilecore_workers_lock);
-        while (looks-- && tilecore_atomic_load(&tilecore_workers.inside)) tilecore_pause();
+        while (spins-- && tilecore_atomic_load(&tilecore_workers.inside)) tilecore_pause();
         tilecore_acquire(&tilecore_workers_lock);
         while (tilecore_workers.inside) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
     }
     tilecore_workers.taken = 0;
     tilecore_release(&tilecore_workers_lock);
-    tilecore_let_signals(&before);
 }
 
 /* Counters: of calls that still go without workers, and of those that did after the last loss, less the gains since. */
-static ptrdiff_t tilecore_alone, tilecore_last_pause;
+static ptrdiff_t tilecore_backoff_left, tilecore_backoff;
 
 /* Whether a call that may choose goes without workers. */
-TILECORE_UNUSED static int tilecore_stays_alone(void)
+TILECORE_UNUSED static int tilecore_backs_off(void)
 {
-    const ptrdiff_t left = tilecore_atomic_load(&tilecore_alone);
-    if (left > 0) tilecore_atomic_store(&tilecore_alone, left - 1);
+    const ptrdiff_t left = tilecore_atomic_load(&tilecore_backoff_left);
+    if (left > 0) tilecore_atomic_store(&tilecore_backoff_left, left - 1);
     return left > 0;
 }
 
-/* After a job of so many nanoseconds: the caller wrote `own` of its units while it ran for `led` of them. */
-static void tilecore_judge(ptrdiff_t own, ptrdiff_t units, long long led, long long all)
+/* After a job of `all` nanoseconds: the caller wrote `own` of its iterations while it ran for `led` nanoseconds. */
+static void tilecore_update_backoff(ptrdiff_t own, ptrdiff_t iterations, long long led, long long all)
 {
-    ptrdiff_t pause = tilecore_atomic_load(&tilecore_last_pause);
-    if (own == 0 || (double)all * (double)own > TILECORE_LOSS * (double)led * (double)units) {
-        pause = 2 * pause + TILECORE_LEAST_PAUSE;
-        if (pause > TILECORE_MOST_PAUSE) pause = TILECORE_MOST_PAUSE;
-        tilecore_atomic_store(&tilecore_alone, pause);
-    } else if (pause > 0) {
-        pause -= (pause + 7) / 8;
+    ptrdiff_t backoff = tilecore_atomic_load(&tilecore_backoff);
+    if (own == 0 || (double)all * (double)own > TILECORE_LOSS * (double)led * (double)iterations) {
+        backoff = 2 * backoff + TILECORE_LEAST_BACKOFF;
+        if (backoff > TILECORE_MOST_BACKOFF) backoff = TILECORE_MOST_BACKOFF;
+        tilecore_atomic_store(&tilecore_backoff_left, backoff);
     } else {
-        return;
+        backoff -= (backoff + 7) / 8;
     }
-    tilecore_atomic_store(&tilecore_last_pause, pause);
+    tilecore_atomic_store(&tilecore_backoff, backoff);
 }
 
-/* Runs task(argument, ..) over the units first to last - 1, `bytes` of output, in the calling thread and in as many
+/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in as many
  * others as that is worth, up to `threads` - 1; returns when all are done. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
                                               ptrdiff_t bytes, int threads)
@@ -402,7 +373,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
             const ptrdiff_t own = tilecore_lead(&job);
             const long long led = tilecore_nanoseconds(1) - run;
             tilecore_close();
-            tilecore_judge(own, last - first, led, tilecore_nanoseconds(0) - begun);
+            tilecore_update_backoff(own, last - first, led, tilecore_nanoseconds(0) - begun);
             return;
         }
     }
@@ -431,14 +402,10 @@ static void tilecore_await_end(const tilecore_worker *worker)
 
 static void tilecore_before_fork(void)
 {
-    tilecore_signals before;
     int k;
-    if (tilecore_is_worker) return; /* a handler of its SIGSEGV forks: nobody can be waited for */
-    tilecore_hold_signals(&before);
     tilecore_acquire(&tilecore_workers_lock);
     while (tilecore_workers.recalled) tilecore_wait(&tilecore_change, &tilecore_workers_lock); /* another's fork() */
     tilecore_atomic_store(&tilecore_workers.recalled, 1);
-    tilecore_workers.signals = before;
     tilecore_workers.job = NULL;
     tilecore_wake_all(&tilecore_work);
     tilecore_release(&tilecore_workers_lock);
@@ -450,28 +417,21 @@ static void tilecore_before_fork(void)
 
 static void tilecore_after_fork_in_parent(void)
 {
-    tilecore_signals before;
-    if (tilecore_is_worker) return;
     tilecore_acquire(&tilecore_workers_lock);
-    before = tilecore_workers.signals;
     tilecore_atomic_store(&tilecore_workers.recalled, 0);
     tilecore_wake_all(&tilecore_change);
     tilecore_release(&tilecore_workers_lock);
-    tilecore_let_signals(&before);
 }
 
-/* Of the threads there is this one, but the lock and the conditions may be as others left them. */
+/* The lock and the conditions may be as other threads left them, which are not in the child. */
 static void tilecore_after_fork_in_child(void)
 {
     pthread_mutex_init(&tilecore_workers_lock, NULL);
     pthread_cond_init(&tilecore_work, NULL);
     pthread_cond_init(&tilecore_change, NULL);
-    if (!pthread_equal(tilecore_workers.owner, pthread_self())) tilecore_workers.taken = 0;
     tilecore_workers.job = NULL;
-    tilecore_workers.inside = tilecore_is_worker;
-    tilecore_workers.recalled = 0;
-    tilecore_workers.count = 0;
-    if (!tilecore_is_worker) tilecore_let_signals(&tilecore_workers.signals);
+    tilecore_workers.taken = 0;
+    tilecore_workers.inside = tilecore_workers.recalled = 0;
 }
 #endif
 

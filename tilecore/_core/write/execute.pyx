@@ -38,7 +38,7 @@ from tilecore._core.write.signals cimport (
 cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
-    int tilecore_stays_alone()
+    int tilecore_backs_off()
     int tilecore_register_workers()
 
 
@@ -268,7 +268,7 @@ cdef void write_job_by_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last
 
 cdef bint stays_alone() noexcept nogil:
     """Whether a call that was given no number of threads uses one: others have cost more than they brought."""
-    return tilecore_stays_alone()
+    return tilecore_backs_off()
 
 
 # ---------------------------------------------------------------- a nest
