@@ -23,8 +23,8 @@
  *
  * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
  * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
- * width). The indices of a short period stay in registers, those of a longer one in whole cache lines. `permute` does
- * this where a permutation covers a whole vector of 64 bytes; `expand` where it covers 16.
+ * width). The indices of a short period stay in registers. `permute` does this where a permutation covers a whole vector
+ * of 64 bytes; `expand` where it covers 16.
  *
  *     A span is long: the row stays in a register, and each vector permutes it to begin where the last one
  *     ended. Only at the *joint*, the vector in which one span ends and the next begins, are two rows needed:
@@ -188,7 +188,7 @@ typedef struct tilecore_kernels {
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                  ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
+    const tilecore_row_kernel *rows[13]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */
