@@ -231,8 +231,9 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* ---------------------------------------------------------------- the table */
 
-/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; then those for rows. */
-#define TILECORE_SET(set, needs, bytes, packing, ...) \
+/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; how these transpose into
+ * memory; then those for rows. */
+#define TILECORE_SET(set, needs, bytes, packing, into_memory, ...) \
     static const tilecore_kernels tilecore_set_##set = { \
         #set, \
         needs, \
@@ -241,14 +242,16 @@ static void tilecore_prepare_expand(tilecore_rows *self)
         tilecore_stream_end_##bytes, \
         tilecore_replicate_##bytes, \
         tilecore_turn_##packing, \
+        into_memory, \
         tilecore_pick_##packing, \
         tilecore_choose_##set, \
         {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
 #define TILECORE_NARROW_SET(set, needs) \
-    TILECORE_SET(set, needs, set, set, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), \
-                 &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), &TILECORE_NAME(hold_kernel))
+    TILECORE_SET(set, needs, set, set, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel), \
+                 &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), \
+                 &TILECORE_NAME(hold_kernel))
 
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)

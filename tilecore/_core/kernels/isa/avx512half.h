@@ -19,7 +19,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512half(const tilecore_rows
     return tilecore_choose_avx512vbmi(self, repeats, rows);
 }
 
-TILECORE_SET(avx512half, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, avx2, avx2, &tilecore_copies_kernel_avx2,
+TILECORE_SET(avx512half, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, avx2, avx2, TILECORE_BY_TILES, &tilecore_copies_kernel_avx2,
              &tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx2, &tilecore_doubling_kernel_avx512bw,
              &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2, &tilecore_hold_kernel_avx2,
              &tilecore_hold_kernel_avx512bw, &tilecore_permute_kernel_avx512vbmi, &tilecore_rotate_kernel_avx512vbmi,
