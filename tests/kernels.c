@@ -172,10 +172,10 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
     static TILECORE_ALIGNED char cells[TILECORE_CELL_BYTES];
     tilecore_shuffles shuffles;
     ptrdiff_t step;
-    int where;
+    int how;
     /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has
      * one item in its first line there. */
-    for (where = TILECORE_TO_PANEL; where <= TILECORE_PAST_CACHES; where++) {
+    for (how = TILECORE_BY_TILES; how <= TILECORE_PAST_CACHES; how++) {
         const ptrdiff_t pitch = gap == 2 && count * item <= 1024 ? 1024 : (count + gap) * item;
         const ptrdiff_t skew = gap == 2 && !behind ? 64 - item : 0;
         const ptrdiff_t dst_pitch = rows * item + gap;
@@ -184,13 +184,13 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
             const char *const src = place(source, n_src, behind) + skew;
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, where, cells);
+            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, how, cells);
             check_packed(kernels->name, "turn", dst, item, dst_pitch, src, pitch, item, rows, count, item);
             check_gaps(kernels->name, "turn", dst, dst_pitch, rows * item, count);
             /* Rows and columns back to front. */
             memset(dst, 0x55, (size_t)n_dst);
             kernels->turn(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
-                          item, where, gap ? cells : NULL);
+                          item, how, gap ? cells : NULL);
             check_packed(kernels->name, "turn", dst + (count - 1) * dst_pitch, item, -dst_pitch,
                          src + (rows - 1) * pitch, -pitch, item, rows, count, item);
         }

@@ -36,7 +36,8 @@ enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512BW = 8, /* with AVX512F, and BMI2 for masks of so many lanes */
-    TILECORE_HAS_AVX512VBMI = 16
+    TILECORE_HAS_AVX512VBMI = 16,
+    TILECORE_HAS_HALVES = 32 /* a vector of 64 bytes is stored as two of 32 */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -53,7 +54,7 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
     memset(registers, 0, 4 * sizeof *registers);
 #if defined(_MSC_VER) && !defined(__clang__)
     int most[4];
-    __cpuid(most, 0);
+    __cpuid(most, (int)(leaf & 0x80000000)); /* the last leaf of this kind */
     if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, 0);
 #else
     __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
@@ -62,10 +63,11 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
 
 unsigned tilecore_features(void)
 {
-    unsigned leaf0[4], leaf1[4], leaf7[4], saved = 0, features = 0;
+    unsigned leaf0[4], leaf1[4], leaf7[4], paths[4], saved = 0, features = 0;
     tilecore_cpuid(0, leaf0);
     tilecore_cpuid(1, leaf1);
     tilecore_cpuid(7, leaf7);
+    tilecore_cpuid(0x8000001a, paths);
     if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
 #if defined(_MSC_VER) && !defined(__clang__)
         saved = (unsigned)_xgetbv(0);
@@ -85,6 +87,8 @@ unsigned tilecore_features(void)
             if (leaf7[ECX] >> 1 & 1) features |= TILECORE_HAS_AVX512VBMI;
         }
     }
+    /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
+    if ((paths[EAX] >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
     /* "GenuineIntel", and fast short REP MOVSB. */
     if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
     return features;
@@ -227,8 +231,9 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* ---------------------------------------------------------------- the table */
 
-/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; then those for rows. */
-#define TILECORE_SET(set, needs, bytes, packing, ...) \
+/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; how these transpose into
+ * memory; then those for rows. */
+#define TILECORE_SET(set, needs, bytes, packing, into_memory, ...) \
     static const tilecore_kernels tilecore_set_##set = { \
         #set, \
         needs, \
@@ -237,14 +242,16 @@ static void tilecore_prepare_expand(tilecore_rows *self)
         tilecore_stream_end_##bytes, \
         tilecore_replicate_##bytes, \
         tilecore_turn_##packing, \
+        into_memory, \
         tilecore_pick_##packing, \
         tilecore_choose_##set, \
         {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
 #define TILECORE_NARROW_SET(set, needs) \
-    TILECORE_SET(set, needs, set, set, &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), \
-                 &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), &TILECORE_NAME(hold_kernel))
+    TILECORE_SET(set, needs, set, set, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel), \
+                 &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), \
+                 &TILECORE_NAME(hold_kernel))
 
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)
@@ -252,6 +259,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #include "isa/avx2.h"
 #include "isa/avx512bw.h"
 #include "isa/avx512vbmi.h"
+#include "isa/avx512half.h"
 #endif
 #if defined(TILECORE_NEON)
 #include "isa/arm64.h"
@@ -259,6 +267,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 const tilecore_kernels *const tilecore_sets[] = {
 #if defined(TILECORE_X86)
+    &tilecore_set_avx512half,
     &tilecore_set_avx512vbmi,
     &tilecore_set_avx512bw,
     &tilecore_set_avx2,

@@ -23,8 +23,8 @@
  *
  * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
  * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
- * width). The indices of a short period stay in registers, those of a longer one in whole cache lines. `permute` does
- * this where a permutation covers a whole vector of 64 bytes; `expand` where it covers 16.
+ * width). The indices of a short period stay in registers. `permute` does this where a permutation covers a whole vector
+ * of 64 bytes; `expand` where it covers 16.
  *
  *     A span is long: the row stays in a register, and each vector permutes it to begin where the last one
  *     ended. Only at the *joint*, the vector in which one span ends and the next begins, are two rows needed:
@@ -64,8 +64,7 @@
  *
  * A source that no row runs along is packed first, to contiguous rows (write/pack.pyx), by item sizes:
  *
- *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows;
- *               into memory column by column, where items have 4 or 8 bytes
+ *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
  *     pick      items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of a few
  *               16 bytes each
  *
@@ -145,12 +144,10 @@ enum {
     TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
 };
 
-/* Where the output of `turn` lies: in scratch, which the caches hold as they do not hold the source; in the caches, as
- * the source does; or in memory, which stores may bypass the caches for. */
+/* How `turn` writes: tile by tile; column by column, where it can; or past the caches, in whole lines. */
 enum {
-    TILECORE_TO_PANEL,
-    TILECORE_TO_CACHES,
-    TILECORE_TO_MEMORY,
+    TILECORE_BY_TILES,
+    TILECORE_BY_COLUMNS,
     TILECORE_PAST_CACHES,
 };
 
@@ -179,16 +176,17 @@ typedef struct tilecore_kernels {
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
-     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item]. `where` the
-     * output lies: one of the above; what bypasses the caches other threads see after `stream_end`. `cells`: scratch of
-     * TILECORE_CELL_BYTES for that, and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
+     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
+     * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
+     * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                 ptrdiff_t columns, ptrdiff_t item, int where, char *cells);
+                 ptrdiff_t columns, ptrdiff_t item, int how, char *cells);
+    int into_memory; /* how `turn` writes what the caches do not hold, where it does not bypass them */
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. */
     void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                  ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    const tilecore_row_kernel *rows[9]; /* all that `choose` chooses from, then NULL */
+    const tilecore_row_kernel *rows[13]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */

@@ -31,8 +31,7 @@ The panels are numbered, as blocks are, and so are the parts of what is made of 
 
 from tilecore._core.plan.nest cimport MOST_AXES, Step, advance, magnitude, nest_begin, nest_push
 from tilecore._core.write.processor cimport (
-    TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_TO_CACHES, TILECORE_TO_MEMORY, TILECORE_TO_PANEL, kernels,
-    tilecore_gather, tilecore_prepare_pick,
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_pick,
 )
 
 
@@ -135,12 +134,11 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, bint stream, bint warm
     if panels.stream and (panels.packer == GATHER or panels.axis[panels.inner].count * item
                           < (LEAST_STREAMED_TURNED if panels.packer == TURN else LEAST_STREAMED_PICKED)):
         panels.direct = False
-    if not panels.direct:
-        panels.where = TILECORE_TO_PANEL
-    elif panels.stream:
+    panels.where = TILECORE_BY_TILES
+    if panels.direct and panels.stream:
         panels.where = TILECORE_PAST_CACHES
-    else:
-        panels.where = TILECORE_TO_MEMORY if size > CACHED_BYTES else TILECORE_TO_CACHES
+    elif panels.direct and size > CACHED_BYTES:
+        panels.where = kernels.into_memory
     panels.cell_bytes = 0
     if panels.packer == TURN and (panels.where == TILECORE_PAST_CACHES or panels.axis[0].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES

@@ -39,7 +39,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &tilecore_pattern_kernel_avx2;
 }
 
-TILECORE_SET(avx512bw, TILECORE_HAS_AVX512BW, avx512bw, avx2, &TILECORE_NAME(copies_kernel),
+TILECORE_SET(avx512bw, TILECORE_HAS_AVX512BW, avx512bw, avx2, TILECORE_BY_COLUMNS, &TILECORE_NAME(copies_kernel),
              &TILECORE_NAME(doubling_kernel), &tilecore_expand_kernel_avx2, &tilecore_pattern_kernel_avx2,
              &TILECORE_NAME(hold_kernel), &TILECORE_NAME(join_kernel));
 #include "end.h"

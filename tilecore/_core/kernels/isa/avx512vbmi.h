@@ -30,7 +30,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     return &TILECORE_NAME(rotate_kernel);
 }
 
-TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512bw, avx2, &tilecore_copies_kernel_avx512bw,
+TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512bw, avx2, TILECORE_BY_COLUMNS, &tilecore_copies_kernel_avx512bw,
              &tilecore_doubling_kernel_avx512bw, &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
              &TILECORE_NAME(spread_kernel), &tilecore_hold_kernel_avx512bw, &tilecore_join_kernel_avx512bw);
 #include "end.h"

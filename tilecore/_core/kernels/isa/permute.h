@@ -109,8 +109,8 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(con
     return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
 }
 
-/* Whole periods; returns how many vectors. Up to 4 permutations stay in registers. More lie in whole cache lines, where
- * the index would be loaded across them. `half`: no byte comes from the second half of what a vector would load. */
+/* Whole periods of up to 4 vectors, whose permutations stay in registers; returns how many vectors. `half`: no byte
+ * comes from the second half of what a vector would load. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
     TILECORE_VECTOR *permutation, uint16_t *from, const ptrdiff_t vectors, const int half)
@@ -143,15 +143,6 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, 1) \
           : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, 0))
 
-TILECORE_NOINLINE TILECORE_TARGETED static ptrdiff_t TILECORE_NAME(permute_long_periods)(
-    const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
-    ptrdiff_t vectors, int half)
-{
-    TILECORE_VECTOR permutation[64];
-    uint16_t from[64]; /* short, to leave the cache to others */
-    return TILECORE_PERIODS(vectors);
-}
-
 TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
                                                      ptrdiff_t rows, ptrdiff_t repeats)
 {
@@ -181,9 +172,6 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         case 2: n = TILECORE_PERIODS(2); break;
         case 3: n = TILECORE_PERIODS(3); break;
         case 4: n = TILECORE_PERIODS(4); break;
-        default:
-            if (self->in_first_cache || period > 64 || left < 8 * 64 * period) break;
-            n = TILECORE_NAME(permute_long_periods)(self, dst, src, src_end, at, left, period, half);
         }
         dst += 64 * n;
         left -= 64 * n;

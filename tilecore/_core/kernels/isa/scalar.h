@@ -33,6 +33,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 }
 
 #define tilecore_pick_scalar NULL
-TILECORE_SET(scalar, 0, scalar, scalar, &TILECORE_NAME(copies_kernel),
+TILECORE_SET(scalar, 0, scalar, scalar, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel),
              &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
 #include "end.h"

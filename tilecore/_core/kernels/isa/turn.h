@@ -184,49 +184,54 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
         }
 }
 
-/* dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], for items of 1, 2, 4, 8 or 16 bytes. By cells, first
- * along the rows: a cache line of each of so many rows. Stores that bypass the caches do so in whole lines, by way of
- * one cell. Where these begin elsewhere in each column, a cell begins with the last rows of the one before, which the
- * caches still hold. Not on the stack: a thread may have little. */
+/* By cells: a cache line of each of 128 rows, from left to right, then the rows below.
+ *
+ *                columns
+ *          +---------+---------+--                     +---------+--
+ *          |#|       |         |                       |### cell |
+ *     rows |#| cell  |  cell   |      becomes          +---------+--
+ *          +---------+---------+--                     |  cell   |
+ *          |  cell   |                                 +---------+--
+ *
+ *     #: a tile of 32 / item rows by 16 / item columns, transposed in registers
+ *
+ * Switches, each with what it saves of the time, measured by items of 1 to 16 bytes on Zen 4 unless told otherwise:
+ *
+ *     stream      1.2, to 1.5, into more than the last cache: whole lines bypass the caches, by way of one cell
+ *     back        1.2 to 1.7 of those: where lines begin elsewhere in each column, a cell begins with the last rows of
+ *                 the one before, which the caches still hold, and stores them again
+ *     staged      1.2 to 2.9 where rows lie whole 1024 bytes apart: their lines fall into the same few places of the
+ *                 first-level cache, and are copied beside each other first
+ *     by_columns  1.25 to 1.7 into memory, on Emerald Rapids, where stores to several columns by turns take longer;
+ *                 0.4 to 0.75 on Zen 4, so only sets of full width have it
+ */
 TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int where,
+                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int how,
                                                   char *cells)
 {
     char *const lines = cells, *const out = cells ? cells + TILECORE_CELL_BYTES / 2 : NULL;
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
-    /* Lines begin at the same rows in all columns; at the same columns in all rows; and those of all rows of a cell
-     * fall into the same few places of the first-level cache. What is lower or narrower than a tile is one cell. */
-    const int lined = rows >= tall && dst_pitch % 64 == 0 && (uintptr_t)dst % (size_t)item == 0;
-    const int aligned = columns >= n && src_pitch % 64 == 0, aliased = cells && src_pitch % 1024 == 0;
-    const int stream = cells && where == TILECORE_PAST_CACHES;
-    /* Processors read ahead in some 16 rows at once. More of them are a longer part of each column. */
-    const int ahead = item >= 4 && (where == TILECORE_TO_PANEL || (stream && lined && !aliased));
-    /* Lines whole 256 bytes apart fall into a quarter of the first-level cache's places, or less. */
-    const int crowded = src_pitch % 256 == 0;
-    const int by_columns = !stream && ((item == 8 && where != TILECORE_TO_PANEL) ||
-                                       (item == 4 && where == TILECORE_TO_MEMORY && !crowded));
-    const ptrdiff_t most = ahead ? 16 : (item < 8 || (by_columns && (!crowded || aliased)) ? 128 : 64);
+    const int stream = cells && how == TILECORE_PAST_CACHES, staged = cells && src_pitch % 1024 == 0 && columns >= n;
+    const int by_columns = how == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     ptrdiff_t r, c, i, height, width;
-    if (!stream && !aliased && rows >= tall && columns >= n && rows * columns * item <= 16384) {
+    if (!stream && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(turn_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }
     for (r = 0; r < rows; r += height) {
-        const ptrdiff_t back = stream && !lined && r > 0 ? cell : 0;
-        height = lined && r == 0 ? most - (ptrdiff_t)((uintptr_t)dst & 63) / item : most;
+        const ptrdiff_t back = stream && r > 0 ? cell : 0;
         if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
-        if (height > rows - r) height = rows - r;
+        height = rows - r < 128 ? rows - r : 128;
         for (c = 0; c < columns; c += width) {
             const char *from;
             char *to;
             ptrdiff_t pitch = src_pitch, to_pitch = dst_pitch;
-            width = aligned && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
+            width = staged && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
             if (c > 0 && columns - c < n) c = columns - n;
             if (width > columns - c) width = columns - c;
             from = src + (r - back) * src_pitch + c * item;
             to = dst + c * dst_pitch + r * item;
-            for (i = 0; ahead && i < height; i++) TILECORE_PREFETCH(from + 64 + i * src_pitch);
-            if (aliased && width == cell && item < 16) {
+            if (staged && width == cell && item < 16) {
                 for (i = 0; i < back + height; i++)
                     TILECORE_NAME(copy_short)(lines + 64 * i, from + i * src_pitch, 64);
                 from = lines;
@@ -237,7 +242,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
                 continue;
             }
             if (stream) to = out, to_pitch = (back + height) * item;
-            if (by_columns) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, back + height, width, item);
+            if (by_columns) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, height, width, item);
             else TILECORE_NAME(turn_tiles)(to, to_pitch, from, pitch, back + height, width, item);
             for (i = 0; stream && i < width; i++) {
                 char *begin = dst + (c + i) * dst_pitch + r * item, *end = begin + height * item;
