@@ -241,6 +241,7 @@ def test_objects_of_the_program_are_read_once(measured):
 @pytest.mark.quick
 def test_the_order_changes(measured, monkeypatch):
     order = []
+    monkeypatch.setattr(module, "SMALL", 0)
     for name in ("timed", "numpy_tile"):
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, n=name, f=function: order.append(n) or f(*given))
@@ -293,8 +294,9 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
     "x, reps, seconds, hint, times",
     [
         (np.zeros((4, 1)), (1, 3), 0, "every repeated axis has length 1", 1),
-        (np.zeros((4, 1)), (1, 3), 9, "slower with tilecore; every repeated axis has length 1", 1),
-        (np.zeros(4), 3, 9, "slower with tilecore; keep numpy.tile", 1),
+        (np.zeros((4, 1)), (1, 3), 9, "slower with tilecore; every repeated axis has length 1", module.FEW),
+        (np.zeros(4), 3, 9, "slower with tilecore; keep numpy.tile", module.FEW),
+        (np.zeros(4), 3, 9, "", module.FEW - 1),
         (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
         (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1),
         (np.zeros(4), 2, 0, "one shape many times", module.MANY),
@@ -305,12 +307,21 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.timed
     monkeypatch.setattr(module, "LARGE", 2**15)
+    monkeypatch.setattr(module, "SMALL", 0)
     monkeypatch.setattr(module, "timed", lambda *given: (seconds or 1e-9, *timed(*given)[1:]))
     for _ in range(times):
         with suppress(ValueError):
             measured.tile(x, reps)
     (row,) = rows(measured)
     assert row["calls"] == times and row["hint"].startswith(hint) and (hint or not row["hint"])
+
+
+@pytest.mark.quick
+def test_no_single_call_decides(measured):
+    """A call from which another process took its processor; small and large results at one place."""
+    site = module.Site()
+    site.sizes = {4: [(3e-6, 1e-6)] * 9 + [(3e-6, 5e-3), (9e-3, 1e-6)], 20: [(2e-3, 1e-3)] * 3}
+    assert [round(ratio, 2) for ratio in site.ratios()] == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.quick
