@@ -68,6 +68,8 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
+            if isinstance(value, dict):
+                value = ", ".join(f"{what} {it}" for what, it in value.items())
             print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else ""))
     return None
 
