@@ -23,6 +23,7 @@ pytestmark = pytest.mark.process
 SEES = """
 import sys, __main__
 assert __main__.__dict__ is globals() and sys.modules["__main__"].__builtins__ is __builtins__
+if sys.version_info < (3, 14): print(__annotations__)
 print(sys.argv, sys.path[0], __file__, __package__, __spec__ and __spec__.name, len(sys.path))
 """
 PROGRAMS = {  # options, files, and what `python` gets
@@ -32,8 +33,10 @@ PROGRAMS = {  # options, files, and what `python` gets
     "folder": ("folder -x", {"folder/__main__.py": SEES}),
     "archive": ("a.zip", {"a.zip": SEES}),
     "compiled": ("e.pyc -x", {"e.pyc": SEES}),
+    "through a link": ("./link/../script.py", {"other/inside/x": "", "other/script.py": SEES}),
     "double dash": ("-- -odd.py 1", {"-odd.py": SEES}),
     "text": ("exit.py", {"exit.py": "import sys; print(1); sys.exit('text')"}),
+    "its name in a text": ("exit.py", {"exit.py": "import sys; sys.exit(sys.executable + ': oops')"}),
     "code": ("exit.py", {"exit.py": "import os, sys; print(1, flush=True); os._exit(7)"}),
     "error": ("e.py", {"e.py": "def f(): 1 / 0\ntry: f()\nexcept Exception as e: raise KeyError(2) from e"}),
     "error of a module": ("-m e", {"e.py": "import no_such_module_1"}),
@@ -46,8 +49,10 @@ PROGRAMS = {  # options, files, and what `python` gets
 def written(folder, files):
     for name, text in files.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text)
+        if name == "other/inside/x":
+            (folder / "link").symlink_to(path.parent)
         if name.endswith(".pyc"):
             py_compile.compile(path, path)
         if name.endswith(".zip"):
@@ -103,9 +108,7 @@ import numpy
 from numpy import tile
 import multiprocessing, os, pickle, sys, threading
 def is_ours(tile=tile):
-    try: tile(numpy.zeros(0), -1)
-    except ValueError: return True
-    return False
+    return tile(numpy.zeros((2, 2), order="F"), 1).flags.c_contiguous
 if __name__ == "__main__":
     assert {numpy.tile: 1}[tile.__wrapped__] == {tile.__wrapped__: 1}[numpy.tile] == 1
     assert pickle.loads(pickle.dumps(tile)) is tile and is_ours()
@@ -123,8 +126,16 @@ def test_run_replaces_in_the_program_and_in_forked_children(tmp_path):
     written(tmp_path, {"script.py": REPLACED})
     code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
     methods = [("fork", True), ("forkserver", False), ("spawn", False)]
-    assert (code, err) == (3, "")
+    assert (code, err.count("\n")) == (3, 1) and err.startswith("tilecore: child processes by spawn, ")
     assert out.splitlines() == [str(methods if os.name == "posix" else methods[2:]), "True b''"]
+
+
+def test_run_imports_what_it_uses_and_tells_of_no_forks(tmp_path):
+    fork = "import os; os.fork() or [None for _ in range(10**7)] and os._exit(0); os.wait(); " * hasattr(os, "fork")
+    written(tmp_path, {"script.py": f"{fork}import sys; print(*sys.modules)"})
+    code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
+    ours = {name for name in out.split() if name.startswith("tilecore._cli.")}
+    assert (code, err, ours) == (0, "", {f"tilecore._cli.{name}" for name in ("main", "run", "units")})
 
 
 PROFILED = """
@@ -230,6 +241,7 @@ def test_objects_of_the_program_are_read_once(measured):
 @pytest.mark.quick
 def test_the_order_changes(measured, monkeypatch):
     order = []
+    monkeypatch.setattr(module, "SMALL", 0)
     for name in ("timed", "numpy_tile"):
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, n=name, f=function: order.append(n) or f(*given))
@@ -282,8 +294,9 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
     "x, reps, seconds, hint, times",
     [
         (np.zeros((4, 1)), (1, 3), 0, "every repeated axis has length 1", 1),
-        (np.zeros((4, 1)), (1, 3), 9, "slower with tilecore; every repeated axis has length 1", 1),
-        (np.zeros(4), 3, 9, "slower with tilecore; keep numpy.tile", 1),
+        (np.zeros((4, 1)), (1, 3), 9, "slower with tilecore; every repeated axis has length 1", module.FEW),
+        (np.zeros(4), 3, 9, "slower with tilecore; keep numpy.tile", module.FEW),
+        (np.zeros(4), 3, 9, "", module.FEW - 1),
         (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
         (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1),
         (np.zeros(4), 2, 0, "one shape many times", module.MANY),
@@ -294,12 +307,21 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.timed
     monkeypatch.setattr(module, "LARGE", 2**15)
+    monkeypatch.setattr(module, "SMALL", 0)
     monkeypatch.setattr(module, "timed", lambda *given: (seconds or 1e-9, *timed(*given)[1:]))
     for _ in range(times):
         with suppress(ValueError):
             measured.tile(x, reps)
     (row,) = rows(measured)
     assert row["calls"] == times and row["hint"].startswith(hint) and (hint or not row["hint"])
+
+
+@pytest.mark.quick
+def test_no_single_call_decides(measured):
+    """A call from which another process took its processor; small and large results at one place."""
+    site = module.Site()
+    site.sizes = {4: [(3e-6, 1e-6)] * 9 + [(3e-6, 5e-3), (9e-3, 1e-6)], 20: [(2e-3, 1e-3)] * 3}
+    assert [round(ratio, 2) for ratio in site.ratios()] == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.quick

@@ -21,17 +21,12 @@ from numpy.typing import NDArray
 
 from tilecore._cli.npy import Mapped, header, map_npy
 from tilecore._cli.output import open_output
-from tilecore._cli.units import with_unit
+from tilecore._cli.units import MIB, PROGRAM, SLAB, with_unit
 from tilecore._core.tileplan import TilePlan
 
 Planned: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # for an input, by a dialect's rules
 # Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
-
-_MIB = 1 << 20
-PROGRAM = 64 * _MIB  # Python, NumPy and tilecore; they were measured to take half of it
-SLAB = 1 * _MIB  # still in the cache when it is written; larger ones took longer, even with two threads
-LEAST_MEMORY = PROGRAM + 4 * SLAB
 
 
 def tile_file(source: str, target: str, planned: Planned, progress: Progress, memory: int, force: bool = False) -> None:
@@ -78,7 +73,7 @@ def slab_limit(itemsize: int, memory: int) -> int:
     """Bytes of the buffer: at most half of the memory that it shares with the mapped input."""
     limit = min(max(SLAB, itemsize), (memory - PROGRAM) // 2)
     if limit < itemsize:
-        least = -(-(PROGRAM + 2 * itemsize) // _MIB)
+        least = -(-(PROGRAM + 2 * itemsize) // MIB)
         raise ValueError(f"items of {with_unit(itemsize, 'B')} need --memory {least}M or more")
     return limit
 

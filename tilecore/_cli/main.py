@@ -1,7 +1,8 @@
 """The commands: `tilecore tile`, `info`, `demo`, `run`, `profile`.
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
-`run` and `profile` start a program; when it runs, errors and signals are its own.
+`run` and `profile` start a program; when it runs, errors and signals are its own. Each command imports its own modules
+when it is run: they take longer than many programs, and stay in the program's `sys.modules`.
 """
 
 import argparse
@@ -13,20 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, NoReturn, TextIO
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import tilecore
-from tilecore._cli.demo import demo
-from tilecore._cli.files import LEAST_MEMORY, tile_file
-from tilecore._cli.output import one_line
-from tilecore._cli.profile import profile, writable
-from tilecore._cli.run import run
-from tilecore._cli.units import with_unit
+from tilecore._cli.units import LEAST_MEMORY, with_unit
 from tilecore._core.request.refusals import Refusal, reworded
 from tilecore._core.resources.limits import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
 
@@ -63,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as error:
             code = tell("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
         except (TypeError, ValueError, MemoryError, OSError) as error:
+            from tilecore._cli.output import one_line
+
             code = tell(one_line(error), 2)
         drop_unwritten(sys.stdout)
     if program is not None and (missing := program(rest)):
@@ -167,13 +166,17 @@ def parser() -> Parser:
     command.add_argument("--json", metavar="FILE", help="also write the table to this file")
 
     command = commands.add_parser("demo", help="show examples, and timings on this machine")
-    command.set_defaults(run=lambda _: demo())
+    command.set_defaults(run=lambda _: import_module("tilecore._cli.demo").demo())
     return top
 
 
 def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str | None]:
+    from tilecore._cli.run import run
+
     name, is_module = arguments.module or arguments.program, arguments.module is not None
     if "json" in arguments:
+        from tilecore._cli.profile import profile, writable
+
         return partial(profile, name, is_module, None if arguments.json is None else writable(arguments.json))
     return partial(run, name, is_module)
 
@@ -207,11 +210,13 @@ def memory(text: str) -> int:
 
 
 def tile(arguments: argparse.Namespace) -> None:
+    from tilecore._cli.files import tile_file
+
     plan = partial(planned, arguments, rule_of(arguments))
     tile_file(arguments.input, arguments.output, plan, progress_bar, arguments.memory, arguments.force)
 
 
-def planned(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
+def planned(arguments: argparse.Namespace, rule: Rule, array: "NDArray[Any]") -> tilecore.TilePlan:
     """The plan for the input. The errors of the command line are made here."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}

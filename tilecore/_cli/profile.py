@@ -12,10 +12,11 @@ import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, prod
-from time import perf_counter
+from statistics import median, quantiles
+from time import perf_counter, thread_time
 from typing import Any, TypeAlias
 
 import numpy
@@ -27,8 +28,12 @@ from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
 
 BUDGET, SHARE = 1.0, 0.1  # of measuring: seconds, and a part of the time since the start
+MOST = 10_000  # pairs of one place and size: more say no more
 PLAIN = {numpy.ndarray, int, float, complex, bool, str, bytes}
-LARGE, MANY, FEW = 2**28, 100, 5  # bytes of a result, and calls with one input, that get a hint; calls that say little
+LARGE, MANY, FEW = 2**28, 100, 8  # bytes of a result, and calls with one input, that get a hint; pairs that say little
+SMALL, BATCH = 2**17, 50e-6  # bytes below which no memory is kept; seconds of a batch of calls with small results
+# What another process takes from a call is not in this thread's own time. On Windows that has steps of 16 ms.
+clock = perf_counter if os.name == "nt" else thread_time
 Row: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[float, Any, str]
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
@@ -39,31 +44,51 @@ class Site:
     """A place that calls `numpy.tile`."""
 
     calls = returned = pairs = nbytes = largest = 0
-    seconds = pair_numpy = pair_tilecore = spent = 0.0
+    seconds = spent = 0.0
     is_view, refusal = True, ""
 
     def __init__(self) -> None:
         self.inputs: Counter[tuple[object, ...]] = Counter()
+        self.sizes: dict[int, list[tuple[float, float]]] = {}  # pairs of seconds, by the bits of the result's size
+
+    def ratios(self) -> tuple[float, ...]:
+        """The lower quartile, the median and the upper quartile of NumPy's time by tilecore's, over the pairs.
+
+        Results of about one size are compared with each other. Each size counts by its median time, so no single call
+        decides.
+        """
+        theirs, ours = 0.0, [0.0, 0.0, 0.0]
+        for pairs in self.sizes.values():
+            weight = len(pairs) * median([pair[0] for pair in pairs])
+            ratios = [a / b for a, b in pairs]
+            theirs += weight
+            for n, ratio in enumerate(quantiles(ratios * (1 + (len(ratios) < 2)), method="inclusive")):
+                ours[n] += weight / ratio
+        return tuple(theirs / seconds for seconds in ours)
 
     def row(self, file: str, line: int, function: str, program: float) -> Row:
         pairs = 0 if self.refusal else self.pairs
-        ours = self.seconds * self.pair_tilecore / self.pair_numpy if pairs else None
-        loses = ours is not None and ours > 1.05 * self.seconds
+        low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
+        ours = self.seconds / middle if pairs else None
+        loses = pairs >= FEW and high < 0.95
         hints = {
             "every call raised an error": not self.returned,
             f"tilecore refuses this: {self.refusal}": self.refusal,
             "nothing to gain: less than a hundredth of the program": self.seconds < 0.01 * program,
             VIEW: self.is_view and self.inputs,
             "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
-            "one shape many times: a TilePlan, its batch, or out= saves more": max([0, *self.inputs.values()]) >= MANY,
+            "one shape many times: a TilePlan, its batch, or out= saves more": ours
+            and ours > 0.01 * program
+            and max(self.inputs.values()) >= MANY,
             "not measured: an array of another library, or too large to make twice": ours is None,
             "keep numpy.tile": loses,
-            "nothing to gain": ours and ours > 0.9 * self.seconds,
+            "nothing to gain": pairs >= FEW and high < 1.1,
             "": True,
         }
         return {
             **{"file": file, "line": line, "function": function, "calls": self.calls, "measured": pairs},
             **{"bytes": self.nbytes, "numpy_seconds": self.seconds, "tilecore_seconds": ours},
+            "range": [low, high],
             "hint": "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds),
             "inputs": {", ".join(map(str, what)): calls for what, calls in self.inputs.most_common()},
         }
@@ -93,16 +118,22 @@ class Profile:
             A, reps = arguments.get("A"), arguments.get("reps")
             both, first = room > 0 and expected(A, reps) <= room, (site.pairs + len(self.sites)) % 2
             pair = timed(A, reps) if both and first else (0.0, None, "")
-            start = perf_counter()
+            start, own = perf_counter(), clock()
             result = numpy_tile(*given, **named)
+            own = clock() - own
             theirs = perf_counter() - start
             pair = timed(A, reps) if both and not first else pair
+            if pair[1] is not None and pair[1].nbytes < SMALL:  # a clock takes longer than such a call
+                calls = max(1, int(BATCH / max(own, 1e-7)))
+                one, two = (tilecore.tile, numpy_tile) if first else (numpy_tile, tilecore.tile)
+                times = batch(one, A, reps, calls), batch(two, A, reps, calls)
+                own, pair = times[first], (times[1 - first], *pair[1:])
             returned = True
             return result
         finally:
             with self.lock:
                 if returned:
-                    self.note(site, A, reps, result, theirs, pair if room > 0 else None)
+                    self.note(site, A, reps, result, theirs, own, pair if room > 0 else None)
                 site.calls += 1
                 self.threads.add(threading.get_ident())
                 cost = perf_counter() - begin - theirs
@@ -111,7 +142,7 @@ class Profile:
                     self.spent, site.spent = self.spent + cost, site.spent + cost
             self.local.inside = False
 
-    def note(self, site: Site, A: Any, reps: Any, result: Any, theirs: float, pair: Pair | None) -> None:
+    def note(self, site: Site, A: Any, reps: Any, result: Any, theirs: float, own: float, pair: Pair | None) -> None:
         site.returned += 1
         site.seconds += theirs
         if isinstance(result, numpy.ndarray):
@@ -131,8 +162,9 @@ class Profile:
         site.refusal = refusal or site.refusal
         if made is not None:
             site.pairs += 1
-            site.pair_numpy += theirs
-            site.pair_tilecore += ours
+            pairs = site.sizes.setdefault(made.nbytes.bit_length(), [])
+            if len(pairs) < MOST:
+                pairs.append((max(own, 1e-9), max(ours, 1e-9)))
             if made.nbytes >= 2**17 and self.kept < tilecore.get_max_bytes() // 8:
                 # It lives as long as NumPy's: memory that is free again would be quicker than new memory.
                 self.kept += made.nbytes
@@ -187,12 +219,20 @@ def expected(A: Any, reps: Any) -> float:
 def timed(A: Any, reps: Any) -> Pair:
     """tilecore's seconds, its result, and why there is none."""
     result, refusal = None, ""
-    start = perf_counter()
+    start = clock()
     try:
         result = tilecore.tile(A, reps)
     except Exception as error:
         refusal = " ".join(str(error).split())
-    return perf_counter() - start, result, refusal
+    return clock() - start, result, refusal
+
+
+def batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
+    """The seconds of a call, from several."""
+    start = clock()
+    for _ in range(calls):
+        function(A, reps)
+    return (clock() - start) / calls
 
 
 def table(rows: list[Row], program: float, cost: float, theirs: float, ours: float, *, threads: int) -> list[str]:
@@ -207,6 +247,7 @@ def table(rows: list[Row], program: float, cost: float, theirs: float, ours: flo
     lines = [
         f"\ntilecore profile: numpy.tile took {before} {took}",
         f"With tilecore.tile: {after}{would}. Measuring took {measuring} more{so}.",
+        "Not counted: importing tilecore, once.",
         f"\n{'numpy.tile':>10} {'tilecore':>10} {'':>6} {'calls':>11} {'results':>8}  place",
     ]
     for row in rows[:ROWS]:
@@ -215,11 +256,16 @@ def table(rows: list[Row], program: float, cost: float, theirs: float, ours: flo
         place, size = f"{row['file']}:{row['line']} {row['function']}", with_unit(row["bytes"], "B")
         for folder in filter(None, sys.path):
             place = place.removeprefix(folder + os.sep).replace("\n", "\\n")
-        ratio = "~" * (0 < row["measured"] < FEW) + ratio
+        low, high = row["range"]
+        rough = 0 < row["measured"] < FEW or high > 1.5 * low
+        ratio = "~" * rough + ratio
         lines.append(f"{before:>10} {after:>10} {ratio:>6} {row['calls']:>11,} {size:>8}  {place}")
         more = f" and {len(inputs) - 1} more" * (len(inputs) > 1)
         what = f"{inputs[0]}{more}; measured {row['measured']:,} of {row['calls']:,} calls" if inputs else ""
+        what += f", {low:.2g}x to {high:.2g}x" * (rough and row["measured"] > 1)
         lines += [f"{'':10} {line}" for line in (what, row["hint"]) if line]
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 0.0
+    lines += ["\nThe machine was busy: all times are longer than on an idle one"] * (busy > 1.2)
     return lines + [f"{len(rows) - ROWS} more places"] * (len(rows) > ROWS)
 
 

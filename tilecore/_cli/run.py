@@ -4,6 +4,7 @@ The program gets a module `__main__` of its own, which stays after its end, for 
 are left to Python: it shows the traceback, and knows the exit code and how Ctrl-C ends a program.
 """
 
+import atexit
 import builtins
 import functools
 import os
@@ -11,6 +12,7 @@ import pkgutil
 import runpy
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from importlib.util import MAGIC_NUMBER
 from types import ModuleType, TracebackType
@@ -47,21 +49,48 @@ def put(function: Callable[..., Any]) -> None:
 def run(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
     kept.append(tilecore.replace_numpy_tile())
     put(numpy.tile)
+    forks: set[int] = set()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_parent=functools.partial(forks.add, 1))
+    atexit.register(tell_of_children, os.getpid(), forks)  # before the program's own functions, so it runs after them
     return start(name, is_module, arguments)
+
+
+def tell_of_children(process: int, forks: set[int]) -> None:
+    """Say that child processes kept NumPy's function, if any started Python again.
+
+    multiprocessing, and joblib, import a module for each start method. Other processes are known by their time, which
+    does not tell whether they are forks.
+    """
+    times = os.times()
+    again = any(".popen_" in name and not name.endswith(".popen_fork") for name in list(sys.modules))
+    if os.getpid() == process and (again or not forks and sum(times[2:4]) > 0.01 * sum(times[:4])):
+        with suppress(OSError, ValueError):  # a full disk, or it is closed
+            text = "tilecore: child processes by spawn, forkserver or subprocess had NumPy's own numpy.tile"
+            print(text, file=sys.__stderr__, flush=True)
+
+
+def absolute(path: str) -> str:
+    """As Python makes a program's name absolute: `..` stays, because the folder before it may be a link."""
+    if os.name == "nt" or path == ".":
+        return os.path.abspath(path)
+    return os.path.join(os.getcwd(), path)
 
 
 def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
     """Run the program, or return why there is none."""
     main = sys.modules["__main__"] = ModuleType("__main__")
     vars(main)["__builtins__"] = builtins
+    if sys.version_info < (3, 14):
+        vars(main)["__annotations__"] = {}
     sys.argv[:] = ["-m" if is_module else name, *arguments]
     ours = 0 if sys.flags.safe_path else 1  # the entry of sys.path that Python made for the command line
     try:
         if is_module or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
-            sys.path[:ours] = [os.getcwd()] * ours if is_module else [os.path.abspath(name)]
+            sys.path[:ours] = [os.getcwd()] * ours if is_module else [absolute(name)]
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
-            file = os.path.abspath(name)
+            file = absolute(name)
             loader: Any = SourceFileLoader("__main__", file)
             try:
                 program = loader.get_data(name)
@@ -76,8 +105,8 @@ def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
             vars(main).update(__file__=file, __loader__=loader, __cached__=None)
             exec(compile(program, file, "exec", dont_inherit=True) if type(program) is bytes else program, vars(main))
     except SystemExit as end:
-        if str(end.code).startswith(prefix := f"{sys.executable}: "):  # runpy's words: there is no such module
-            return str(end.code).removeprefix(prefix)
+        if isinstance(end.__context__, runpy._Error):  # type: ignore[attr-defined]  # there is no such module
+            return str(end.__context__)
         raise
     except BaseException:
         sys.excepthook = functools.partial(show, sys.excepthook)

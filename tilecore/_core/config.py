@@ -1,7 +1,7 @@
 """The folder of the C headers, for other builds; the configuration, for bug reports."""
 
+import os
 import sys
-from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy
@@ -26,10 +26,10 @@ def get_include() -> str:
 
     The headers are included as in ``#include <tilecore/tilecore.h>``.
     """
-    package = Path(__file__).parent.parent
-    installed = package / "include"
-    checkout = package.parent / "include"  # an editable install
-    return str(installed if installed.is_dir() else checkout)
+    package = os.path.dirname(os.path.dirname(__file__))
+    installed = os.path.join(package, "include")
+    checkout = os.path.join(os.path.dirname(package), "include")  # an editable install
+    return installed if os.path.isdir(installed) else checkout
 
 
 @overload
@@ -68,6 +68,8 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
+            if isinstance(value, dict):
+                value = ", ".join(f"{what} {it}" for what, it in value.items())
             print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else ""))
     return None
 
