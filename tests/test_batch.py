@@ -57,26 +57,11 @@ def test_sizes():
     assert tilecore.TilePlan(3, 0, "f4").batch([np.zeros(3, "f4")] * 5).shape == (5, 0)
 
 
-def test_lists_that_lie():
-    class Endless(list):
-        def __len__(self):
-            return 10**9
-
-        def __iter__(self):
-            raise AssertionError("nobody should ask")
-
-        __getitem__ = __iter__
-
-    class Odd(tuple):
-        __len__, __iter__, __getitem__ = Endless.__len__, Endless.__iter__, Endless.__iter__
-
+def test_a_list_that_changes_while_it_is_read():
     class Clearing:
         def __array__(self, dtype=None, copy=None):
             held.clear()
             return np.array([3, 4])
 
-    plan = tilecore.TilePlan(2, 2, "i8")
-    for kind in (Endless, Odd):
-        assert plan.batch(kind([np.array([1, 2])])).tolist() == [[1, 2, 1, 2]]
     held = [np.array([1, 2]), Clearing()]
-    assert plan.batch(held).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]] and held == []
+    assert tilecore.TilePlan(2, 2, "i8").batch(held).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]] and held == []

@@ -152,34 +152,10 @@ refuse(partial(list, calls), {kind}, "a handler's")
 """)
 
 
-class Shown:
-    """While it is shown first, a signal arrives."""
-
-    def __init__(self):
-        self.signals = [interrupt_main]
-
-    def __repr__(self):
-        while self.signals:
-            self.signals.pop()()
-        return "shown"
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: interrupted(CALLS["tile"]),  # and while it is written
-        lambda: tilecore.tile([1], Shown()),
-        lambda: tilecore.tile([1], 2, threads=Shown()),
-        lambda: tilecore.set_num_threads(Shown()),
-        lambda: tilecore.set_max_bytes(Shown()),
-        lambda: tilecore.show_config(Shown()),
-        lambda: tilecore.onnx.infer_shape([[Shown()]], [2]),
-    ],
-)
-def test_what_a_handler_raises_while_an_error_is_worded(call):
+def test_what_a_handler_raises():
     signal.signal(signal.SIGINT, raise_stop)
     with pytest.raises(Stop):
-        call()
+        interrupted(CALLS["tile"])
 
 
 def test_signals_are_the_main_threads(out):

@@ -10,7 +10,7 @@ elements lie is noted (`place_note`) just before they are read and written.
 
 import numpy
 
-from tilecore._core.request.inputs import as_any_array, refuse_out
+from tilecore._core.request.inputs import UNREADABLE, as_any_array, refuse_input, refuse_out
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
@@ -25,10 +25,19 @@ cnp.import_array()
 
 # ---------------------------------------------------------------- inputs
 
+# NumPy reads these classes directly: no need to look for a protocol.
+cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
+
+
 cdef cnp.ndarray convert_to_plain(a):
     """`as_plain_array` of what is no plain array."""
     if PyArray_Check(a):
         return a if isinstance(a, numpy.memmap) else None
+    if type(a) in KNOWN:
+        try:
+            return cnp.PyArray_FROM_O(a)
+        except UNREADABLE as reason:
+            raise refuse_input(a, reason) from reason
     if hasattr(type(a), "__array_function__"):
         return None
     array = as_any_array(a)

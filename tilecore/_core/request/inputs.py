@@ -14,6 +14,7 @@ from tilecore._core.request.brief import brief
 from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
+UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 # PyTorch's types that NumPy lacks, by their names in PyTorch's messages, and a type of the same size.
 _SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
 
@@ -43,17 +44,8 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
             return np.from_dlpack(value)
         array = np.asanyarray(value)
         return np.asarray(array) if isinstance(array, np.memmap) else array
-    except (TypeError, ValueError, MemoryError, RuntimeError, BufferError) as reason:
-        advice = str(reason)
-        if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
-            advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"
-        text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
-        for missing, name in _SAME_SIZE.items():
-            if f"ScalarType {missing}" in text:
-                text += f"; pass its view(torch.{name}), and view the result as the original type"
-        # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
-        kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
-        raise Refusal(kind, text, argument) from reason
+    except UNREADABLE as reason:
+        raise refuse_input(value, reason, argument) from reason
 
 
 def read_index(value: Any) -> int:
@@ -81,6 +73,20 @@ def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
             what = f"must be one-dimensional, but item {position} is a {kind}{hint}"
             raise Refusal(ValueError, what, argument) from reason
         raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument) from reason
+
+
+def refuse_input(value: object, reason: Exception, argument: str = "input") -> Refusal:
+    """The Refusal for a `value` that raised `reason`, one of UNREADABLE, when it was read."""
+    advice = str(reason)
+    if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
+        advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"
+    text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
+    for missing, name in _SAME_SIZE.items():
+        if f"ScalarType {missing}" in text:
+            text += f"; pass its view(torch.{name}), and view the result as the original type"
+    # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
+    kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
+    return Refusal(kind, text, argument)
 
 
 def refuse_out(given: object) -> Refusal:
