@@ -370,7 +370,7 @@ def test_titles(way, what):
     except Own:
         assert what == "raise"
     except (TypeError, ValueError) as error:
-        assert what != "raise" and ("dtype" in str(error) or what != "differ" and "shape" in str(error))
+        assert what != "raise" and ("dtype" in str(error) or (what != "differ" and "shape" in str(error)))
     else:
         assert what not in ("raise", "differ")
         assert result.nbytes == 96  # bytes of the input alone
