@@ -7,12 +7,12 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-from machine import head, warn  # noqa: E402
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.patches import Patch  # noqa: E402
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: E402
-from runs import Run, Times  # noqa: E402
-from tables import seconds, size, times  # noqa: E402
+from machine import head, warn
+from matplotlib import pyplot as plt
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from runs import Run, Times
+from tables import seconds, size, times
 
 Lines = dict[str, list[tuple[float, Times]]]  # by name, points (x, GB/s)
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
@@ -22,6 +22,8 @@ CAP = 100  # longer bars end here, broken, and their numbers tell
 AHEAD, BEHIND, EVEN = "#2f81d6", "#d1620a", "#a3adb8"
 LEGEND = {AHEAD: "tilecore is faster", BEHIND: "tilecore is slower", EVEN: "no clear difference"}
 INK, QUIET, WARNING = "#1f2328", "#59636e", "#b42318"
+# On a dark page, the picture is inverted, but keeps its hues.
+DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.9) hue-rotate(180deg)}}"
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tilecore",  # the same data give the same file
@@ -50,8 +52,9 @@ def save(figure, file: Path, title: str, note: str, warning: str) -> None:
     for (lines, colour, points), inches in zip(parts, heights, strict=True):
         figure.text(0.01, top, "\n".join(lines), color=colour, fontsize=points, va="top", linespacing=1.3)
         top -= inches / (height + sum(heights))
-    figure.savefig(file, metadata={"Date": None})
+    figure.savefig(file, metadata={"Date": None}, transparent=True)
     plt.close(figure)
+    file.write_text(file.read_text(encoding="utf-8").replace("</style>", DARK + "</style>", 1), encoding="utf-8")
 
 
 def draw_ratios(file: Path, head: Sequence[str], workloads: dict[str, dict[str, Times]]) -> None:

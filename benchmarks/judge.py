@@ -61,10 +61,8 @@ def compare(old: Sequence[Run], new: Sequence[Run], machine: str) -> tuple[str, 
     """The Markdown, and whether something became slower."""
     shared = [key for key in merge(new).samples if key in merge(old).samples]
     floor = max(LEAST_CHANGE, measure_noise(old, new, shared))
-    verdicts = []
-    for key in shared:
-        if key.ours and (found := changes(old, new, key)):
-            verdicts.append((judge(found, floor), middle_change(found), key))
+    found = ((changes(old, new, key), key) for key in shared if key.ours)
+    verdicts = [(judge(change, floor), middle_change(change), key) for change, key in found if change]
     if not verdicts:
         raise SystemExit("no case of tilecore has a yardstick in both files")
     count = {word: sum(verdict[0] == word for verdict in verdicts) for word in ("faster", "slower")}

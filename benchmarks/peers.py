@@ -85,6 +85,15 @@ def openvino(x, reps):
     return lambda: request.infer([x], share_inputs=True)[0]
 
 
+def einops(x, reps):
+    from einops import repeat
+
+    names = [f"n{axis}" for axis in range(x.ndim)]
+    counts = {f"r{axis}": count for axis, count in enumerate(reps) if count > 1}
+    result = [f"(r{axis} n{axis})" if f"r{axis}" in counts else name for axis, name in enumerate(names)]
+    return partial(repeat, x, f"{' '.join(names)} -> {' '.join(result)}", **counts)
+
+
 def jax(x, reps):
     import jax
     import jax.numpy as jnp
@@ -131,7 +140,7 @@ TILECORE: dict[str, Case] = {
     "tilecore out 1 thread": partial(tilecore_out, threads=1),
     "tilecore out 2 threads": partial(tilecore_out, threads=2),
 }
-PEERS: dict[str, Case] = {"numpy": numpy, "torch": torch, "onnxruntime": onnxruntime}
+PEERS: dict[str, Case] = {"numpy": numpy, "einops": einops, "torch": torch, "onnxruntime": onnxruntime}
 PEERS |= {"openvino": openvino, "jax": jax}
 BOUNDS: dict[str, Case] = {"memset": memset, "memcpy": memcpy}
 for threads in {2, MOST_THREADS} - {1}:

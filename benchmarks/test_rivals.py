@@ -58,15 +58,6 @@ def torch_expand(x, reps):
     return (lambda: tensor.expand(shape).contiguous()) if is_broadcast(x, reps) else None
 
 
-def einops(x, reps):
-    from einops import repeat
-
-    names = [f"n{axis}" for axis in range(x.ndim)]
-    counts = {f"r{axis}": count for axis, count in enumerate(reps) if count > 1}
-    result = [f"(r{axis} n{axis})" if f"r{axis}" in counts else name for axis, name in enumerate(names)]
-    return partial(repeat, x, f"{' '.join(names)} -> {' '.join(result)}", **counts)
-
-
 def cv2_color(x, reps):
     import cv2
 
@@ -89,7 +80,7 @@ def cv2_repeat(x, reps):
 FUNCTIONS = {
     **{"tilecore": peers.tilecore, "numpy": peers.numpy, "numpy.repeat": numpy_repeat},
     **{"broadcast_to().copy()": numpy_broadcast, "numpy.?stack": numpy_stack, "torch.expand": torch_expand},
-    **{"einops.repeat": einops, "cv2.cvtColor": cv2_color, "cv2.merge": cv2_merge, "cv2.repeat": cv2_repeat},
+    **{"einops.repeat": peers.einops, "cv2.cvtColor": cv2_color, "cv2.merge": cv2_merge, "cv2.repeat": cv2_repeat},
 }
 
 # ---------------------------------------------------------------- whole programs

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.testing  # noqa: F401 - as it is imported, NumPy 2.0 starts lscpu
+import numpy.testing
 import pytest
 from hypothesis import HealthCheck, settings
 

@@ -111,7 +111,7 @@ def test_a_model_of_the_arena(library, steps):
                 assert library.give_back(base + start * GRANULE)
             else:
                 old, n = model.results[start], numbers[1]
-                if n == 2**20 or n > old and model.used.intersection(range(start + old, start + n)):
+                if n == 2**20 or (n > old and model.used.intersection(range(start + old, start + n))):
                     n = old  # it has to move
                 assert library.resize(base + start * GRANULE, numbers[1] * GRANULE) == n * GRANULE
                 model.give_back(start)

@@ -58,7 +58,7 @@ class TestPlan:
         assert plan != tilecore.TilePlan((2, 3), 3, "f4")
         assert plan != tilecore.TilePlan((2, 3), 2, "i4")
         assert plan != "plan"
-        assert "TilePlan((2, 3), (1, 2), 'float32')" == repr(plan)
+        assert repr(plan) == "TilePlan((2, 3), (1, 2), 'float32')"
 
     def test_is_the_packages_own_class(self):
         """Where it is compiled and how is not for users."""

@@ -177,7 +177,7 @@ print(tilecore.show_config("dicts")["Kernels"]["used"])
 def test_the_set_that_is_named(tmp_path, name):
     """The best one where none is named."""
     said = used(tmp_path, name)
-    has = not name or name in NEEDS and processor_has(name)
+    has = not name or (name in NEEDS and processor_has(name))
     if has or (has is None and said == name):
         assert said == (name or instruction_sets()["found"])
     else:

@@ -67,9 +67,8 @@ def test_a_file_that_is_made_meanwhile_stays(links, target, monkeypatch):
     if not links:  # as on FAT
         monkeypatch.setattr(os, "link", refuse(errno.EPERM))
     target.unlink()
-    with pytest.raises(ValueError, match="exists already; use --force to replace it"):
-        with open_output(target):
-            target.write_bytes(b"old")
+    with pytest.raises(ValueError, match="exists already; use --force to replace it"), open_output(target):
+        target.write_bytes(b"old")
     assert is_as_before(target)
     target.unlink()
     write(target)
@@ -168,9 +167,9 @@ class TestRoom:
         path.unlink()
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 0, 71 * 10**9))
         monkeypatch.setattr(output, "_make_room", lambda *_: pytest.fail("room was taken"))
-        with pytest.raises(OSError, match=r"needs 240 GB, but its disk has 71 GB free: '.*out\.npy'"):
-            with open_output(path, 240 * 10**9):
-                pytest.fail("it began")
+        words = r"needs 240 GB, but its disk has 71 GB free: '.*out\.npy'"
+        with pytest.raises(OSError, match=words), open_output(path, 240 * 10**9):
+            pytest.fail("it began")
         assert os.listdir(tmp_path) == []
 
     @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="not on this system")

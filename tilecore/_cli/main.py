@@ -118,7 +118,7 @@ def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """
     for place in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
         before, text = argv[place - 1 : place + 1]
-        if before in ("-m", "--") or re.match("[^-]|-m.", text) and before != "--json":
+        if before in ("-m", "--") or (re.match("[^-]|-m.", text) and before != "--json"):
             return argv[: place + 1], argv[place + 1 :]
     return argv, []
 
