@@ -174,12 +174,10 @@ def tools(built):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads its options
 def pytest_cmdline_main(config):
-    """Whole folders of tests run in several processes, where pytest-xdist is installed; `-n 0`: in one."""
-    option = config.option
-    worker = hasattr(config, "workerinput")
+    """Several processes run the files of a folder, if pytest-xdist is installed. Only one with `-n 0`."""
+    option, worker = config.option, hasattr(config, "workerinput")
     if not worker and getattr(option, "numprocesses", 0) is None and all(Path(arg).is_dir() for arg in config.args):
-        option.numprocesses, option.maxprocesses, option.benchmark_disable = "logical", 4, True
-        option.dist = "loadgroup"
+        option.numprocesses, option.maxprocesses, option.dist = "logical", 4, "loadfile"
 
 
 def pytest_collection_finish():
@@ -216,8 +214,6 @@ def pytest_collection_modifyitems(items):
         item.add_marker(tier)
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
-        if "built" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("built"))
     items.sort(key=lambda item: TIERS.index(tiers[item][0]))
 
 

@@ -322,7 +322,7 @@ print(da.Array.__module__)
 """
 
 
-@pytest.mark.process
+@pytest.mark.package
 @pytest.mark.parametrize("planning", [False, True])
 def test_query_planning(planning, program):
     """In a separate process: Dask reads the setting once, at its import."""
@@ -341,7 +341,7 @@ def test_much_larger_than_memory():
     assert wall[-1, ::100_000].compute().tolist() == pattern[-1][np.arange(0, 64 * 9000, 100_000) % 64].tolist()
 
 
-@pytest.mark.process
+@pytest.mark.package
 def test_a_cluster_of_processes(oracle):
     distributed = pytest.importorskip("distributed")
     x = np.arange(40 * 30.0).reshape(40, 30)

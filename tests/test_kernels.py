@@ -76,7 +76,7 @@ def build(tmp_path_factory, compile_c):
 
 @pytest.fixture(scope="module")
 def native(build):
-    return sets_run(build())
+    return sets_run(build("-DMOST_ROWS=5"))
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,13 @@ def test_between_guard_pages(name, native, emulated):
     if emulated is None:
         pytest.skip(f"{name} was not tested: the processor lacks it, and there are no SIMDe headers")
     assert sets_run(emulated, name)[name] == "ran"
+
+
+@pytest.mark.package
+@pytest.mark.tree
+@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+def test_many_rows_between_guard_pages(build):
+    sets_run(build())
 
 
 @pytest.mark.tree

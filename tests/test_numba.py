@@ -119,7 +119,7 @@ def test_repeats_as_arrays_and_lists():
         longer(X)
 
 
-@pytest.mark.parametrize("a", [7, 2.5, 1j, True, (1, 2.5), ((1, 2), (3, 4)), List([1, 2])])
+@pytest.mark.parametrize("a", [2.5, True, ((1, 2), (3, 4)), List([1, 2])])
 def test_numbers_and_lists(a, oracle):
     np.testing.assert_array_equal(numpys(a, (2, 2)), oracle(np.array(list(a) if isinstance(a, List) else a), (2, 2)))
 
