@@ -25,7 +25,7 @@ from tilecore._cli.profile import profile, writable
 from tilecore._cli.run import run
 from tilecore._cli.units import with_unit
 from tilecore._core.request.refusals import Refusal, reworded
-from tilecore._core.resources.limits import parse_bytes  # type: ignore[import-not-found]  # no stub
+from tilecore._core.resources.host import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}

@@ -198,10 +198,6 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 #include <sanitizer/asan_interface.h>
 #define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
 #define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))
-#elif defined(TILECORE_VALGRIND)
-#include <valgrind/memcheck.h>
-#define tilecore_poison(at, bytes) ((void)VALGRIND_MAKE_MEM_NOACCESS(at, bytes))
-#define tilecore_unpoison(at, bytes) ((void)VALGRIND_MAKE_MEM_UNDEFINED(at, bytes))
 #else
 #define tilecore_poison(at, bytes) ((void)(at), (void)(bytes))
 #define tilecore_unpoison(at, bytes) ((void)(at), (void)(bytes))

@@ -259,8 +259,8 @@ static void *tilecore_run_worker(void *argument)
     return NULL;
 }
 
-/* The worker begins with its creator's mask: it takes no signal but those of its own access to memory, for instance to a
- * mapped file that was cut short. Blocked, they would end the program without its handler. */
+/* The worker begins with its creator's mask: it takes no signal but those of its own access to memory, for instance to
+ * a mapped file that was cut short. Blocked, they would end the program without its handler. */
 static int tilecore_create(tilecore_worker *worker)
 {
     pthread_attr_t attributes;
@@ -357,8 +357,8 @@ static void tilecore_update_backoff(ptrdiff_t own, ptrdiff_t iterations, long lo
     tilecore_atomic_store(&tilecore_backoff, backoff);
 }
 
-/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in as many
- * others as that is worth, up to `threads` - 1; returns when all are done. */
+/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in as
+ * many others as that is worth, up to `threads` - 1; returns when all are done. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
                                               ptrdiff_t bytes, int threads)
 {

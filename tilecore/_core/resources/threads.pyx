@@ -5,12 +5,10 @@ import os
 import re
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from inspect import Parameter, Signature
 
 from tilecore._core.request.brief import brief
 from tilecore._core.request.inputs import read_count
-from tilecore._core.request.refusals import Absent, Refusal, superfluous, worded
-from tilecore._core.resources.limits cimport ask_cpu_share, usable_cpus
+from tilecore._core.resources.host cimport ask_cpu_share, usable_cpus
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
 
@@ -105,15 +103,8 @@ class num_threads(ContextDecorator):
         At least 1; TypeError or ValueError as in `set_num_threads`.
     """
 
-    __signature__ = Signature([Parameter("n", Parameter.POSITIONAL_OR_KEYWORD)])
-
-    def __init__(self, n=Absent("n"), *more, **others):
-        if more or others:
-            raise superfluous("num_threads", 1, more, others)
-        try:
-            self._count = read_maximum("num_threads", n)
-        except Refusal as refusal:
-            raise worded(refusal, "num_threads") from None
+    def __init__(self, n):
+        self._count = read_maximum("num_threads", n)
 
     def _recreate_cm(self):  # for each call of a decorated function
         return num_threads(self._count)
