@@ -124,9 +124,9 @@ def test_holes_that_are_too_short_cost_nothing(library):
         for at in results[::2]:
             library.give_back(at)
         before = looked.value
-        at = library.take(6 * GRANULE, prefaulted)
+        last = library.take(6 * GRANULE, prefaulted)
         count = looked.value - before
-        for at in (at, *results[1::2]):
+        for at in (last, *results[1::2]):
             library.give_back(at)
         library.trim(0)
         return count

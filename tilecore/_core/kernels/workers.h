@@ -77,7 +77,7 @@
  * counts where memory is locked or the address space is limited. */
 #define TILECORE_WORKER_STACK ((size_t)256 << 10)
 
-/* ---------------------------------------------------------------- what the systems call it */
+/* ---------------------------------------------------------------- threads of each system */
 
 #if defined(_WIN32)
 typedef CONDITION_VARIABLE tilecore_condition;
@@ -195,9 +195,9 @@ static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers 
 /* Under the lock. Counters are read without it too, where what is found decides nothing. */
 static struct {
     tilecore_job *job;   /* NULL where none is open */
-    int wanted;          /* so many workers more may enter it */
-    ptrdiff_t inside;    /* so many are at work: a counter */
-    int taken;           /* a caller has the workers */
+    int wanted;          /* how many more workers may enter it */
+    ptrdiff_t inside;    /* how many are at work: a counter */
+    int taken;           /* whether a caller has the workers */
     ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_affinity affinity; /* of the workers */
     int count;

@@ -25,7 +25,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
 from tilecore._core.numpy_api cimport (
-    NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PY_SSIZE_T_MAX, PyArrayObject_fields, PyDataMem_DefaultHandler,
+    NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
 from tilecore._core.resources.host cimport forks, in_multiprocessing_child
@@ -75,7 +75,7 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
 
 
 cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
-    """For the method `ndarray.resize`. What does not fit, or leaves more than half free, becomes the C library's."""
+    """For `ndarray.resize`. An array that outgrows its memory, or leaves half of it free, moves to the C library's."""
     cdef size_t holds = tilecore_arena_holds(<char *>data)
     cdef void *other
     if holds == 0:
