@@ -6,14 +6,12 @@ long looked; /* so many times at a run of bits */
 
 char *take(ptrdiff_t bytes, int *prefaulted);
 int give_back(char *data);
-ptrdiff_t resize(char *data, ptrdiff_t bytes);
 void trim(ptrdiff_t most);
 void set_limit(ptrdiff_t most);
 ptrdiff_t idle(void);
 
 char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_take(bytes, prefaulted); }
 int give_back(char *data) { return tilecore_arena_give_back(data); }
-ptrdiff_t resize(char *data, ptrdiff_t bytes) { return tilecore_arena_resize(data, bytes); }
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }
 void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most); }
 ptrdiff_t idle(void) { return tilecore_arena_idle(); }

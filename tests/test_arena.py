@@ -24,9 +24,8 @@ def library(tmp_path_factory, compile_c):
     core = HERE.parent / "tilecore" / "_core"
     compile_c("-O1", "-pthread", "-shared", "-fPIC", f"-I{core}", HERE / "arena.c", "-o", path)
     arena = ctypes.CDLL(path)
-    arena.take.restype = arena.resize.restype = arena.idle.restype = ctypes.c_ssize_t
+    arena.take.restype = arena.idle.restype = ctypes.c_ssize_t
     arena.take.argtypes = [ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_int)]
-    arena.resize.argtypes = [ctypes.c_ssize_t] * 2
     for name in ("give_back", "trim", "set_limit"):
         getattr(arena, name).argtypes = [ctypes.c_ssize_t]
     return arena
@@ -74,7 +73,6 @@ SIZES = st.one_of(st.integers(1, 9), st.sampled_from([63, 64, 65, 128, 200]))
 STEPS = st.one_of(
     st.tuples(st.just("take"), SIZES),
     st.tuples(st.just("give_back"), st.integers(0, 99)),
-    st.tuples(st.just("resize"), st.integers(0, 99), st.one_of(SIZES, st.just(2**20))),  # the last is too large
     st.tuples(st.just("trim"), st.sampled_from([0, 5, 70, 200])),
 )
 
@@ -101,23 +99,12 @@ def test_a_model_of_the_arena(library, steps):
             elif step == "trim":
                 library.trim(numbers[0] * GRANULE)
                 model.trim(numbers[0])
-            elif start is None:
-                continue
-            elif step == "give_back":
+            elif start is not None:
                 n = model.results[start]
                 data = ctypes.string_at(base + start * GRANULE, n * GRANULE - 5)
                 assert n > 255 or data[:8] == data[-8:] == bytes([n]) * 8
                 model.give_back(start)
                 assert library.give_back(base + start * GRANULE)
-            else:
-                old, n = model.results[start], numbers[1]
-                if n == 2**20 or (n > old and model.used.intersection(range(start + old, start + n))):
-                    n = old  # it has to move
-                assert library.resize(base + start * GRANULE, numbers[1] * GRANULE) == n * GRANULE
-                model.give_back(start)
-                model.take(start, n)
-                ctypes.memset(base + start * GRANULE, n, 8)
-                ctypes.memset(base + (start + n) * GRANULE - 13, n, 8)
             assert library.idle() == len(model.idle()) * GRANULE
     finally:
         for start in model.results:
@@ -137,9 +124,9 @@ def test_holes_that_are_too_short_cost_nothing(library):
         for at in results[::2]:
             library.give_back(at)
         before = looked.value
-        at = library.take(6 * GRANULE, prefaulted)
+        last = library.take(6 * GRANULE, prefaulted)
         count = looked.value - before
-        for at in (at, *results[1::2]):
+        for at in (last, *results[1::2]):
             library.give_back(at)
         library.trim(0)
         return count

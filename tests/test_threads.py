@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._core.resources import limits
+from tilecore._core.resources import host
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("settings_stay")]
 
@@ -124,16 +124,16 @@ TWO = "/sys/fs/cgroup/"
     ],
 )
 def test_control_groups(monkeypatch, files, cpus, memory):
-    monkeypatch.setattr(limits, "read_text", lambda path: files.get(path, ""))
-    assert limits.cpu_quota() == cpus
-    assert memory is None or limits.physical_memory() == memory
+    monkeypatch.setattr(host, "read_text", lambda path: files.get(path, ""))
+    assert host.cpu_quota() == cpus
+    assert memory is None or host.physical_memory() == memory
 
 
 @pytest.fixture
 def asking_anew():
-    limits.forget_process()
+    host.forget_process()
     yield
-    limits.forget_process()
+    host.forget_process()
 
 
 @pytest.mark.quick
@@ -141,8 +141,8 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
     """Its modules are there before what they define."""
 
     def decided():
-        limits.forget_process()
-        return limits.in_multiprocessing_child()
+        host.forget_process()
+        return host.in_multiprocessing_child()
 
     module = types.ModuleType("multiprocessing.process")
     monkeypatch.setitem(sys.modules, "multiprocessing.process", module)

@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.places cimport Place, place_at
-from tilecore._core.resources.limits cimport ask_cpu_share
+from tilecore._core.resources.host cimport ask_cpu_share
 from tilecore._core.write.whole cimport caller_mode, execute_plan, plan_clear, plan_prepare
 from tilecore._core.write.regions cimport execute_region
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import tilecore
 from tilecore._cli.units import LEAST_MEMORY, with_unit
 from tilecore._core.request.refusals import Refusal, reworded
-from tilecore._core.resources.limits import parse_bytes  # type: ignore[import-not-found]  # no stub
+from tilecore._core.resources.host import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@
  * So a new result writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping
  * serves all results, and no result shares a page with another or with bookkeeping. Best fit, large results from the
  * other end, and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds;
- * Zen 3), nor was a first byte off the boundary of pages. A granule is 32 KiB, or a page where that is larger; a word of
- * bits is a huge page.
+ * Zen 3), nor was a first byte off the boundary of pages. A granule is 32 KiB, or a page where that is larger; a word
+ * of bits is a huge page.
  *
  * A binary tree finds the run: its leaves are the words, and each node has the longest free run below it. The time is
  * that of its height, whatever is alive and however many holes are too short.
@@ -25,14 +25,15 @@
  * than the most that was in use at once in the last minute, and up to the limit; beyond that the highest go, those of
  * partly used huge pages last. All go if nothing was given back for a minute.
  *
- * Huge pages come by advice, for each step of opened addresses. The system fills an advised huge page again after a part
- * of it was given back (khugepaged). So the step loses the advice then, until all its pages go.
+ * Huge pages come by advice, for each step of opened addresses. The system fills an advised huge page again after a
+ * part of it was given back (khugepaged). So the step loses the advice then, until all its pages go.
  *
  * A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
  * drops idle pages, and clears the bits `paged` of others: it drops those when their results die.
  *
- * All is under one lock, system calls too, for they are rare; fork() waits for it. A result may die in any thread and at
- * exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, that stays, as with malloc. */
+ * All is under one lock, system calls too, for they are rare; fork() waits for it. A result may die in any thread and
+ * at exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, that stays, as with
+ * malloc. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
@@ -89,9 +90,9 @@ typedef struct tilecore_runs {
 
 typedef struct tilecore_arena {
     char *base;
-    ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: none after those was ever used */
-    uint64_t *used, *begun, *paged, *small; /* `small` has a bit for each step that is not advised to be in huge pages */
-    tilecore_runs *runs;                    /* the tree: runs[1] is all of the arena, and the halves of runs[k] are runs[2 * k] and the next */
+    ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: no later one was ever open */
+    uint64_t *used, *begun, *paged, *small; /* `small`: a bit for each step that is not advised to use huge pages */
+    tilecore_runs *runs; /* the tree: runs[1] is for all granules, and runs[k]'s halves are runs[2 * k] and the next */
     int retired;
 } tilecore_arena;
 
@@ -106,7 +107,6 @@ static struct {
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
-static ptrdiff_t tilecore_arena_count(ptrdiff_t bytes) { return bytes ? (bytes - 1) / tilecore_arenas.granule + 1 : 1; }
 static char *tilecore_arena_at(const tilecore_arena *a, ptrdiff_t from) { return a->base + tilecore_arena_bytes(from); }
 
 /* Marks granules as used by a result, or as free. */
@@ -121,8 +121,9 @@ static void tilecore_arena_mark(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to,
         r = a->runs + k;
         r->head = tilecore_bits_find(word, 0, TILECORE_WORD, 1);
         r->tail = *word ? __builtin_clzll(*word) : TILECORE_WORD;
-        r->most = r->head > r->tail ? r->head : r->tail;
-        for (at = r->head; (at = tilecore_bits_find(word, at, TILECORE_WORD - r->tail, 0)) < TILECORE_WORD - r->tail; at = end) {
+        r->most = r->head;
+        for (at = r->head; at < TILECORE_WORD; at = end) {
+            at = tilecore_bits_find(word, at, TILECORE_WORD, 0);
             end = tilecore_bits_find(word, at, TILECORE_WORD, 1);
             if (r->most < end - at) r->most = end - at;
         }
@@ -210,20 +211,14 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     return NULL;
 }
 
-/* Takes free granules; 0 if the system refuses. `fresh`: how many of them had no pages. */
-static int tilecore_arena_occupy(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to, ptrdiff_t *fresh)
+/* Opens the granules before `to`; 0 if the system refuses. */
+static int tilecore_arena_open(tilecore_arena *a, ptrdiff_t to)
 {
     const ptrdiff_t open = (to + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
-    if (to > a->open) {
-        if (tilecore_addresses_open(tilecore_arena_at(a, a->open), tilecore_arena_bytes(open - a->open))) return 0;
-        a->open = open;
-        while (a->cover < open) a->cover *= 2, tilecore_arena_mark(a, a->cover / 2, a->cover, 0);
-    }
-    tilecore_arena_mark(a, from, to, 1);
-    *fresh = to - from - tilecore_bits_set(a->paged, from, to, 1);
-    tilecore_arenas.idle -= to - from - *fresh;
-    tilecore_arenas.alive += to - from;
-    tilecore_unpoison(tilecore_arena_at(a, from), tilecore_arena_bytes(to - from));
+    if (to <= a->open) return 1;
+    if (tilecore_addresses_open(tilecore_arena_at(a, a->open), tilecore_arena_bytes(open - a->open))) return 0;
+    a->open = open;
+    while (a->cover < open) a->cover *= 2, tilecore_arena_mark(a, a->cover / 2, a->cover, 0);
     return 1;
 }
 
@@ -252,28 +247,13 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
         }
         if (from < end) tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
         for (step = from / TILECORE_OPENED; step * TILECORE_OPENED < end; step++) {
-            const ptrdiff_t first = step * TILECORE_OPENED, last = first + TILECORE_OPENED;
-            if (tilecore_bits_find(a->used, first, last, 1) == last && tilecore_bits_find(a->paged, first, last, 1) == last)
+            const ptrdiff_t low = step * TILECORE_OPENED, high = low + TILECORE_OPENED;
+            if (tilecore_bits_find(a->used, low, high, 1) == high && tilecore_bits_find(a->paged, low, high, 1) == high)
                 tilecore_arena_advise(a, step, 1);
-            else if ((from > first && from % TILECORE_WORD) || (end < last && end % TILECORE_WORD))
+            else if ((low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
                 tilecore_arena_advise(a, step, 0);
         }
     }
-}
-
-static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
-{
-    tilecore_arena_mark(a, from, to, 0);
-    tilecore_bits_set(a->begun, from, from + 1, 0);
-    tilecore_arenas.alive -= to - from;
-    if (a->retired) {
-        tilecore_pages_free(tilecore_arena_at(a, from), tilecore_arena_bytes(to - from));
-        tilecore_arena_forget(a);
-        return;
-    }
-    tilecore_poison(tilecore_arena_at(a, from), tilecore_arena_bytes(to - from));
-    tilecore_arenas.idle += to - from;
-    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* of a parent */
 }
 
 /* Gives idle pages back until at most `most` bytes are left: the highest first, and those of partly used huge pages
@@ -312,9 +292,11 @@ static void tilecore_arena_retire(void)
     }
 }
 
-/* Gives back granules of a result. From one call to the next, ever more is in use: so `alive` is now at its highest. */
-static void tilecore_arena_release(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
+/* Frees the granules of a result. From one call to the next, ever more is in use: so `alive` is now at its highest. */
+static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
+    char *at = tilecore_arena_at(a, from);
+    const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
     const long long period = tilecore_milliseconds() / (TILECORE_IDLE_MILLISECONDS / 2);
     const long long passed = period - tilecore_arenas.period;
     ptrdiff_t *most = tilecore_arenas.most, keep;
@@ -325,9 +307,18 @@ static void tilecore_arena_release(tilecore_arena *a, ptrdiff_t from, ptrdiff_t 
     /* Without the look at what is idle, the first call of all would break up the first huge page. */
     if (passed > 1 && tilecore_arenas.idle) tilecore_arena_shrink(0);
     tilecore_arenas.period = period;
-    tilecore_arena_vacate(a, from, to);
-    if (tilecore_arena_bytes(to - from) >= TILECORE_ASKED_BYTES && tilecore_addresses_limited())
-        tilecore_arena_retire();
+    tilecore_arena_mark(a, from, to, 0);
+    tilecore_bits_set(a->begun, from, from + 1, 0);
+    tilecore_arenas.alive -= to - from;
+    if (a->retired) {
+        tilecore_pages_free(at, bytes);
+        tilecore_arena_forget(a);
+        return;
+    }
+    tilecore_poison(at, bytes);
+    tilecore_arenas.idle += to - from;
+    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* of a parent */
+    if (bytes >= TILECORE_ASKED_BYTES && tilecore_addresses_limited()) tilecore_arena_retire();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
 }
 
@@ -344,17 +335,20 @@ TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulte
     int k;
     tilecore_acquire(&tilecore_arena_lock);
     tilecore_arenas.granule = page > TILECORE_GRANULE_BYTES ? page : TILECORE_GRANULE_BYTES;
-    n = tilecore_arena_count(bytes);
+    n = (bytes - 1) / tilecore_arenas.granule + 1;
     for (k = 0; k < tilecore_arenas.n && from < 0; k++)
         if (!(a = tilecore_arenas.all + k)->retired) from = tilecore_arena_run(a, n);
     if ((from < 0 || bytes >= TILECORE_ASKED_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
         tilecore_arena_retire();
-    else if (from >= 0 || (from = 0, a = tilecore_arena_new(n)))
-        if (tilecore_arena_occupy(a, from, from + n, &fresh)) {
-            tilecore_bits_set(a->begun, from, from + 1, 1);
-            data = tilecore_arena_at(a, from);
-        }
+    else if ((from >= 0 || (from = 0, a = tilecore_arena_new(n))) && tilecore_arena_open(a, from + n)) {
+        tilecore_arena_mark(a, from, from + n, 1);
+        tilecore_bits_set(a->begun, from, from + 1, 1);
+        fresh = n - tilecore_bits_set(a->paged, from, from + n, 1);
+        tilecore_arenas.alive += n, tilecore_arenas.idle -= n - fresh;
+        data = tilecore_arena_at(a, from);
+        tilecore_unpoison(data, tilecore_arena_bytes(n));
+    }
     tilecore_release(&tilecore_arena_lock);
     /* Ordinary pages take 0.6 to 0.75 of the time that it takes to miss one after the other (Zen 4). */
     if (fresh && bytes < TILECORE_HUGE_BYTES) tilecore_addresses_populate(data, bytes);
@@ -368,27 +362,19 @@ TILECORE_UNUSED static int tilecore_arena_give_back(char *data)
     ptrdiff_t from, end;
     tilecore_arena *a;
     tilecore_acquire(&tilecore_arena_lock);
-    if ((a = tilecore_arena_find(data, &from, &end))) tilecore_arena_release(a, from, end);
+    if ((a = tilecore_arena_find(data, &from, &end))) tilecore_arena_vacate(a, from, end);
     tilecore_release(&tilecore_arena_lock);
     return a != NULL;
 }
 
-/* Makes the memory hold `bytes` where it is, if it can; how many it holds then, 0 if it is not from here. */
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_resize(char *data, ptrdiff_t bytes)
+/* How many bytes the memory holds; 0 if it is not from here. */
+TILECORE_UNUSED static ptrdiff_t tilecore_arena_holds(char *data)
 {
-    ptrdiff_t from, to, end, fresh, holds = 0;
-    tilecore_arena *a;
+    ptrdiff_t from, end, bytes;
     tilecore_acquire(&tilecore_arena_lock);
-    if ((a = tilecore_arena_find(data, &from, &end))) {
-        to = tilecore_arena_count(bytes) > a->granules - from ? PTRDIFF_MAX : from + tilecore_arena_count(bytes);
-        if (end < to && to <= a->granules && !a->retired && tilecore_bits_find(a->used, end, to, 1) == to &&
-            tilecore_arena_occupy(a, end, to, &fresh))
-            end = to;
-        holds = tilecore_arena_bytes((to < end ? to : end) - from);
-        if (to < end) tilecore_arena_release(a, to, end);
-    }
+    bytes = tilecore_arena_find(data, &from, &end) ? tilecore_arena_bytes(end - from) : 0;
     tilecore_release(&tilecore_arena_lock);
-    return holds;
+    return bytes;
 }
 
 /* Gives back idle pages beyond `most` bytes. */
@@ -435,10 +421,7 @@ TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulte
     return (void)bytes, *prefaulted = 0, (char *)NULL;
 }
 TILECORE_UNUSED static int tilecore_arena_give_back(char *data) { return (void)data, 0; }
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_resize(char *data, ptrdiff_t bytes)
-{
-    return (void)data, (void)bytes, (ptrdiff_t)0;
-}
+TILECORE_UNUSED static ptrdiff_t tilecore_arena_holds(char *data) { return (void)data, (ptrdiff_t)0; }
 TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t most) { (void)most; }
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void) { return 0; }
 TILECORE_UNUSED static int tilecore_arena_start(void) { return 0; }

@@ -69,7 +69,7 @@ TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mute
 
 /* ---------------------------------------------------------------- a clock */
 
-/* From some moment on, to a few milliseconds. */
+/* Milliseconds since some fixed moment, exact to a few. */
 TILECORE_UNUSED static long long tilecore_milliseconds(void)
 {
 #if defined(_WIN32)
@@ -85,7 +85,7 @@ TILECORE_UNUSED static long long tilecore_milliseconds(void)
 #endif
 }
 
-/* From some moment on, or that this thread has run for; on Windows to some milliseconds. */
+/* Nanoseconds since some fixed moment, or that this thread has run for; on Windows exact to some milliseconds. */
 TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
 {
 #if defined(_WIN32)
@@ -101,7 +101,7 @@ TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
 /* ---------------------------------------------------------------- processors */
 
 /* `tilecore_read_affinity` reads the set of processors that the calling thread may run on now. It returns their number,
- * or 0 where the system does not tell. */
+ * or 0 if the system has no such sets. */
 #if defined(__linux__)
 typedef struct tilecore_affinity {
     long bytes;        /* of the set, that are in use */

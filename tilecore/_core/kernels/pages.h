@@ -73,7 +73,7 @@ TILECORE_UNUSED static int tilecore_addresses_open(char *at, ptrdiff_t bytes)
     return 0;
 }
 
-/* The opposite, with the pages; 0, or -1. */
+/* Closes them again, and gives back their pages; 0, or -1. */
 TILECORE_UNUSED static int tilecore_addresses_close(char *at, ptrdiff_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -106,8 +106,8 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void)
 
 /* ---------------------------------------------------------------- files in memory */
 
-/* A file of up to `bytes` that has no name and lies in memory; -1 where there is none to be had. A limit on the size
- * of files (ulimit -f) is asked for first: to grow beyond it ends the process, by SIGXFSZ. */
+/* A file of up to `bytes` that has no name and lies in memory; -1 if the system refuses. A file that grows beyond the
+ * limit on the size of files (ulimit -f) ends the process, by SIGXFSZ: so the limit is read first. */
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
 #if defined(SYS_fallocate) && defined(SYS_memfd_create)
@@ -134,8 +134,8 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
     return 0;
 }
 
-/* The empty file, made `bytes` long, for writing in place; NULL where that much is not to be had. All its pages are
- * there then: to miss one later would be a SIGBUS. */
+/* The empty file, made `bytes` long, for writing in place; NULL if there is too little memory. All its pages are
+ * allocated here: later, a missing one would raise SIGBUS. */
 TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 {
     const ptrdiff_t piece = (ptrdiff_t)1 << 22; /* a signal undoes the piece alone that it interrupts */
@@ -150,7 +150,7 @@ TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
     return at == MAP_FAILED ? NULL : (char *)at;
 }
 
-/* `bytes` of open addresses with nothing there yet; NULL where there are none. Where the system counts them as memory
+/* `bytes` of open addresses without pages; NULL if there are none. Where the system counts them as memory
  * (vm.overcommit_memory = 2), they are counted here: counted when something is mapped there, a refusal could leave a
  * hole (Linux before 6.12) for another thread to map into. */
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
@@ -198,10 +198,6 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 #include <sanitizer/asan_interface.h>
 #define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
 #define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))
-#elif defined(TILECORE_VALGRIND)
-#include <valgrind/memcheck.h>
-#define tilecore_poison(at, bytes) ((void)VALGRIND_MAKE_MEM_NOACCESS(at, bytes))
-#define tilecore_unpoison(at, bytes) ((void)VALGRIND_MAKE_MEM_UNDEFINED(at, bytes))
 #else
 #define tilecore_poison(at, bytes) ((void)(at), (void)(bytes))
 #define tilecore_unpoison(at, bytes) ((void)(at), (void)(bytes))

@@ -77,7 +77,7 @@
  * counts where memory is locked or the address space is limited. */
 #define TILECORE_WORKER_STACK ((size_t)256 << 10)
 
-/* ---------------------------------------------------------------- what the systems call it */
+/* ---------------------------------------------------------------- threads of each system */
 
 #if defined(_WIN32)
 typedef CONDITION_VARIABLE tilecore_condition;
@@ -195,9 +195,9 @@ static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers 
 /* Under the lock. Counters are read without it too, where what is found decides nothing. */
 static struct {
     tilecore_job *job;   /* NULL where none is open */
-    int wanted;          /* so many workers more may enter it */
-    ptrdiff_t inside;    /* so many are at work: a counter */
-    int taken;           /* a caller has the workers */
+    int wanted;          /* how many more workers may enter it */
+    ptrdiff_t inside;    /* how many are at work: a counter */
+    int taken;           /* whether a caller has the workers */
     ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_affinity affinity; /* of the workers */
     int count;
@@ -259,8 +259,8 @@ static void *tilecore_run_worker(void *argument)
     return NULL;
 }
 
-/* The worker begins with its creator's mask: it takes no signal but those of its own access to memory, for instance to a
- * mapped file that was cut short. Blocked, they would end the program without its handler. */
+/* The worker begins with its creator's mask: it takes no signal but those of its own access to memory, for instance to
+ * a mapped file that was cut short. Blocked, they would end the program without its handler. */
 static int tilecore_create(tilecore_worker *worker)
 {
     pthread_attr_t attributes;
@@ -357,8 +357,8 @@ static void tilecore_update_backoff(ptrdiff_t own, ptrdiff_t iterations, long lo
     tilecore_atomic_store(&tilecore_backoff, backoff);
 }
 
-/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in as many
- * others as that is worth, up to `threads` - 1; returns when all are done. */
+/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in as
+ * many others as that is worth, up to `threads` - 1; returns when all are done. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
                                               ptrdiff_t bytes, int threads)
 {

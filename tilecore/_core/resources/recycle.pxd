@@ -8,4 +8,4 @@ cdef extern from "kernels/config.h" nogil:
 
 
 cdef bint can_recycle(Py_ssize_t nbytes) except -1
-cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm)
+cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted)

@@ -2,7 +2,7 @@
 """Recycled memory: later results reuse the memory of earlier ones.
 
 The first touch of a page takes 1 to 4 us, and memory that has left the caches takes two to four times as long to write
-as memory that lies there. While a program makes and drops other arrays, the C library returns memory to the system and
+as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
 requests it again, in each call. So results of TILECORE_LEAST_RECYCLED_BYTES or more lie in memory of our own (arena.h).
 
 The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `give_back` when the
@@ -15,7 +15,7 @@ import os
 
 from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
-from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
+from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -25,10 +25,10 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
 from tilecore._core.numpy_api cimport (
-    NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PY_SSIZE_T_MAX, PyArrayObject_fields, PyDataMem_DefaultHandler,
+    NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
-from tilecore._core.resources.limits cimport forks, in_multiprocessing_child
+from tilecore._core.resources.host cimport forks, in_multiprocessing_child
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
 cnp.import_array()
@@ -39,9 +39,9 @@ cdef extern from "Python.h":
 
 
 cdef extern from "kernels/arena.h" nogil:
-    char *tilecore_arena_take(Py_ssize_t bytes, bint *warm)
+    char *tilecore_arena_take(Py_ssize_t bytes, bint *prefaulted)
     bint tilecore_arena_give_back(char *data)
-    Py_ssize_t tilecore_arena_resize(char *data, Py_ssize_t bytes)
+    Py_ssize_t tilecore_arena_holds(char *data)
     void tilecore_arena_trim(Py_ssize_t most)
     void tilecore_arena_set_limit(Py_ssize_t most)
     Py_ssize_t tilecore_arena_limit()
@@ -60,12 +60,8 @@ cdef unsigned int trace_domain = _tracemalloc_domain
 
 # ---------------------------------------------------------------- what NumPy calls
 
-# An array that is resized keeps its handler. What the arena cannot hold then is the C library's.
-
 cdef void *take(void *context, size_t bytes) noexcept nogil:
-    cdef bint warm
-    cdef char *data = tilecore_arena_take(bytes, &warm) if bytes <= <size_t>PY_SSIZE_T_MAX else NULL
-    return data if data != NULL else malloc(bytes)
+    return malloc(bytes)
 
 
 cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogil:
@@ -79,16 +75,16 @@ cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
 
 
 cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
-    """For the method `ndarray.resize`."""
-    cdef size_t holds = tilecore_arena_resize(<char *>data, min(bytes, <size_t>PY_SSIZE_T_MAX))
+    """For `ndarray.resize`. An array that outgrows its memory, or leaves half of it free, moves to the C library's."""
+    cdef size_t holds = tilecore_arena_holds(<char *>data)
     cdef void *other
     if holds == 0:
         return realloc(data, bytes)
-    if holds >= bytes:
+    if holds // 2 <= bytes <= holds:
         return data
-    other = take(context, bytes)
+    other = malloc(bytes)
     if other != NULL:
-        memcpy(other, data, holds)
+        memcpy(other, data, min(holds, bytes))
         give_back(context, data, holds)
     return other
 
@@ -118,7 +114,7 @@ cdef int settle() except -1:
     return 0
 
 
-cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
+cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
     """A new array in memory of ours, or None."""
     cdef cnp.ndarray array
     cdef char *data
@@ -127,7 +123,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own
-    data = tilecore_arena_take(nbytes, warm)
+    data = tilecore_arena_take(nbytes, prefaulted)
     if data == NULL:
         return None
     if PyDataType_REFCHK(dtype):

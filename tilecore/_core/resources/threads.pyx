@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from tilecore._core.request.brief import brief
 from tilecore._core.request.inputs import read_count
-from tilecore._core.resources.limits cimport ask_cpu_share, usable_cpus
+from tilecore._core.resources.host cimport ask_cpu_share, usable_cpus
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
 

@@ -19,7 +19,7 @@ A process may have a limited number of mappings (vm.max_map_count): all living r
 these do not suffice, and wherever the system refuses, there is no mapped result, and the caller copies.
 """
 
-from tilecore._core.resources.limits import physical_memory, read_text
+from tilecore._core.resources.host import physical_memory, read_text
 
 cimport cython
 cimport numpy as cnp

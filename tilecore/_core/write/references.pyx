@@ -27,8 +27,9 @@ cdef extern from *:
     #define TILECORE_HAS_GIL 1
     #endif
     /* `n` references more to each object. Where counts are traced, or may mean that it is immortal, one by one. */
-    static void tilecore_add(PyObject **at, Py_ssize_t items, Py_ssize_t n)
+    static void tilecore_add(void *items_at, Py_ssize_t items, Py_ssize_t n)
     {
+        PyObject **at = (PyObject **)items_at;
         for (; items > 0; items--, at++) {
             if (*at == NULL) continue;
     #if SIZEOF_VOID_P >= 8 && !defined(Py_REF_DEBUG) && !defined(Py_GIL_DISABLED)

@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 from tilecore._core.plan.nest cimport Nest, nest_init
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport place_strides
-from tilecore._core.resources.limits cimport in_main_thread
+from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.write.execute cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Blocks, choose_blocks, execute, stays_alone, write_one_block,
 )

@@ -1,4 +1,4 @@
-"""The memory and the processors that this process may use. See limits.pyx."""
+"""The memory and the processors that this process may use. See host.pyx."""
 
 
 cdef Py_ssize_t forks   # that led to this process, of those that Python knows of

@@ -1,9 +1,5 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""The memory and the processors that this process may use: those of the machine or of its control group.
-
-The first large call of a process runs this code. It is compiled, because a signal handler may raise between any two
-Python instructions, and an `except` clause here would catch that error.
-"""
+"""The memory and the processors that this process may use: the machine's, or fewer by its control group."""
 
 import os
 import re
@@ -12,8 +8,6 @@ import threading
 
 from tilecore._core.request.brief import brief
 from tilecore._core.request.inputs import read_count
-
-from libc.stdio cimport FILE, fclose, fopen, fread
 
 from tilecore._core.resources.locks cimport (
     tilecore_affinity, tilecore_atomic_load, tilecore_atomic_store, tilecore_read_affinity,
@@ -78,7 +72,6 @@ cdef Py_ssize_t is_child = -1
 # Python delivers signals to it alone. To ask for it at each call would run Python code.
 cdef unsigned long main_thread = threading.main_thread().ident
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
-cdef object modules = sys.modules   # the name `sys` is gone at exit
 
 
 cdef Py_ssize_t usable_cpus() noexcept nogil:
@@ -114,7 +107,7 @@ cpdef bint in_multiprocessing_child() except -1:
     """
     cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
-        process = modules.get("multiprocessing.process")
+        process = sys.modules.get("multiprocessing.process")
         # A spawned child imports the main module before it has a parent process.
         inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
         child = bool(inherits) or getattr(process, "_parent_process", None) is not None
@@ -166,19 +159,9 @@ def control_files(unified, controller, *legacy):
 
 
 def read_text(path):
-    """The text of a file, or "" if there is none. Not by open(), which may run Python code (sys.audit)."""
-    cdef char part[4096]
-    cdef bytes text = b""
-    cdef size_t n = 1
-    cdef FILE *file
-    if os.name == "nt":  # Windows lacks this mode, and only Linux has these files
+    """The text of a file, or "" if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:  # only Linux has these files
         return ""
-    file = fopen(path.encode("utf-8", "surrogateescape"), "rbe")
-    if file != NULL:
-        try:
-            while n > 0:
-                n = fread(part, 1, sizeof(part), file)
-                text += part[:n]
-        finally:
-            fclose(file)
-    return text.decode("utf-8", "surrogateescape")
