@@ -30,7 +30,7 @@ cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, t
 
 
 cdef cnp.ndarray convert_to_plain(a):
-    """`as_plain_array` of what is no plain array."""
+    """`as_plain_array` for an object that is not exactly an ndarray."""
     if PyArray_Check(a):
         return a if isinstance(a, numpy.memmap) else None
     if type(a) in KNOWN:
@@ -69,7 +69,7 @@ cdef cnp.ndarray read_target(given, cnp.dtype dtype):
 
 
 cdef bint is_blank(cnp.dtype dtype) noexcept:
-    """Whether it is of strings of no characters. In a new array, NumPy gives each of them room for one."""
+    """Whether its items are strings of no characters. In a new array, NumPy gives each room for one character."""
     return dtype.itemsize == 0 and dtype.kind in b"SU"
 
 
@@ -95,13 +95,13 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 
 
 cdef shape_refusal(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument):
-    """The error for an array that fails has_shape."""
+    """The Refusal for an array that does not have this shape."""
     found = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
     return Refusal(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
 
 
 cdef int extents(const Place *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low, size_t *high) noexcept:
-    """Set the addresses of the first byte and of the one after the last. Return 0 if there are no bytes."""
+    """Set the address of the first byte and that after the last byte. Return 0 if there are no bytes."""
     cdef Py_ssize_t span
     cdef int k
     low[0] = high[0] = <size_t>place.data

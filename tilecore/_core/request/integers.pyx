@@ -37,7 +37,7 @@ cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
 
 
 cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
-    """Read an integer, or a tuple, a list or an array of them; return how many. -1 for all else."""
+    """Read an integer, or a tuple, list or array of integers; return how many. Return -1 for anything else."""
     cdef Py_ssize_t i, n
     cdef long long number = 0
     cdef tuple items

@@ -5,7 +5,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS
 
 
-cdef struct Place:      # where the elements of an array lay when they were noted
+cdef struct Place:      # where the elements of an array lie
     char *data
     int ndim
     bint contiguous     # in C order
@@ -24,7 +24,7 @@ cdef inline void place_note(Place *place, cnp.ndarray array) noexcept:
 
 cdef inline void place_at(Place *place, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
                           Py_ssize_t itemsize) noexcept nogil:
-    """Note an array at `data`. NULL `strides` mean C order; strides that equal it are noted as C order too."""
+    """Note an array at `data`, from its strides. NULL means C order; strides of C order are recognized."""
     cdef int k
     place.data = <char *>data
     place.ndim = ndim

@@ -1,11 +1,11 @@
-"""Items that hold references: NumPy counts and copies them.
+"""Items that hold references: NumPy copies or counts them.
 
-A new array of Python objects is written as bytes, and each reference in it is counted before other code runs. That
-needs the GIL, and an item that is a reference and no more.
+A new array of Python objects is written as bytes. Then each reference in it is counted, before other code runs. This
+needs the GIL, and items that are a reference and nothing else.
 
-All others are copied by NumPy, with the GIL: into `out`, structures, strings of variable length. Each nest of loops is
-two views, one of the source, with stride 0 for a repeat, and one of the result. What NumPy guards is guarded: an object
-that dies, or another thread, may write to the arrays meanwhile, but not take their memory away.
+NumPy copies everything else, with the GIL: into `out`, structures, strings of variable length. Each nest of loops
+becomes two views: one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, an object that
+dies meanwhile may write to the arrays, but must not free their memory.
 """
 
 cimport numpy as cnp
@@ -26,10 +26,9 @@ cdef extern from *:
     #else
     #define TILECORE_HAS_GIL 1
     #endif
-    /* `n` references more to each object. Where counts are traced, or may mean that it is immortal, one by one. */
-    static void tilecore_add(void *items_at, Py_ssize_t items, Py_ssize_t n)
+    /* Add `n` references to each object: one by one if Python traces counts, or if the count may mean "immortal". */
+    static void tilecore_add(PyObject **at, Py_ssize_t items, Py_ssize_t n)
     {
-        PyObject **at = (PyObject **)items_at;
         for (; items > 0; items--, at++) {
             if (*at == NULL) continue;
     #if SIZEOF_VOID_P >= 8 && !defined(Py_REF_DEBUG) && !defined(Py_GIL_DISABLED)
@@ -58,7 +57,8 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
 
 
 cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t copies, cnp.ndarray result) except -1:
-    """`copies`: of each item of the source, or 0 for any."""
+    """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if that differs.
+    """
     if copies and source.contiguous:
         tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
         return 0
@@ -67,7 +67,7 @@ cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t cop
 
 cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const Place *source, cnp.ndarray result,
                          const Place *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
-    """Write the region of `shape` at `start` of the tiling, or all of it for NULL. It is not empty."""
+    """Write the region of `shape` at `start` of the tiling, or all of it if `start` is NULL. It is not empty."""
     cdef Window window
     cdef Nest nest
     window_init(&window, sizes, place_strides(source), place_strides(target), start, shape)
@@ -80,7 +80,7 @@ cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const Place *sou
 
 cdef int copy_pieces(const Window *window, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,
                      char *dst) except -1:
-    """As execute_pieces of regions.pyx."""
+    """Put the loops of axis `k` and of those outside it round `nest`, and copy each piece: see regions.pyx."""
     cdef const Step *axis = &window.step[k]
     cdef Py_ssize_t done = 0, first, length, repeats
     cdef int n = nest.n
@@ -104,11 +104,11 @@ cdef int copy_pieces(const Window *window, int k, Nest *nest, cnp.ndarray array,
 
 
 cdef enum:
-    SHORT = 64      # items in a run: NumPy takes as long to prepare one as to copy a few dozen
+    SHORT = 64      # items in a run; NumPy prepares each run, in the time that copying a few dozen items takes
 
 
 cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
-    """A short run that repeats in place is doubled, in the result, until it is done."""
+    """Copy one nest. A short run that repeats is written once, and then doubled within the result."""
     cdef Py_ssize_t run = nest.axis[0].count, count = nest.axis[1].count, done = 1, n
     if (nest.n != 2 or nest.axis[1].src != 0 or nest.axis[1].dst != run or count < 16
             or run >= SHORT * cnp.PyArray_ITEMSIZE(array)):
@@ -125,7 +125,7 @@ cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray r
 
 
 cdef int copy_views(const Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
-    """The first loop is over bytes of items."""
+    """Copy one nest, as two views. The count of its first loop is in bytes, those of the others in items."""
     cdef Py_ssize_t shape[MOST_AXES]
     cdef Py_ssize_t src_strides[MOST_AXES]
     cdef Py_ssize_t dst_strides[MOST_AXES]
