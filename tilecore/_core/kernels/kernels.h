@@ -13,9 +13,9 @@
  *     rows.write(&rows, dst, "abcxyz", 2, 4);          // abcabcabcabcxyzxyzxyzxyz
  *
  * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes; and a store that crosses a cache line takes
- * twice as long as one that does not, which happens to every second store of odd rows. So the kernels turn
- * the question round. They do not ask where a row goes, but what a whole vector of the output is made of. Here
- * with vectors of 8 bytes; '|' is where one begins, every one of them aligned:
+ * twice as long as one that does not, which happens to every second store of odd rows. So the kernels do not ask where
+ * a row goes, but what a whole vector of the output is made of. Here with vectors of 8 bytes; '|' is where one begins,
+ * every one of them aligned:
  *
  *     source   abcxyz
  *     output   abcabcab|cabcxyzx|yzxyzxyz
@@ -23,24 +23,12 @@
  *
  * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
  * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
- * width). The indices of a short period stay in registers. `permute` does this where a permutation covers a whole vector
- * of 64 bytes; `expand` where it covers 16.
+ * width). The *joint* is the vector in which one span ends and the next begins, and two rows are needed:
  *
- *     A span is long: the row stays in a register, and each vector permutes it to begin where the last one
- *     ended. Only at the *joint*, the vector in which one span ends and the next begins, are two rows needed:
- *
- *         abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate
- *                                    ~~~~~~~~ joint
- *
- *     A row is longer than a vector: whole vectors are copied; the joint between two copies is two loads under
- *     masks of lanes, and still one aligned store:
- *
- *         abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join
- *                           ~~~~~~~~ joint
- *
- * Where there is no permutation that wide, or the stores need not be aligned, a row is *held*: read into registers
- * once and stored for each of its copies, by stores that overlap. And where a span is so long that all this is only its
- * beginning, it is copied from itself: what is written so far, once more after itself, again and again.
+ *     abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate: one row in a register, permuted for each vector
+ *                                ~~~~~~~~ joint
+ *     abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join: whole vectors are copied
+ *                       ~~~~~~~~ joint: two loads, each of its own lanes
  *
  *     kernel    rows of          sets              how
  *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
@@ -55,7 +43,8 @@
  *                                                  whole rows, each store overlapping the last
  *     hold      17 to 256        all               in registers of 16, 32 or 64 bytes, stored for each copy, the last
  *                                                  overlapping; without AVX-512 up to 128
- *     doubling  any              all               long spans: kilobytes, and less where rows fit no register
+ *     doubling  any              all               what is written so far, once more after itself, again and again:
+ *                                                  spans of kilobytes, and less where rows fit no register
  *     copies    any              all               a copy each: few rows, words, rows that are written once, and what
  *                                                  no other kernel takes
  *

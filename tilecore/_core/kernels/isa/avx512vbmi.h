@@ -5,6 +5,12 @@
 #include "vectors64.h"
 #include "permute.h"
 
+/* Of words of one size the compiler makes whole vectors. */
+static int tilecore_is_word(const tilecore_rows *self)
+{
+    return self->row <= 8 && (self->row & (self->row - 1)) == 0;
+}
+
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;

@@ -14,7 +14,8 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
     return h;
 }
 #define TILECORE_LOAD_HALF(p) TILECORE_NAME(load_half)((const char *)(p))
-#define TILECORE_STORE_HALF(p, h) memcpy(p, &(h), 16)
+TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcpy(p, &h, 16); }
+#define TILECORE_STORE_HALF(p, h) TILECORE_NAME(store_half)(p, h)
 #define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
 #define TILECORE_STREAMS 0
 #include "pairs.h"

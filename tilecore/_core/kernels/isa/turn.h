@@ -1,38 +1,28 @@
 /* Transposition: `turn`. A part of each instruction set, written in its vectors; so there is no include guard. */
 
 #if defined(TILECORE_ZIP)
-#if defined(TILECORE_HALF)
-#define TILECORE_REGISTER TILECORE_HALF
-#else
-#define TILECORE_REGISTER TILECORE_VECTOR
-#endif
+#define TILECORE_ZIP_ITEMS(end, a, b) \
+    (item == 1   ? TILECORE_ZIP(end, 8, a, b) \
+     : item == 2 ? TILECORE_ZIP(end, 16, a, b) \
+     : item == 4 ? TILECORE_ZIP(end, 32, a, b) \
+                 : TILECORE_ZIP(end, 64, a, b))
+#define TILECORE_ZIP_REGISTERS(a, b) (last ? TILECORE_ZIP_ITEMS(hi, a, b) : TILECORE_ZIP_ITEMS(lo, a, b))
 
-/* The items of two registers in turn: a's first, b's first, a's second; of their first halves, or of their last. */
-TILECORE_INLINE TILECORE_TARGETED TILECORE_REGISTER TILECORE_NAME(zip_register)(TILECORE_REGISTER a,
-                                                                                TILECORE_REGISTER b, const int item,
-                                                                                const int last)
-{
-    switch (item) {
-    case 1: return last ? TILECORE_ZIP(hi, 8, a, b) : TILECORE_ZIP(lo, 8, a, b);
-    case 2: return last ? TILECORE_ZIP(hi, 16, a, b) : TILECORE_ZIP(lo, 16, a, b);
-    case 4: return last ? TILECORE_ZIP(hi, 32, a, b) : TILECORE_ZIP(lo, 32, a, b);
-    default: return last ? TILECORE_ZIP(hi, 64, a, b) : TILECORE_ZIP(lo, 64, a, b);
-    }
-}
-#undef TILECORE_REGISTER
-
-/* The same in each 16 bytes of a vector. */
+/* The items of two vectors in turn, in each 16 bytes: a's first, b's first, a's second; of the first 8 bytes, or of the
+ * last. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(zip)(TILECORE_VECTOR a, TILECORE_VECTOR b,
                                                                      const int item, const int last)
 {
 #if defined(TILECORE_HALF)
-    a.low = TILECORE_NAME(zip_register)(a.low, b.low, item, last);
-    a.high = TILECORE_NAME(zip_register)(a.high, b.high, item, last);
+    a.low = TILECORE_ZIP_REGISTERS(a.low, b.low);
+    a.high = TILECORE_ZIP_REGISTERS(a.high, b.high);
     return a;
 #else
-    return TILECORE_NAME(zip_register)(a, b, item, last);
+    return TILECORE_ZIP_REGISTERS(a, b);
 #endif
 }
+#undef TILECORE_ZIP_REGISTERS
+#undef TILECORE_ZIP_ITEMS
 
 /* A tile: 16 bytes of each of 2n rows become 32 bytes of each of n columns, n = 16 / item. A vector has a row in its
  * low half, and the n-th after it in its high one. To zip the first half of all vectors with the last is a perfect
@@ -134,22 +124,6 @@ TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_columns)(char
     else TILECORE_NAME(turn_columns_of)(dst, dst_pitch, src, src_pitch, rows, columns, 8);
 }
 
-/* The items of a cache line at once, so that each is read once. */
-TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                           ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
-{
-    ptrdiff_t r;
-    for (; columns >= 4; columns -= 4, dst += 4 * dst_pitch, src += 64)
-        for (r = 0; r < rows; r++) {
-            const char *const from = src + r * src_pitch;
-            char *const to = dst + r * 16;
-            memcpy(to, from, 16), memcpy(to + dst_pitch, from + 16, 16);
-            memcpy(to + 2 * dst_pitch, from + 32, 16), memcpy(to + 3 * dst_pitch, from + 48, 16);
-        }
-    for (; columns > 0; columns--, dst += dst_pitch, src += 16)
-        for (r = 0; r < rows; r++) memcpy(dst + r * 16, src + r * src_pitch, 16);
-}
-
 static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                       ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item)
 {
@@ -158,7 +132,7 @@ static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char
     case 2: TILECORE_NAME(turn_tiles_2)(dst, dst_pitch, src, src_pitch, rows, columns); return;
     case 4: TILECORE_NAME(turn_tiles_4)(dst, dst_pitch, src, src_pitch, rows, columns); return;
     case 8: TILECORE_NAME(turn_tiles_8)(dst, dst_pitch, src, src_pitch, rows, columns); return;
-    default: TILECORE_NAME(turn_tiles_16)(dst, dst_pitch, src, src_pitch, rows, columns);
+    default: tilecore_gather(dst, dst_pitch, 16, src, 16, src_pitch, columns, rows, 16);
     }
 }
 
