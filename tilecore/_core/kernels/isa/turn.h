@@ -88,11 +88,10 @@ TILECORE_TURN_TILES(4)
 TILECORE_TURN_TILES(8)
 #undef TILECORE_TURN_TILES
 
-/* A column at a time: where the output is not in the caches this takes 0.6 to 0.8 of the time of tiles, which write
- * several columns by turns. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_columns_of)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                                      ptrdiff_t src_pitch, ptrdiff_t rows,
-                                                                      ptrdiff_t columns, const int item)
+/* A column at a time, of items of 4 or 8 bytes, in vectors made of words. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_columns)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                                   ptrdiff_t src_pitch, ptrdiff_t rows,
+                                                                   ptrdiff_t columns, const int item)
 {
     for (; columns > 0; columns--, dst += dst_pitch, src += item) {
         const char *from = src;
@@ -112,16 +111,6 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_columns_of)(char *dst,
 #endif
         for (; r < rows; r++, from += src_pitch) memcpy(dst + r * item, from, item);
     }
-}
-
-/* For items of 4 and 8 bytes. */
-TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_columns)(char *dst, ptrdiff_t dst_pitch,
-                                                                            const char *src, ptrdiff_t src_pitch,
-                                                                            ptrdiff_t rows, ptrdiff_t columns,
-                                                                            ptrdiff_t item)
-{
-    if (item == 4) TILECORE_NAME(turn_columns_of)(dst, dst_pitch, src, src_pitch, rows, columns, 4);
-    else TILECORE_NAME(turn_columns_of)(dst, dst_pitch, src, src_pitch, rows, columns, 8);
 }
 
 static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
@@ -169,11 +158,11 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
  *
  *     #: a tile of 32 / item rows by 16 / item columns, transposed in registers
  *
- * Switches, each with what it saves of the time, measured by items of 1 to 16 bytes on Zen 4 unless told otherwise:
+ * Switches, each with the time without it over the time with it, on Zen 4 unless told otherwise:
  *
  *     stream      1.2, to 1.5, into more than the last cache: whole lines bypass the caches, by way of one cell
- *     back        1.2 to 1.7 of those: where lines begin elsewhere in each column, a cell begins with the last rows of
- *                 the one before, which the caches still hold, and stores them again
+ *     back        1.2 to 1.7 for these: as lines begin elsewhere in each column, a cell begins with the last rows of the
+ *                 one before, which the caches still hold, and stores them again
  *     staged      1.2 to 2.9 where rows lie whole 1024 bytes apart: their lines fall into the same few places of the
  *                 first-level cache, and are copied beside each other first
  *     by_columns  1.25 to 1.7 into memory, on Emerald Rapids, where stores to several columns by turns take longer;
@@ -216,7 +205,8 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
                 continue;
             }
             if (stream) to = out, to_pitch = (back + height) * item;
-            if (by_columns) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, height, width, item);
+            if (by_columns && item == 4) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, height, width, 4);
+            else if (by_columns) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, height, width, 8);
             else TILECORE_NAME(turn_tiles)(to, to_pitch, from, pitch, back + height, width, item);
             for (i = 0; stream && i < width; i++) {
                 char *begin = dst + (c + i) * dst_pitch + r * item, *end = begin + height * item;
