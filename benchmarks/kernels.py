@@ -36,8 +36,8 @@ SIMPLER = {
     "join": "copies",
     "expand": "pattern",
     "pattern": "copies",
-    "hold": "copies",
-    "doubling": "hold",
+    "register_rows": "copies",
+    "doubling": "register_rows",
     "copies": "memcpy",
     "stream": "copies",
 }

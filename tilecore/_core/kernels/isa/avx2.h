@@ -20,10 +20,10 @@
 #define TILECORE_STREAMS 1
 
 #include "copy.h"
-#include "hold.h"
-#include "narrow.h"
-#include "turn.h"
-#include "pick.h"
+#include "register_rows.h"
+#include "short_rows.h"
+#include "transpose.h"
+#include "deinterleave.h"
 
-TILECORE_NARROW_SET(avx2, TILECORE_HAS_AVX2);
-#include "end.h"
+TILECORE_SHUFFLE_SET(avx2, TILECORE_HAS_AVX2);
+#include "undef.h"

@@ -5,7 +5,7 @@
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,bmi2")
 #include "vectors64.h"
 #include "copy.h"
-#include "hold.h"
+#include "register_rows.h"
 #include "join.h"
 
 /* Rows above 64 bytes. Stores that cross a cache line cost double beyond the first-level cache; in it they are
@@ -15,7 +15,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose_long)(const tilecore_rows
     const ptrdiff_t row = self->row;
     if (self->span >= TILECORE_DOUBLING_SPAN && (row < 192 || self->in_first_cache))
         return &TILECORE_NAME(doubling_kernel);
-    if (self->in_first_cache ? row <= 256 : row <= 128 && row % 16 == 0) return &TILECORE_NAME(hold_kernel);
+    if (self->in_first_cache ? row <= 256 : row <= 128 && row % 16 == 0) return &TILECORE_NAME(register_rows_kernel);
     return &TILECORE_NAME(join_kernel);
 }
 
@@ -27,6 +27,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 
 TILECORE_SET(avx512bw, TILECORE_HAS_AVX512BW, avx512bw, avx2, TILECORE_BY_COLUMNS, &tilecore_copies_kernel_avx2,
              &tilecore_doubling_kernel_avx2, &TILECORE_NAME(doubling_kernel), &tilecore_expand_kernel_avx2,
-             &tilecore_pattern_kernel_avx2, &tilecore_hold_kernel_avx2, &TILECORE_NAME(hold_kernel),
+             &tilecore_pattern_kernel_avx2, &tilecore_register_rows_kernel_avx2, &TILECORE_NAME(register_rows_kernel),
              &TILECORE_NAME(join_kernel));
-#include "end.h"
+#include "undef.h"
