@@ -3,6 +3,7 @@
 #define TILECORE_NAME(name) tilecore_##name##_avx2
 #define TILECORE_TARGETED TILECORE_TARGET("avx2")
 #define TILECORE_WIDTH 32
+#define TILECORE_SUFFIX ""
 #define TILECORE_STORE_WIDTH 32
 #define TILECORE_VECTOR __m256i
 #define TILECORE_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))

@@ -135,5 +135,7 @@ TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self,
     }
 }
 
-static const tilecore_row_kernel TILECORE_NAME(copies_kernel) = {"copies", TILECORE_NAME(copies), NULL, NULL};
-static const tilecore_row_kernel TILECORE_NAME(doubling_kernel) = {"doubling", TILECORE_NAME(doubling), NULL, NULL};
+static const tilecore_row_kernel TILECORE_NAME(copies_kernel) = {
+    "copies" TILECORE_SUFFIX, TILECORE_NAME(copies), NULL, NULL};
+static const tilecore_row_kernel TILECORE_NAME(doubling_kernel) = {
+    "doubling" TILECORE_SUFFIX, TILECORE_NAME(doubling), NULL, NULL};

@@ -72,4 +72,4 @@ static int TILECORE_NAME(can_register_rows)(const tilecore_rows *self, ptrdiff_t
 }
 
 static const tilecore_row_kernel TILECORE_NAME(register_rows_kernel) = {
-    "register_rows", TILECORE_NAME(register_rows), TILECORE_NAME(can_register_rows), NULL};
+    "register_rows" TILECORE_SUFFIX, TILECORE_NAME(register_rows), TILECORE_NAME(can_register_rows), NULL};
