@@ -173,8 +173,8 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
     tilecore_shuffles shuffles;
     ptrdiff_t step;
     int how;
-    /* turn: `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has
-     * one item in its first line there. */
+    /* `rows` rows of `count` items become columns. A pitch of 1024 is one whose lines are staged; each row has one item
+     * in its first line there. */
     for (how = TILECORE_BY_TILES; how <= TILECORE_PAST_CACHES; how++) {
         const ptrdiff_t pitch = gap == 2 && count * item <= 1024 ? 1024 : (count + gap) * item;
         const ptrdiff_t skew = gap == 2 && !behind ? 64 - item : 0;
@@ -184,43 +184,44 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
             const char *const src = place(source, n_src, behind) + skew;
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
-            kernels->turn(dst, dst_pitch, src, pitch, rows, count, item, how, cells);
-            check_packed(kernels->name, "turn", dst, item, dst_pitch, src, pitch, item, rows, count, item);
-            check_gaps(kernels->name, "turn", dst, dst_pitch, rows * item, count);
+            kernels->transpose(dst, dst_pitch, src, pitch, rows, count, item, how, cells);
+            check_packed(kernels->name, "transpose", dst, item, dst_pitch, src, pitch, item, rows, count, item);
+            check_gaps(kernels->name, "transpose", dst, dst_pitch, rows * item, count);
             /* Rows and columns back to front. */
             memset(dst, 0x55, (size_t)n_dst);
-            kernels->turn(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
-                          item, how, gap ? cells : NULL);
-            check_packed(kernels->name, "turn", dst + (count - 1) * dst_pitch, item, -dst_pitch,
+            kernels->transpose(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
+                               item, how, gap ? cells : NULL);
+            check_packed(kernels->name, "transpose", dst + (count - 1) * dst_pitch, item, -dst_pitch,
                          src + (rows - 1) * pitch, -pitch, item, rows, count, item);
         }
     }
-    for (step = -8; step <= 8 && kernels->pick && rows < 5; step++) {
+    for (step = -8; step <= 8 && kernels->deinterleave && rows < 5; step++) {
         const ptrdiff_t width = ((step < 0 ? -step : step) * (count - 1) + 1) * item;
         const ptrdiff_t pitch = width + gap, dst_pitch = count * item + gap;
         const ptrdiff_t n_src = (rows - 1) * pitch + width, n_dst = (rows - 1) * dst_pitch + count * item;
         const char *const src = place(source, n_src, behind) + (step < 0 ? width - item : 0);
         char *const dst = place(target, n_dst, behind);
-        if (step == 0 || !tilecore_prepare_pick(&shuffles, 1, 0, step * item, item)) continue;
+        if (step == 0 || !tilecore_prepare_deinterleave(&shuffles, 1, 0, step * item, item)) continue;
         memset(dst, 0x55, (size_t)n_dst);
-        kernels->pick(&shuffles, dst, dst_pitch, src, pitch, rows, count, behind);
-        check_packed(kernels->name, "pick", dst, dst_pitch, item, src, pitch, step * item, rows, count, item);
-        check_gaps(kernels->name, "pick", dst, dst_pitch, count * item, rows);
+        kernels->deinterleave(&shuffles, dst, dst_pitch, src, pitch, rows, count, behind);
+        check_packed(kernels->name, "deinterleave", dst, dst_pitch, item, src, pitch, step * item, rows, count, item);
+        check_gaps(kernels->name, "deinterleave", dst, dst_pitch, count * item, rows);
     }
-    for (step = 0; step < 4 && kernels->pick && rows >= 2 && rows <= 4; step++) { /* groups: rows; and together */
+    if (!kernels->deinterleave || rows < 2 || rows > 4) return;
+    for (step = 0; step < 4; step++) { /* groups: rows; and together */
         const ptrdiff_t between = step < 2 ? (count + gap) * item : item;
         const ptrdiff_t along = step % 2 ? -between : between, groups = step < 2 ? item : (rows + gap) * item;
         const ptrdiff_t n_src = (rows - 1) * between + (count - 1) * groups + item;
         const char *const src = place(source, n_src, behind) + (step % 2 ? (rows - 1) * between : 0);
         char *const dst = place(target, rows * count * item, behind);
-        tilecore_prepare_pick(&shuffles, rows, along, groups, item);
-        kernels->pick(&shuffles, dst, 0, src, 0, 1, count, behind);
-        check_packed(kernels->name, "pick", dst, item, rows * item, src, along, groups, rows, count, item);
+        tilecore_prepare_deinterleave(&shuffles, rows, along, groups, item);
+        kernels->deinterleave(&shuffles, dst, 0, src, 0, 1, count, behind);
+        check_packed(kernels->name, "deinterleave", dst, item, rows * item, src, along, groups, rows, count, item);
         if (step < 2) continue;
-        tilecore_prepare_pick(&shuffles, rows, along, -groups, item);
-        kernels->pick(&shuffles, dst, 0, src + (count - 1) * groups, 0, 1, count, behind);
-        check_packed(kernels->name, "pick", dst, item, rows * item, src + (count - 1) * groups, along, -groups, rows,
-                     count, item);
+        tilecore_prepare_deinterleave(&shuffles, rows, along, -groups, item);
+        kernels->deinterleave(&shuffles, dst, 0, src + (count - 1) * groups, 0, 1, count, behind);
+        check_packed(kernels->name, "deinterleave", dst, item, rows * item, src + (count - 1) * groups, along, -groups,
+                     rows, count, item);
     }
 }
 
@@ -285,7 +286,7 @@ int main(int n, char **names)
             for (j = 0; j < all; j++)
                 for (k = 0; k < 6 * all; k++)
                     check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
-            for (k = 0; k < 24; k++) /* more than pick stores round the caches at once */
+            for (k = 0; k < 24; k++) /* more than deinterleave stores round the caches at once */
                 check_packing(kernels, i, 1 + (ptrdiff_t)(k / 6), 7800 / i, k & 1, (ptrdiff_t)(k / 2 % 3));
         }
         printf("%s ran\n", kernels->name);

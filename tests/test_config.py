@@ -26,7 +26,7 @@ def test_config_as_dicts():
     config = tilecore.show_config(mode="dicts")
     assert config["Versions"]["tilecore"] == tilecore.__version__
     assert config["Versions"]["numpy"] == np.__version__
-    assert config["Kernels"]["used"] in ("avx512vbmi", "avx512bw", "avx512half", "avx2", "ssse3", "arm64", "scalar")
+    assert config["Kernels"]["used"] in ("avx512half", "avx512vbmi", "avx512bw", "avx2", "ssse3", "arm64", "scalar")
     assert config["Threads"]["most"] == tilecore.get_num_threads()
     assert config["Limits"]["max_bytes"] == tilecore.get_max_bytes()
 
@@ -36,9 +36,8 @@ def test_config_printed(capsys):
     printed = capsys.readouterr().out
     for heading, entries in tilecore.show_config(mode="dicts").items():
         assert f"{heading}:\n" in printed
-        for name in entries:
-            assert f"  {name}: " in printed
-    assert "{" not in printed
+        for name, value in entries.items():
+            assert f"  {name}: {value}" in printed
 
 
 def test_sizes_are_printed_with_units(capsys, settings_stay):

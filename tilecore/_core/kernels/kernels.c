@@ -108,7 +108,7 @@ enum {
     TILECORE_EXPAND_FEW = 3,
     TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
-    TILECORE_HOLD_ROW = 128,
+    TILECORE_REGISTERS_ROW = 128,
     /* row*repeats from which doubling beats rows in registers; and a copy each, of rows too long for those */
     TILECORE_DOUBLING_SPAN = 2048,
     TILECORE_DOUBLING_LONG_SPAN = 512,
@@ -120,7 +120,7 @@ enum {
 static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
 {
     const ptrdiff_t row = self->row;
-    if (row > TILECORE_HOLD_ROW) return self->span >= TILECORE_DOUBLING_LONG_SPAN;
+    if (row > TILECORE_REGISTERS_ROW) return self->span >= TILECORE_DOUBLING_LONG_SPAN;
     if (store == 16 && (row % 16 == 0 || 16 % row == 0)) return 0;
     return self->span >= TILECORE_DOUBLING_SPAN;
 }
@@ -188,7 +188,7 @@ static void tilecore_prepare_pattern(tilecore_rows *self)
     const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
     int j, column = 0;
     for (j = 0; j < 32; j++) {
-        self->u.narrow.pattern[j] =
+        self->u.short_rows.pattern[j] =
             word == 16 ? (uint8_t)(j < 16 ? j : j < row ? j + 16 - row : 0)
                        : (uint8_t)(column < word ? column : 8 + column - (row - word));
         if (++column == row) column = 0;
@@ -206,9 +206,9 @@ static void tilecore_prepare_expand(tilecore_rows *self)
     ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
     int half, j;
     tilecore_prepare_pattern(self); /* which writes what is not a whole period */
-    self->u.narrow.vectors = vectors;
-    self->u.narrow.period_rows = vectors * 32 / span;
-    self->u.narrow.reach = 0;
+    self->u.short_rows.vectors = vectors;
+    self->u.short_rows.period_rows = vectors * 32 / span;
+    self->u.short_rows.reach = 0;
     for (half = 0; half < 2 * vectors; half++) {
         ptrdiff_t source[16], least = PTRDIFF_MAX;
         for (j = 0; j < 16; j++) {
@@ -220,10 +220,10 @@ static void tilecore_prepare_expand(tilecore_rows *self)
             }
         }
         for (j = 0; j < 16; j++) {
-            self->u.narrow.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(source[j] - least);
+            self->u.short_rows.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(source[j] - least);
         }
-        self->u.narrow.offset[half / 2][half % 2] = (uint16_t)least;
-        if (least + 16 > self->u.narrow.reach) self->u.narrow.reach = least + 16;
+        self->u.short_rows.offset[half / 2][half % 2] = (uint16_t)least;
+        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
     }
 }
 
@@ -241,17 +241,17 @@ static void tilecore_prepare_expand(tilecore_rows *self)
         tilecore_stream_##bytes, \
         tilecore_stream_end_##bytes, \
         tilecore_replicate_##bytes, \
-        tilecore_turn_##packing, \
+        tilecore_transpose_##packing, \
         into_memory, \
-        tilecore_pick_##packing, \
+        tilecore_deinterleave_##packing, \
         tilecore_choose_##set, \
         {__VA_ARGS__, NULL}}
 
 /* The row of a set that shuffles 16 bytes. */
-#define TILECORE_NARROW_SET(set, needs) \
+#define TILECORE_SHUFFLE_SET(set, needs) \
     TILECORE_SET(set, needs, set, set, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel), \
                  &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), \
-                 &TILECORE_NAME(hold_kernel))
+                 &TILECORE_NAME(register_rows_kernel))
 
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)

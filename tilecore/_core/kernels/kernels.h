@@ -13,9 +13,9 @@
  *     rows.write(&rows, dst, "abcxyz", 2, 4);          // abcabcabcabcxyzxyzxyzxyz
  *
  * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes; and a store that crosses a cache line takes
- * twice as long as one that does not, which happens to every second store of odd rows. So the kernels turn
- * the question round. They do not ask where a row goes, but what a whole vector of the output is made of. Here
- * with vectors of 8 bytes; '|' is where one begins, every one of them aligned:
+ * twice as long as one that does not, which happens to every second store of odd rows. So the kernels do not ask where
+ * a row goes, but what a whole vector of the output is made of. Here with vectors of 8 bytes; '|' is where one begins,
+ * every one of them aligned:
  *
  *     source   abcxyz
  *     output   abcabcab|cabcxyzx|yzxyzxyz
@@ -23,50 +23,38 @@
  *
  * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
  * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
- * width). The indices of a short period stay in registers. `permute` does this where a permutation covers a whole vector
- * of 64 bytes; `expand` where it covers 16.
+ * width). The *joint* is the vector in which one span ends and the next begins, and two rows are needed:
  *
- *     A span is long: the row stays in a register, and each vector permutes it to begin where the last one
- *     ended. Only at the *joint*, the vector in which one span ends and the next begins, are two rows needed:
+ *     abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate: one row in a register, permuted for each vector
+ *                                ~~~~~~~~ joint
+ *     abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join: whole vectors are copied
+ *                       ~~~~~~~~ joint: two loads, each of its own lanes
  *
- *         abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate
- *                                    ~~~~~~~~ joint
- *
- *     A row is longer than a vector: whole vectors are copied; the joint between two copies is two loads under
- *     masks of lanes, and still one aligned store:
- *
- *         abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join
- *                           ~~~~~~~~ joint
- *
- * Where there is no permutation that wide, or the stores need not be aligned, a row is *held*: read into registers
- * once and stored for each of its copies, by stores that overlap. And where a span is so long that all this is only its
- * beginning, it is copied from itself: what is written so far, once more after itself, again and again.
- *
- *     kernel    rows of          sets              how
- *     permute   1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate    1 to 127         VBMI              longer spans: the row in one or two registers, permuted anew for
- *                                                  each vector
- *     spread    1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load and
- *                                                  one store of their lanes alone
- *     join      65 and more      AVX-512           whole vectors; at joints two loads under masks
- *     expand    1 to 16          SSSE3 to          spans up to 40 or 64: as permute, each 16 bytes by themselves
- *                                AVX-512BW, NEON
- *     pattern   1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps of
- *                                                  whole rows, each store overlapping the last
- *     hold      17 to 256        all               in registers of 16, 32 or 64 bytes, stored for each copy, the last
- *                                                  overlapping; without AVX-512 up to 128
- *     doubling  any              all               long spans: kilobytes, and less where rows fit no register
- *     copies    any              all               a copy each: few rows, words, rows that are written once, and what
- *                                                  no other kernel takes
+ *     kernel         rows of          sets              how
+ *     permute        1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
+ *     rotate         1 to 127         VBMI              longer spans: the row in one or two registers, permuted anew
+ *                                                       for each vector
+ *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
+ *                                                       and one store of their lanes alone
+ *     join           65 and more      AVX-512           whole vectors; at joints two loads under masks
+ *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 40 or 64: as permute, each 16 bytes by themselves
+ *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
+ *                                                       of whole rows, each store overlapping the last
+ *     register_rows  17 to 256        all               in registers of 16, 32 or 64 bytes, stored for each copy, the
+ *                                                       last overlapping; without AVX-512 up to 128
+ *     doubling       any              all               what is written so far, once more after itself, again and
+ *                                                       again: spans of kilobytes, and less where rows fit no register
+ *     copies         any              all               a copy each: few rows, words, rows that are written once, and
+ *                                                       what no other kernel takes
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).
  *
  * A source that no row runs along is packed first, to contiguous rows (write/pack.pyx), by item sizes:
  *
- *     turn      a transposition: tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
- *     pick      items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of a few
- *               16 bytes each
+ *     transpose      tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
+ *     deinterleave   items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of
+ *                    a few 16 bytes each
  *
  * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
  * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/: its width, its
@@ -114,7 +102,7 @@ typedef struct tilecore_rows {
             ptrdiff_t reach; /* source bytes that the loads of one period touch */
             uint16_t offset[TILECORE_EXPAND_VECTORS][2]; /* where each half of a vector is loaded */
             TILECORE_ALIGNED uint8_t mask[TILECORE_EXPAND_VECTORS][32];
-        } narrow;
+        } short_rows;
         struct {
             uint8_t index[64];
             uint64_t from, to; /* lanes of the source and of the output */
@@ -144,15 +132,15 @@ enum {
     TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
 };
 
-/* How `turn` writes: tile by tile; column by column, where it can; or past the caches, in whole lines. */
+/* How `transpose` writes: tile by tile; column by column, where it can; or past the caches, in whole lines. */
 enum {
     TILECORE_BY_TILES,
     TILECORE_BY_COLUMNS,
     TILECORE_PAST_CACHES,
 };
 
-/* What `pick` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors of 32
- * bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */
+/* What `deinterleave` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors
+ * of 32 bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */
 typedef struct tilecore_shuffles {
     ptrdiff_t item;
     ptrdiff_t items; /* of a group */
@@ -179,12 +167,12 @@ typedef struct tilecore_kernels {
      * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
      * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
      * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
-    void (*turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                 ptrdiff_t columns, ptrdiff_t item, int how, char *cells);
-    int into_memory; /* how `turn` writes what the caches do not hold, where it does not bypass them */
+    void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
+                      ptrdiff_t columns, ptrdiff_t item, int how, char *cells);
+    int into_memory; /* how `transpose` writes what the caches do not hold, where it does not bypass them */
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. */
-    void (*pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                 ptrdiff_t rows, ptrdiff_t count, int stream);
+    void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
+                         ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     const tilecore_row_kernel *rows[13]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
@@ -239,8 +227,8 @@ TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t d
 
 /* For groups of 1 to 4 items of up to 16 bytes. Either the items of a group lie together, and the groups one after the
  * other, forward or backward; or `step` is an item, and they lie in rows of their own. 0: they lie too far apart. */
-TILECORE_INLINE int tilecore_prepare_pick(tilecore_shuffles *self, ptrdiff_t items, ptrdiff_t along, ptrdiff_t step,
-                                          ptrdiff_t item)
+TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdiff_t items, ptrdiff_t along,
+                                                  ptrdiff_t step, ptrdiff_t item)
 {
     const ptrdiff_t group = items * item, n = item < 16 ? 16 / item : 1;
     const int beyond = step > 0 && (items == 1 || step == item); /* 16 bytes of a row, also if fewer are needed */

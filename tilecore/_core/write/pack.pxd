@@ -16,7 +16,7 @@ cdef struct Panels:
     Py_ssize_t cell_bytes       # of scratch for turn, beside the panel
     bint direct                 # nothing repeats: it is packed in its place in the output
     bint stream                 # stores into the output bypass the cache
-    int where                   # and how `turn` writes: TILECORE_BY_TILES ...
+    int where                   # and how `transpose` writes: TILECORE_BY_TILES ...
     # The axes of the source, in the order of the output, innermost first.
     Axis axis[MOST_AXES]
     Py_ssize_t count[MOST_AXES]  # steps of a panel

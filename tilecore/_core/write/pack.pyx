@@ -31,7 +31,7 @@ The panels are numbered, as blocks are, and so are the parts of what is made of 
 
 from tilecore._core.plan.nest cimport MOST_AXES, Step, advance, magnitude, nest_begin, nest_push
 from tilecore._core.write.processor cimport (
-    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_pick,
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_deinterleave,
 )
 
 
@@ -174,7 +174,7 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.direct = False
         return
     panels.joined = 0
-    if kernels.pick != NULL and choose_pick(panels):
+    if kernels.deinterleave != NULL and choose_pick(panels):
         panels.packer = PICK
     else:
         panels.packer = GATHER
@@ -199,7 +199,7 @@ cdef bint choose_pick(Panels *panels) noexcept nogil:
     if step != item and (along % item or magnitude(along) * (count - 1) + item > magnitude(step)):
         return False  # neither in rows of their own, nor together
     if (step % item or magnitude(step) > MOST_STEP_BYTES
-            or not tilecore_prepare_pick(&panels.shuffles, count, along, step, item)):
+            or not tilecore_prepare_deinterleave(&panels.shuffles, count, along, step, item)):
         return False
     if count > 1:
         panels.inner, panels.across = 1, 0
@@ -309,9 +309,9 @@ cdef void pack_two_axes(const Panels *panels, const Py_ssize_t *count, const Py_
             dst += (columns - 1) * dst_pitch
             src += (columns - 1) * src_pitch
             dst_pitch = -dst_pitch
-        kernels.turn(dst, dst_pitch, src, along, count[inner], columns, item, panels.where, cells)
+        kernels.transpose(dst, dst_pitch, src, along, count[inner], columns, item, panels.where, cells)
     elif panels.packer == PICK:
-        kernels.pick(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
+        kernels.deinterleave(&panels.shuffles, dst, dst_pitch, src, src_pitch, 1 if inner else count[across], count[inner],
                      panels.where == TILECORE_PAST_CACHES)
     else:
         tilecore_gather(dst, dst_pitch, step[inner], src, src_pitch, along, count[across], count[inner], item)

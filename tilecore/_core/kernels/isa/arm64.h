@@ -19,12 +19,12 @@
 #define TILECORE_ZIP_32(zip, a, b) vreinterpretq_u8_u32(zip(32)(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)))
 #define TILECORE_ZIP_64(zip, a, b) vreinterpretq_u8_u64(zip(64)(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)))
 #define TILECORE_STREAMS 0
-#include "pairs.h"
+#include "vectors32_in_halves.h"
 #include "copy.h"
-#include "hold.h"
-#include "narrow.h"
-#include "turn.h"
-#include "pick.h"
+#include "register_rows.h"
+#include "short_rows.h"
+#include "transpose.h"
+#include "deinterleave.h"
 
-TILECORE_NARROW_SET(arm64, 0);
-#include "end.h"
+TILECORE_SHUFFLE_SET(arm64, 0);
+#include "undef.h"

@@ -3,6 +3,7 @@
 #define TILECORE_NAME(name) tilecore_##name##_avx2
 #define TILECORE_TARGETED TILECORE_TARGET("avx2")
 #define TILECORE_WIDTH 32
+#define TILECORE_SUFFIX ""
 #define TILECORE_STORE_WIDTH 32
 #define TILECORE_VECTOR __m256i
 #define TILECORE_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
@@ -20,10 +21,10 @@
 #define TILECORE_STREAMS 1
 
 #include "copy.h"
-#include "hold.h"
-#include "narrow.h"
-#include "turn.h"
-#include "pick.h"
+#include "register_rows.h"
+#include "short_rows.h"
+#include "transpose.h"
+#include "deinterleave.h"
 
-TILECORE_NARROW_SET(avx2, TILECORE_HAS_AVX2);
-#include "end.h"
+TILECORE_SHUFFLE_SET(avx2, TILECORE_HAS_AVX2);
+#include "undef.h"

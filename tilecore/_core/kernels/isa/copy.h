@@ -1,36 +1,37 @@
 /* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. */
 
 /* Up to two vectors: two overlapping moves of the longest size that fits. */
+#define TILECORE_ENDS(size) \
+    if (n >= size) { \
+        char head[size], tail[size]; \
+        memcpy(head, src, size), memcpy(tail, src + n - size, size); \
+        memcpy(dst, head, size), memcpy(dst + n - size, tail, size); \
+        return; \
+    }
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, const char *src, ptrdiff_t n)
 {
     if (n >= TILECORE_WIDTH) {
         const TILECORE_VECTOR head = TILECORE_LOAD(src), tail = TILECORE_LOAD(src + n - TILECORE_WIDTH);
         TILECORE_STORE(dst, head);
         TILECORE_STORE(dst + n - TILECORE_WIDTH, tail);
-    } else if (TILECORE_WIDTH > 32 && n >= 32) {
-        char head[32], tail[32];
-        memcpy(head, src, 32), memcpy(tail, src + n - 32, 32);
-        memcpy(dst, head, 32), memcpy(dst + n - 32, tail, 32);
-    } else if (n >= 16) {
-        char head[16], tail[16];
-        memcpy(head, src, 16), memcpy(tail, src + n - 16, 16);
-        memcpy(dst, head, 16), memcpy(dst + n - 16, tail, 16);
-    } else if (n >= 8) {
-        uint64_t head, tail;
-        memcpy(&head, src, 8), memcpy(&tail, src + n - 8, 8);
-        memcpy(dst, &head, 8), memcpy(dst + n - 8, &tail, 8);
-    } else if (n >= 4) {
-        uint32_t head, tail;
-        memcpy(&head, src, 4), memcpy(&tail, src + n - 4, 4);
-        memcpy(dst, &head, 4), memcpy(dst + n - 4, &tail, 4);
-    } else if (n >= 2) {
-        uint16_t head, tail;
-        memcpy(&head, src, 2), memcpy(&tail, src + n - 2, 2);
-        memcpy(dst, &head, 2), memcpy(dst + n - 2, &tail, 2);
-    } else if (n == 1) {
-        *dst = *src;
+        return;
     }
+    TILECORE_ENDS(32)
+    TILECORE_ENDS(16)
+    TILECORE_ENDS(8)
+    TILECORE_ENDS(4)
+    TILECORE_ENDS(2)
+    TILECORE_ENDS(1)
 }
+#undef TILECORE_ENDS
+
+/* Four vectors, all loaded before the first is stored. */
+#define TILECORE_FOUR(store, dst, src, w) \
+    do { \
+        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD((src) + w); \
+        const TILECORE_VECTOR c = TILECORE_LOAD((src) + 2 * w), d = TILECORE_LOAD((src) + 3 * w); \
+        store(dst, a), store((dst) + w, b), store((dst) + 2 * w, c), store((dst) + 3 * w, d); \
+    } while (0)
 
 /* Own loops, not memcpy: a libc call costs as much as a short row, and some libc paths for
  * medium sizes are many times slower on unaligned destinations. */
@@ -46,18 +47,8 @@ TILECORE_TARGETED static void TILECORE_NAME(copy)(char *dst, const char *src, pt
     TILECORE_STORE(dst, head);
     dst += shift; /* aligned from here on */
     src += shift;
-    for (; last - dst >= 3 * w; dst += 4 * w, src += 4 * w) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + w);
-        const TILECORE_VECTOR c = TILECORE_LOAD(src + 2 * w), d = TILECORE_LOAD(src + 3 * w);
-        TILECORE_STORE(dst, a);
-        TILECORE_STORE(dst + w, b);
-        TILECORE_STORE(dst + 2 * w, c);
-        TILECORE_STORE(dst + 3 * w, d);
-    }
-    for (; dst < last; dst += w, src += w) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src);
-        TILECORE_STORE(dst, a);
-    }
+    for (; last - dst >= 3 * w; dst += 4 * w, src += 4 * w) TILECORE_FOUR(TILECORE_STORE, dst, src, w);
+    for (; dst < last; dst += w, src += w) TILECORE_STORE(dst, TILECORE_LOAD(src));
     TILECORE_STORE(last, tail);
 }
 
@@ -79,6 +70,7 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
 TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
 {
     const ptrdiff_t head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), w = TILECORE_WIDTH;
+    const char *line;
     if (n < head + 64) {
         TILECORE_NAME(copy)(dst, src, n);
         return;
@@ -87,19 +79,9 @@ TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, 
     dst += head;
     src += head;
     n -= head;
-    for (; n >= 4 * w; n -= 4 * w, dst += 4 * w, src += 4 * w) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + w);
-        const TILECORE_VECTOR c = TILECORE_LOAD(src + 2 * w), d = TILECORE_LOAD(src + 3 * w);
-        TILECORE_STREAM(dst, a);
-        TILECORE_STREAM(dst + w, b);
-        TILECORE_STREAM(dst + 2 * w, c);
-        TILECORE_STREAM(dst + 3 * w, d);
-    }
-    for (; n >= 64; n -= 64, dst += 64, src += 64) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src), b = TILECORE_LOAD(src + 64 - w);
-        TILECORE_STREAM(dst, a);
-        if (w < 64) TILECORE_STREAM(dst + 64 - w, b);
-    }
+    for (; n >= 4 * w; n -= 4 * w, dst += 4 * w, src += 4 * w) TILECORE_FOUR(TILECORE_STREAM, dst, src, w);
+    for (; n >= 64; n -= 64)
+        for (line = dst + 64; dst < line; dst += w, src += w) TILECORE_STREAM(dst, TILECORE_LOAD(src));
     TILECORE_NAME(copy)(dst, src, n);
 }
 TILECORE_TARGETED static void TILECORE_NAME(stream_end)(void) { _mm_sfence(); }
@@ -153,5 +135,7 @@ TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self,
     }
 }
 
-static const tilecore_row_kernel TILECORE_NAME(copies_kernel) = {"copies", TILECORE_NAME(copies), NULL, NULL};
-static const tilecore_row_kernel TILECORE_NAME(doubling_kernel) = {"doubling", TILECORE_NAME(doubling), NULL, NULL};
+static const tilecore_row_kernel TILECORE_NAME(copies_kernel) = {
+    "copies" TILECORE_SUFFIX, TILECORE_NAME(copies), NULL, NULL};
+static const tilecore_row_kernel TILECORE_NAME(doubling_kernel) = {
+    "doubling" TILECORE_SUFFIX, TILECORE_NAME(doubling), NULL, NULL};

@@ -16,14 +16,7 @@ TILECORE_TARGETED static void TILECORE_NAME(join_dense)(const tilecore_rows *sel
     dst += shift;
     for (;;) {
         const char *next = src;
-        for (; at <= row - 256; at += 256, dst += 256) {
-            const TILECORE_VECTOR a = TILECORE_LOAD(src + at), b = TILECORE_LOAD(src + at + 64);
-            const TILECORE_VECTOR c = TILECORE_LOAD(src + at + 128), d = TILECORE_LOAD(src + at + 192);
-            TILECORE_STORE(dst, a);
-            TILECORE_STORE(dst + 64, b);
-            TILECORE_STORE(dst + 128, c);
-            TILECORE_STORE(dst + 192, d);
-        }
+        for (; at <= row - 256; at += 256, dst += 256) TILECORE_FOUR(TILECORE_STORE, dst, src + at, 64);
         for (; at <= row - 64; at += 64, dst += 64) TILECORE_STORE(dst, TILECORE_LOAD(src + at));
         const ptrdiff_t left = row - at;
         if (--copies == 0) {

@@ -14,25 +14,26 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
     return h;
 }
 #define TILECORE_LOAD_HALF(p) TILECORE_NAME(load_half)((const char *)(p))
-#define TILECORE_STORE_HALF(p, h) memcpy(p, &(h), 16)
+TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcpy(p, &h, 16); }
+#define TILECORE_STORE_HALF(p, h) TILECORE_NAME(store_half)(p, h)
 #define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
 #define TILECORE_STREAMS 0
-#include "pairs.h"
+#include "vectors32_in_halves.h"
 #include "copy.h"
-#include "hold.h"
-#include "turn.h"
+#include "register_rows.h"
+#include "transpose.h"
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
     const int few = rows * repeats <= TILECORE_FEW;
     if (!few && tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
-    if (row > 16 && row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
+    if (row > 16 && row <= TILECORE_REGISTERS_ROW) return &TILECORE_NAME(register_rows_kernel);
     if (!few && row < 16 && self->span >= 128 && !tilecore_has_size(self)) return &TILECORE_NAME(doubling_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
 
-#define tilecore_pick_scalar NULL
+#define tilecore_deinterleave_scalar NULL
 TILECORE_SET(scalar, 0, scalar, scalar, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel),
-             &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(hold_kernel));
-#include "end.h"
+             &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(register_rows_kernel));
+#include "undef.h"

@@ -12,12 +12,12 @@
 #define TILECORE_OR_HALF(a, b) _mm_or_si128(a, b)
 #define TILECORE_ZIP(end, bits, a, b) _mm_unpack##end##_epi##bits(a, b)
 #define TILECORE_STREAMS 1
-#include "pairs.h"
+#include "vectors32_in_halves.h"
 #include "copy.h"
-#include "hold.h"
-#include "narrow.h"
-#include "turn.h"
-#include "pick.h"
+#include "register_rows.h"
+#include "short_rows.h"
+#include "transpose.h"
+#include "deinterleave.h"
 
-TILECORE_NARROW_SET(ssse3, TILECORE_HAS_SSSE3);
-#include "end.h"
+TILECORE_SHUFFLE_SET(ssse3, TILECORE_HAS_SSSE3);
+#include "undef.h"

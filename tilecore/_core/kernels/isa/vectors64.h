@@ -1,6 +1,7 @@
 /* Vectors of 64 bytes, and masks of 64 lanes, of the AVX-512 sets; masked lanes of memory are never touched. */
 
 #define TILECORE_WIDTH 64
+#define TILECORE_SUFFIX " 64" /* of the names of kernels that a set has in two widths */
 #define TILECORE_VECTOR __m512i
 #define TILECORE_LOAD(p) _mm512_loadu_si512((const void *)(p))
 #define TILECORE_STORE(p, v) _mm512_storeu_si512((void *)(p), v)

@@ -1,7 +1,7 @@
-/* Rows of one to four vectors, held in registers: `hold`. */
+/* Rows of one to four vectors, held in registers: `register_rows`. */
 
 /* Each copy is as many stores as the row has vectors, the last of which overlaps the one before. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int vectors)
 {
     const ptrdiff_t row = self->row, w = TILECORE_WIDTH, last = row - w;
@@ -24,8 +24,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_vectors)(
 #if TILECORE_WIDTH == 32
 /* Up to 48 bytes two or three halves do: a vector store that is not aligned takes two to three times as long
  * as one that is, half a vector hardly longer. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore_rows *self, char *dst, const char *src,
-                                                                  ptrdiff_t rows, ptrdiff_t repeats, const int halves)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_halves)(
+    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int halves)
 {
     const ptrdiff_t row = self->row, last = row - 16, middle = halves > 2 ? 16 : 0;
     for (; rows > 0; rows--, dst += self->dst_pitch, src += self->src_pitch) {
@@ -41,35 +41,35 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(hold_halves)(const tilecore
 }
 #endif
 
-TILECORE_TARGETED static void TILECORE_NAME(hold)(const tilecore_rows *self, char *dst, const char *src,
-                                                  ptrdiff_t rows, ptrdiff_t repeats)
+TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *self, char *dst, const char *src,
+                                                           ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row, w = TILECORE_WIDTH;
 #if TILECORE_WIDTH == 32
     if (row <= 32) {
-        TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats, 2);
+        TILECORE_NAME(register_halves)(self, dst, src, rows, repeats, 2);
         return;
     }
     if (row <= 48 && row % 8 != 0) {
-        TILECORE_NAME(hold_halves)(self, dst, src, rows, repeats, 3);
+        TILECORE_NAME(register_halves)(self, dst, src, rows, repeats, 3);
         return;
     }
 #else
     if (row <= 96) { /* in three vectors of 32 bytes, rather than two of 64 that overlap by as much as they bring */
-        tilecore_hold_avx2(self, dst, src, rows, repeats);
+        tilecore_register_rows_avx2(self, dst, src, rows, repeats);
         return;
     }
 #endif
-    if (row <= 2 * w) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 2);
-    else if (row <= 3 * w) TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 3);
-    else TILECORE_NAME(hold_vectors)(self, dst, src, rows, repeats, 4);
+    if (row <= 2 * w) TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 2);
+    else if (row <= 3 * w) TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 3);
+    else TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 4);
 }
 
-static int TILECORE_NAME(can_hold)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int TILECORE_NAME(can_register_rows)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
     return self->row > 16 && self->row <= 4 * TILECORE_WIDTH;
 }
 
-static const tilecore_row_kernel TILECORE_NAME(hold_kernel) = {
-    "hold", TILECORE_NAME(hold), TILECORE_NAME(can_hold), NULL};
+static const tilecore_row_kernel TILECORE_NAME(register_rows_kernel) = {
+    "register_rows" TILECORE_SUFFIX, TILECORE_NAME(register_rows), TILECORE_NAME(can_register_rows), NULL};

@@ -1,44 +1,34 @@
-/* Transposition: `turn`. A part of each instruction set, written in its vectors; so there is no include guard. */
+/* Transposition: `transpose`. A part of each instruction set, written in its vectors; so there is no include guard. */
 
 #if defined(TILECORE_ZIP)
-#if defined(TILECORE_HALF)
-#define TILECORE_REGISTER TILECORE_HALF
-#else
-#define TILECORE_REGISTER TILECORE_VECTOR
-#endif
+#define TILECORE_ZIP_ITEMS(end, a, b) \
+    (item == 1   ? TILECORE_ZIP(end, 8, a, b) \
+     : item == 2 ? TILECORE_ZIP(end, 16, a, b) \
+     : item == 4 ? TILECORE_ZIP(end, 32, a, b) \
+                 : TILECORE_ZIP(end, 64, a, b))
+#define TILECORE_ZIP_REGISTERS(a, b) (last ? TILECORE_ZIP_ITEMS(hi, a, b) : TILECORE_ZIP_ITEMS(lo, a, b))
 
-/* The items of two registers in turn: a's first, b's first, a's second; of their first halves, or of their last. */
-TILECORE_INLINE TILECORE_TARGETED TILECORE_REGISTER TILECORE_NAME(zip_register)(TILECORE_REGISTER a,
-                                                                                TILECORE_REGISTER b, const int item,
-                                                                                const int last)
-{
-    switch (item) {
-    case 1: return last ? TILECORE_ZIP(hi, 8, a, b) : TILECORE_ZIP(lo, 8, a, b);
-    case 2: return last ? TILECORE_ZIP(hi, 16, a, b) : TILECORE_ZIP(lo, 16, a, b);
-    case 4: return last ? TILECORE_ZIP(hi, 32, a, b) : TILECORE_ZIP(lo, 32, a, b);
-    default: return last ? TILECORE_ZIP(hi, 64, a, b) : TILECORE_ZIP(lo, 64, a, b);
-    }
-}
-#undef TILECORE_REGISTER
-
-/* The same in each 16 bytes of a vector. */
+/* The items of two vectors in turn, in each 16 bytes: a's first, b's first, a's second; of the first 8 bytes, or of the
+ * last. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(zip)(TILECORE_VECTOR a, TILECORE_VECTOR b,
                                                                      const int item, const int last)
 {
 #if defined(TILECORE_HALF)
-    a.low = TILECORE_NAME(zip_register)(a.low, b.low, item, last);
-    a.high = TILECORE_NAME(zip_register)(a.high, b.high, item, last);
+    a.low = TILECORE_ZIP_REGISTERS(a.low, b.low);
+    a.high = TILECORE_ZIP_REGISTERS(a.high, b.high);
     return a;
 #else
-    return TILECORE_NAME(zip_register)(a, b, item, last);
+    return TILECORE_ZIP_REGISTERS(a, b);
 #endif
 }
+#undef TILECORE_ZIP_REGISTERS
+#undef TILECORE_ZIP_ITEMS
 
 /* A tile: 16 bytes of each of 2n rows become 32 bytes of each of n columns, n = 16 / item. A vector has a row in its
  * low half, and the n-th after it in its high one. To zip the first half of all vectors with the last is a perfect
  * shuffle, as of cards; log2(n) of those are a transposition. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                                ptrdiff_t src_pitch, const int item)
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_tile)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                                     ptrdiff_t src_pitch, const int item)
 {
     const int n = 16 / item;
     TILECORE_VECTOR a[16], b[16];
@@ -59,8 +49,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_tile)(char *dst, ptrdi
     for (i = 0; i < n; i++) TILECORE_STORE(dst + i * dst_pitch, a[i]);
 }
 #else
-TILECORE_INLINE void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                              const int item)
+TILECORE_INLINE void TILECORE_NAME(transpose_tile)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
+                                                   const int item)
 {
     const int n = 16 / item;
     int i, j;
@@ -73,8 +63,8 @@ TILECORE_INLINE void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, co
 /* Tiles below each other, in strips side by side; the last ones overlap those before them. At least one tile high and
  * wide. Not inline: compilers would keep the addresses of all rows on the stack, from one tile to the next, and take
  * three times as long. */
-#define TILECORE_TURN_TILES(item) \
-    TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_##item)( \
+#define TILECORE_TRANSPOSE_TILES(item) \
+    TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(transpose_tiles_##item)( \
         char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns) \
     { \
         const ptrdiff_t n = 16 / item; \
@@ -85,24 +75,23 @@ TILECORE_INLINE void TILECORE_NAME(turn_tile)(char *dst, ptrdiff_t dst_pitch, co
             if (c > columns - n) c = columns - n; \
             from = src + c * item, to = dst + c * dst_pitch; \
             for (r = rows; r >= 2 * n; r -= 2 * n, from += 2 * n * src_pitch, to += 32) \
-                TILECORE_NAME(turn_tile)(to, dst_pitch, from, src_pitch, item); \
+                TILECORE_NAME(transpose_tile)(to, dst_pitch, from, src_pitch, item); \
             if (r > 0) { \
                 from -= (2 * n - r) * src_pitch, to -= 32 - r * item; \
-                TILECORE_NAME(turn_tile)(to, dst_pitch, from, src_pitch, item); \
+                TILECORE_NAME(transpose_tile)(to, dst_pitch, from, src_pitch, item); \
             } \
         } \
     }
-TILECORE_TURN_TILES(1)
-TILECORE_TURN_TILES(2)
-TILECORE_TURN_TILES(4)
-TILECORE_TURN_TILES(8)
-#undef TILECORE_TURN_TILES
+TILECORE_TRANSPOSE_TILES(1)
+TILECORE_TRANSPOSE_TILES(2)
+TILECORE_TRANSPOSE_TILES(4)
+TILECORE_TRANSPOSE_TILES(8)
+#undef TILECORE_TRANSPOSE_TILES
 
-/* A column at a time: where the output is not in the caches this takes 0.6 to 0.8 of the time of tiles, which write
- * several columns by turns. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_columns_of)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                                      ptrdiff_t src_pitch, ptrdiff_t rows,
-                                                                      ptrdiff_t columns, const int item)
+/* A column at a time, of items of 4 or 8 bytes, in vectors made of words. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_columns)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                                        ptrdiff_t src_pitch, ptrdiff_t rows,
+                                                                        ptrdiff_t columns, const int item)
 {
     for (; columns > 0; columns--, dst += dst_pitch, src += item) {
         const char *from = src;
@@ -124,48 +113,22 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(turn_columns_of)(char *dst,
     }
 }
 
-/* For items of 4 and 8 bytes. */
-TILECORE_NOINLINE TILECORE_TARGETED static void TILECORE_NAME(turn_columns)(char *dst, ptrdiff_t dst_pitch,
-                                                                            const char *src, ptrdiff_t src_pitch,
-                                                                            ptrdiff_t rows, ptrdiff_t columns,
-                                                                            ptrdiff_t item)
-{
-    if (item == 4) TILECORE_NAME(turn_columns_of)(dst, dst_pitch, src, src_pitch, rows, columns, 4);
-    else TILECORE_NAME(turn_columns_of)(dst, dst_pitch, src, src_pitch, rows, columns, 8);
-}
-
-/* The items of a cache line at once, so that each is read once. */
-TILECORE_TARGETED static void TILECORE_NAME(turn_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                           ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
-{
-    ptrdiff_t r;
-    for (; columns >= 4; columns -= 4, dst += 4 * dst_pitch, src += 64)
-        for (r = 0; r < rows; r++) {
-            const char *const from = src + r * src_pitch;
-            char *const to = dst + r * 16;
-            memcpy(to, from, 16), memcpy(to + dst_pitch, from + 16, 16);
-            memcpy(to + 2 * dst_pitch, from + 32, 16), memcpy(to + 3 * dst_pitch, from + 48, 16);
-        }
-    for (; columns > 0; columns--, dst += dst_pitch, src += 16)
-        for (r = 0; r < rows; r++) memcpy(dst + r * 16, src + r * src_pitch, 16);
-}
-
-static void TILECORE_NAME(turn_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                      ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item)
+static void TILECORE_NAME(transpose_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
+                                           ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item)
 {
     switch (item) {
-    case 1: TILECORE_NAME(turn_tiles_1)(dst, dst_pitch, src, src_pitch, rows, columns); return;
-    case 2: TILECORE_NAME(turn_tiles_2)(dst, dst_pitch, src, src_pitch, rows, columns); return;
-    case 4: TILECORE_NAME(turn_tiles_4)(dst, dst_pitch, src, src_pitch, rows, columns); return;
-    case 8: TILECORE_NAME(turn_tiles_8)(dst, dst_pitch, src, src_pitch, rows, columns); return;
-    default: TILECORE_NAME(turn_tiles_16)(dst, dst_pitch, src, src_pitch, rows, columns);
+    case 1: TILECORE_NAME(transpose_tiles_1)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    case 2: TILECORE_NAME(transpose_tiles_2)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    case 4: TILECORE_NAME(transpose_tiles_4)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    case 8: TILECORE_NAME(transpose_tiles_8)(dst, dst_pitch, src, src_pitch, rows, columns); return;
+    default: tilecore_gather(dst, dst_pitch, 16, src, 16, src_pitch, columns, rows, 16);
     }
 }
 
 /* What is lower or narrower than a tile, by way of tiles. Nothing after a row is read: its page may be forbidden. */
-TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
-                                                       ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
-                                                       ptrdiff_t item)
+TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                            ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
+                                                            ptrdiff_t item)
 {
     const ptrdiff_t n = 16 / item;
     char in[32 * 16], out[16 * 32];
@@ -178,7 +141,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
                 if (width == n) memcpy(in + 16 * i, from, 16);
                 else TILECORE_NAME(copy_short)(in + 16 * i, from, width * item);
             }
-            TILECORE_NAME(turn_tiles)(out, 32, in, 16, 2 * n, n, item);
+            TILECORE_NAME(transpose_tiles)(out, 32, in, 16, 2 * n, n, item);
             for (i = 0; i < width; i++)
                 TILECORE_NAME(copy_short)(dst + (c + i) * dst_pitch + r * item, out + 32 * i, height * item);
         }
@@ -195,19 +158,19 @@ TILECORE_TARGETED static void TILECORE_NAME(turn_edge)(char *dst, ptrdiff_t dst_
  *
  *     #: a tile of 32 / item rows by 16 / item columns, transposed in registers
  *
- * Switches, each with what it saves of the time, measured by items of 1 to 16 bytes on Zen 4 unless told otherwise:
+ * Switches, each with the time without it over the time with it, on Zen 4 unless told otherwise:
  *
  *     stream      1.2, to 1.5, into more than the last cache: whole lines bypass the caches, by way of one cell
- *     back        1.2 to 1.7 of those: where lines begin elsewhere in each column, a cell begins with the last rows of
+ *     back        1.2 to 1.7 for these: as lines begin elsewhere in each column, a cell begins with the last rows of
  *                 the one before, which the caches still hold, and stores them again
  *     staged      1.2 to 2.9 where rows lie whole 1024 bytes apart: their lines fall into the same few places of the
  *                 first-level cache, and are copied beside each other first
  *     by_columns  1.25 to 1.7 into memory, on Emerald Rapids, where stores to several columns by turns take longer;
  *                 0.4 to 0.75 on Zen 4, so only sets of full width have it
  */
-TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
-                                                  ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item, int how,
-                                                  char *cells)
+TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                       ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
+                                                       ptrdiff_t item, int how, char *cells)
 {
     char *const lines = cells, *const out = cells ? cells + TILECORE_CELL_BYTES / 2 : NULL;
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
@@ -215,7 +178,7 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
     const int by_columns = how == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     ptrdiff_t r, c, i, height, width;
     if (!stream && rows >= tall && columns >= n && rows * columns * item <= 16384) {
-        TILECORE_NAME(turn_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
+        TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }
     for (r = 0; r < rows; r += height) {
@@ -238,12 +201,13 @@ TILECORE_TARGETED static void TILECORE_NAME(turn)(char *dst, ptrdiff_t dst_pitch
                 pitch = 64;
             }
             if (back + height < tall || width < n) {
-                TILECORE_NAME(turn_edge)(to, to_pitch, from + back * pitch, pitch, height, width, item);
+                TILECORE_NAME(transpose_edge)(to, to_pitch, from + back * pitch, pitch, height, width, item);
                 continue;
             }
             if (stream) to = out, to_pitch = (back + height) * item;
-            if (by_columns) TILECORE_NAME(turn_columns)(to, to_pitch, from, pitch, height, width, item);
-            else TILECORE_NAME(turn_tiles)(to, to_pitch, from, pitch, back + height, width, item);
+            if (by_columns && item == 4) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 4);
+            else if (by_columns) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 8);
+            else TILECORE_NAME(transpose_tiles)(to, to_pitch, from, pitch, back + height, width, item);
             for (i = 0; stream && i < width; i++) {
                 char *begin = dst + (c + i) * dst_pitch + r * item, *end = begin + height * item;
                 const ptrdiff_t early = back ? (ptrdiff_t)((uintptr_t)begin & 63) : 0;

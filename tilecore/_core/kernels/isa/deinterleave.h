@@ -1,8 +1,8 @@
-/* Items at steps, alone or in groups, by shuffles: `pick`, of the sets that shuffle 16 bytes. */
+/* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. */
 
 /* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: a single
  * vector, and what it takes stays in registers. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
     const int kept, const int pieces)
 {
@@ -22,7 +22,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_period)(
 
 /* `end` groups of a row, before others if 16 bytes may not be read from those. The first period is cut short, so that
  * the others are aligned, where that is between two groups; the last one overlaps the one before it, to be whole. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int pieces)
 {
     const int vectors = kept ? 1 : self->vectors;
@@ -40,28 +40,28 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pick_groups)(
         from[2 * p] = self->from[0][p][0];
         from[2 * p + 1] = self->from[0][p][1];
     }
-    TILECORE_NAME(pick_period)(self, mask, from, dst, src, kept, pieces);
+    TILECORE_NAME(deinterleave_period)(self, mask, from, dst, src, kept, pieces);
     for (dst += n * group, src += n * step; dst < last; dst += 32 * vectors, src += forward)
-        TILECORE_NAME(pick_period)(self, mask, from, dst, src, kept, pieces);
-    TILECORE_NAME(pick_period)(self, mask, from, last, last_src, kept, pieces);
+        TILECORE_NAME(deinterleave_period)(self, mask, from, dst, src, kept, pieces);
+    TILECORE_NAME(deinterleave_period)(self, mask, from, last, last_src, kept, pieces);
 }
 
 /* `count` groups of a row that ends `margin` groups after what may be read 16 bytes at a time. */
-TILECORE_TARGETED static void TILECORE_NAME(pick_row)(const tilecore_shuffles *self, char *dst, const char *src,
-                                                      ptrdiff_t count, ptrdiff_t margin)
+TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shuffles *self, char *dst, const char *src,
+                                                              ptrdiff_t count, ptrdiff_t margin)
 {
     const ptrdiff_t group = self->items * self->item, end = count - margin < self->groups ? 0 : count - margin;
     tilecore_rows rows;
     ptrdiff_t k;
     switch (self->pieces * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
-    case 2: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, 1); break;
-    case 3: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 1); break;
-    case 4: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, 2); break;
-    case 5: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 2); break;
-    case 6: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, 3); break;
-    case 7: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 3); break;
-    case 9: TILECORE_NAME(pick_groups)(self, dst, src, end, 1, 4); break;
-    default: TILECORE_NAME(pick_groups)(self, dst, src, end, 0, self->pieces);
+    case 2: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 1); break;
+    case 3: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 1); break;
+    case 4: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 2); break;
+    case 5: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 2); break;
+    case 6: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 3); break;
+    case 7: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 3); break;
+    case 9: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 4); break;
+    default: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, self->pieces);
     }
     if (end == count) return;
     rows.row = self->item; /* what is left, one by one */
@@ -72,9 +72,9 @@ TILECORE_TARGETED static void TILECORE_NAME(pick_row)(const tilecore_shuffles *s
                               count - end, 1);
 }
 
-TILECORE_TARGETED static void TILECORE_NAME(pick)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch,
-                                                  const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                                                  ptrdiff_t count, int stream)
+TILECORE_TARGETED static void TILECORE_NAME(deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch,
+                                                          const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
+                                                          ptrdiff_t count, int stream)
 {
     enum { PART = 3840 }; /* whole groups, of 1 to 4 items, and whole cache lines */
     const ptrdiff_t group = self->items * self->item;
@@ -86,12 +86,12 @@ TILECORE_TARGETED static void TILECORE_NAME(pick)(const tilecore_shuffles *self,
             for (; i < count; i += n, n = PART / group) {
                 if (n > count - i) n = count - i;
                 after = count - i - n;
-                TILECORE_NAME(pick_row)(self, lines, src + i * self->step, n,
-                                        after < self->margin ? self->margin - after : 0);
+                TILECORE_NAME(deinterleave_row)(self, lines, src + i * self->step, n,
+                                                after < self->margin ? self->margin - after : 0);
                 TILECORE_NAME(stream)(dst + i * group, lines, n * group);
             }
         } else {
-            TILECORE_NAME(pick_row)(self, dst, src, count, self->margin);
+            TILECORE_NAME(deinterleave_row)(self, dst, src, count, self->margin);
         }
     }
 }

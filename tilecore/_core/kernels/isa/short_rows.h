@@ -4,7 +4,7 @@
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
                                                                               const char *src, int word)
 {
-    const TILECORE_VECTOR mask = TILECORE_LOAD(self->u.narrow.pattern);
+    const TILECORE_VECTOR mask = TILECORE_LOAD(self->u.short_rows.pattern);
     const ptrdiff_t row = self->row;
     uint64_t low = 0, high = 0;
     if (word == 16) return TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src, src + row - 16), mask);
@@ -62,14 +62,14 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
                                                                  ptrdiff_t periods, const int vectors)
 {
-    const ptrdiff_t advance = self->u.narrow.period_rows * self->row;
+    const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
     TILECORE_VECTOR mask[3];
     ptrdiff_t low[3], high[3];
     int v;
     for (v = 0; v < vectors; v++) {
-        mask[v] = TILECORE_LOAD(self->u.narrow.mask[v]);
-        low[v] = self->u.narrow.offset[v][0];
-        high[v] = self->u.narrow.offset[v][1];
+        mask[v] = TILECORE_LOAD(self->u.short_rows.mask[v]);
+        low[v] = self->u.short_rows.offset[v][0];
+        high[v] = self->u.short_rows.offset[v][1];
     }
     for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
         for (v = 0; v < vectors; v++) {
@@ -83,24 +83,24 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore_rows *self, char *dst, const char *src,
                                                                   ptrdiff_t periods)
 {
-    const ptrdiff_t advance = self->u.narrow.period_rows * self->row;
-    const int vectors = self->u.narrow.vectors;
+    const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
+    const int vectors = self->u.short_rows.vectors;
     int v;
     for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
         for (v = 0; v + 1 < vectors; v += 2) {
             uint64_t offset;
-            memcpy(&offset, self->u.narrow.offset[v], 8);
+            memcpy(&offset, self->u.short_rows.offset[v], 8);
             const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
                                                            src + TILECORE_OFFSET(offset, 1));
             const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
                                                            src + TILECORE_OFFSET(offset, 3));
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
-            TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.narrow.mask[v + 1])));
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.short_rows.mask[v])));
+            TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.short_rows.mask[v + 1])));
         }
         if (v < vectors) {
-            const uint16_t *const offset = self->u.narrow.offset[v];
+            const uint16_t *const offset = self->u.short_rows.offset[v];
             const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.narrow.mask[v])));
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.short_rows.mask[v])));
         }
     }
 }
@@ -108,25 +108,25 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
 TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
-    const ptrdiff_t row = self->row, span = self->span, advance = self->u.narrow.period_rows * row;
+    const ptrdiff_t row = self->row, span = self->span, period_rows = self->u.short_rows.period_rows;
     ptrdiff_t done, periods;
     /* Rows until the output is aligned; for some spans it never is. */
     for (done = 0; done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31); done++) {}
     if (done == 32) done = 0;
     TILECORE_NAME(pattern)(self, dst, src, done, repeats);
     /* The last period is one that reads no further than the source's end. */
-    periods = rows * row - done * row - self->u.narrow.reach;
-    periods = periods < 0 ? 0 : periods / advance + 1;
-    if (periods * self->u.narrow.period_rows > rows - done) periods = (rows - done) / self->u.narrow.period_rows;
+    periods = rows * row - done * row - self->u.short_rows.reach;
+    periods = periods < 0 ? 0 : periods / (period_rows * row) + 1;
+    if (periods * period_rows > rows - done) periods = (rows - done) / period_rows;
     char *const d = dst + done * span;
     const char *const s = src + done * row;
-    switch (self->u.narrow.vectors) {
+    switch (self->u.short_rows.vectors) {
     case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
     case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
     case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
     default: TILECORE_NAME(expand_many)(self, d, s, periods);
     }
-    done += periods * self->u.narrow.period_rows;
+    done += periods * period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
@@ -140,7 +140,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const ptrdiff_t row = self->row;
     const int few = rows * repeats <= TILECORE_FEW;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
-    if (few) return row <= TILECORE_HOLD_ROW ? &TILECORE_NAME(hold_kernel) : &TILECORE_NAME(copies_kernel);
+    if (few && row > TILECORE_REGISTERS_ROW) return &TILECORE_NAME(copies_kernel);
+    if (few) return &TILECORE_NAME(register_rows_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
     if (TILECORE_STORE_WIDTH < 32 && self->span == 2 * row && row > 1 && 16 % row == 0)
@@ -149,6 +150,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (row <= 16) return &TILECORE_NAME(pattern_kernel);
     if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span)
         return &TILECORE_NAME(pattern_kernel);
-    if (row <= TILECORE_HOLD_ROW) return &TILECORE_NAME(hold_kernel);
+    if (row <= TILECORE_REGISTERS_ROW) return &TILECORE_NAME(register_rows_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
