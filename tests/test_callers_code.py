@@ -277,7 +277,7 @@ def test_input_that_changes_while_memory_is_sought(monkeypatch):
         v.resize(4, refcheck=False)
         return 1
 
-    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", changing)
+    monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", changing)
     plan = tilecore.TilePlan(2**20, 2, "i4")
     start, stop = (0,), plan.output_shape
     out = np.empty(stop, "i4")
@@ -297,7 +297,7 @@ def test_input_that_changes_while_memory_is_sought(monkeypatch):
             call()
     out.resize(2**21, refcheck=False)
     v = np.arange(2**20, dtype="i4")
-    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", lambda: out.resize(4, refcheck=False) or 1)
+    monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", lambda: out.resize(4, refcheck=False) or 1)
     for call in (partial(plan.tile, v, out), partial(tilecore.tile_region, v, 2, start, stop, out)):
         out.resize(2**21, refcheck=False)
         with pytest.raises(ValueError, match="out must have shape"):
