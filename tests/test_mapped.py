@@ -299,14 +299,14 @@ def test_another_shape_before_it_is_copied_after_all(shape, program):
     """Other code runs as the number of threads is asked for; then the system refuses the file."""
     program(
         f"""
-import resource, tilecore._core.write.whole as whole
+import resource, tilecore._core.write.tiling as tiling
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 a = numpy.arange(2048 * 1024, dtype="f8").reshape(2048, 1024)[:, ::2]
 want = numpy.tile(a, (32, 1))
 def get_num_threads():
     a.shape = {shape}
     return 1
-whole.get_num_threads = get_num_threads
+tiling.get_num_threads = get_num_threads
 try:
     y = tilecore.tile_mapped(a, (32, 1))
 except ValueError as error:

@@ -17,8 +17,8 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.places cimport Place, place_at
 from tilecore._core.resources.host cimport ask_cpu_share
-from tilecore._core.write.whole cimport caller_mode, execute_plan, plan_clear, plan_prepare
-from tilecore._core.write.regions cimport execute_region
+from tilecore._core.write.regions cimport write_region
+from tilecore._core.write.tiling cimport Mode, caller_mode, plan_clear, plan_prepare, write_tiling
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.refusals import Refusal, worded
@@ -130,12 +130,14 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef Place source, target
+    cdef Mode mode
     cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
     place_at(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
     place_at(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
-    execute_plan(<const Plan *>plan, &source, &target, caller_mode(sizes.nbytes, threads))
+    mode = caller_mode(sizes.nbytes, threads)
+    write_tiling(<const Plan *>plan, &source, &target, &mode)
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
@@ -143,6 +145,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef Place source, target
+    cdef Mode mode
     cdef Py_ssize_t extent[MAX_RANK]
     cdef Py_ssize_t nbytes = sizes.itemsize
     cdef int k
@@ -153,7 +156,8 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         nbytes *= extent[k]  # at most that of the whole output, unless that is empty
     place_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
     place_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
-    execute_region(sizes, &source, &target, start, extent, nbytes, caller_mode(nbytes, threads))
+    mode = caller_mode(nbytes, threads)
+    write_region(sizes, &source, &target, start, extent, nbytes, &mode)
 
 
 # ---------------------------------------------------------------- in one call

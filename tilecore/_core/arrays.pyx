@@ -45,7 +45,7 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Plan plan
     cdef int count = 0 if threads is None else read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = write_result(&plan, array, NULL, target, count)
+    target = write_result(&plan, array.descr, array, NULL, target, count)
     return target if out is None else out
 
 
@@ -189,7 +189,7 @@ cdef tile_other(a, reps, out, axis, threads):
     check_size(plan.sizes.nbytes)
     if simple and plan.sizes.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` gets `a`.
-        return WRAP(a, write_result(&plan, array, NULL, None, count), None, False)
+        return WRAP(a, write_result(&plan, array.descr, array, NULL, None, count), None, False)
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
@@ -267,7 +267,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
             raise Refusal(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
         plan.endless = reps is None
-        target = write_result(&plan, array, &bounds, target, count)
+        target = write_result(&plan, array.descr, array, &bounds, target, count)
         return target if out is None else out
     except Refusal as refusal:
         raise refused(refusal, "tile_region", a, array, reps, axis) from refusal.__cause__
@@ -376,7 +376,7 @@ def tile_mapped(a, reps, *, axis=None):
         read_request(&plan, array, reps, axis, None)
         if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
-        return write_result(&plan, array, NULL, None, 0) if result is None else result
+        return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
     except Refusal as refusal:
         raise refused(refusal, "tile_mapped", a, array, reps, axis) from refusal.__cause__
 

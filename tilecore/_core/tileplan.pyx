@@ -17,8 +17,8 @@ from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_init, sizes_chec
 from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_refusal
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
-from tilecore._core.write.whole cimport plan_clear, plan_prepare
 from tilecore._core.write.results cimport blank_bytes, read_bounds, write_result
+from tilecore._core.write.tiling cimport plan_clear, plan_prepare
 
 cnp.import_array()
 
@@ -118,7 +118,7 @@ cdef class TilePlan:
         try:
             count = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = write_result(&self.plan, array, NULL, self.check_array(array, out), count)
+            target = write_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
@@ -132,7 +132,7 @@ cdef class TilePlan:
             count = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = write_result(&self.plan, array, &bounds, self.check_array(array, out), count)
+            target = write_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), count)
             return target if out is None else out
         except Refusal as refusal:
             raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__

@@ -38,7 +38,7 @@ cdef struct Plan:
     Sizes sizes
     bint endless        # for regions: the input repeats without end in all directions
     void *memory        # of `block`
-    void *block         # Blocks of write/execute.pxd, if the result has plain bytes in C order; or NULL
+    void *block         # Blocks of write/blocks.pxd, if the result has plain bytes in C order; or NULL
 
 
 cdef struct Bounds:     # of a region
@@ -50,6 +50,7 @@ cdef struct Bounds:     # of a region
 cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
 cdef int sizes_check(const Sizes *sizes, int status) except -1
+cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
 
 
 cdef inline int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,

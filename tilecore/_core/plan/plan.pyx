@@ -6,7 +6,7 @@ After these checks every count and every offset fits 64 bits, so the functions t
 
 from tilecore._core.request.refusals import Refusal
 
-from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.request.integers cimport as_tuple
 
 
@@ -72,3 +72,20 @@ cdef int sizes_check(const Sizes *sizes, int status) except -1:
                       f"{output} overflows at axis {sizes.axis}")
     raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
                   f"with {sizes.itemsize} bytes per element")
+
+
+cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
+    """The plan for a stack of `n` arrays, with one more axis in front, which does not repeat."""
+    cdef Py_ssize_t shape[MAX_RANK]
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef int k, status
+    if sizes.ndim == MAX_RANK:
+        raise Refusal(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
+                      "largest rank")
+    shape[0] = n
+    repeats[0] = 1
+    for k in range(sizes.ndim):
+        shape[k + 1] = sizes.shape[k]
+        repeats[k + 1] = sizes.repeats[k]
+    status = plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize)
+    return sizes_check(&stacked.sizes, status)

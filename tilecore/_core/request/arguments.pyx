@@ -78,9 +78,8 @@ cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
     return numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
-cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
-                   const Place *source, const Py_ssize_t *source_shape, Place *place) except -1:
-    """Check the shape of `out`, and that it shares no memory with the source, which may be NULL. Note its place."""
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, Place *place) except -1:
+    """Check the shape of `out`, and that its elements lie apart. Note its place."""
     if not has_shape(out, ndim, shape):
         raise shape_refusal(out, ndim, shape, "must have", "out")
     if not PyArray_ISWRITEABLE(out):
@@ -89,8 +88,6 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
     if not place.contiguous and overlaps_itself(place, shape, itemsize):
         raise Refusal(ValueError, "must not have overlapping elements, got strides "
                       f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
-    if source != NULL and share_bytes(source, source_shape, place, shape, itemsize):
-        raise Refusal(ValueError, "must not share memory with the input", "out")
     return 0
 
 

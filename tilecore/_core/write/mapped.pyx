@@ -31,9 +31,8 @@ from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.places cimport Place, place_note, place_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode, execute
-from tilecore._core.write.whole cimport choose_mode
-from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, Watch, look_for_signals, raise_pending, watch_begin
+from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, check_signals, raise_pending
+from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, Mode, choose_mode, write_nest
 
 cnp.import_array()
 
@@ -125,27 +124,25 @@ cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcep
 
 # ---------------------------------------------------------------- file and mappings
 
-cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
     """0; 1 if the system refuses; -1 if a signal handler has raised."""
-    cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, stretch
-    cdef Watch watch
+    cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, chunk
     cdef char *at
     cdef int status
-    watch_begin(&watch, mode.poll)
     if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
-            stretch = min(size - begin, TILECORE_WATCH_BYTES)
-            if tilecore_file_write(file, src + begin, stretch, offset) < 0:
+            chunk = min(size - begin, TILECORE_WATCH_BYTES)
+            if tilecore_file_write(file, src + begin, chunk, offset) < 0:
                 return 1
-            offset += stretch
-            if look_for_signals(&watch, stretch) < 0:
+            offset += chunk
+            if check_signals(&mode.signals, chunk) < 0:
                 return -1
         return 0
     at = tilecore_file_open(file, nbytes)
     if at == NULL:
         return 1
-    status = execute(loops, at, src, nbytes, mode)
+    status = write_nest(loops, at, src, nbytes, mode)
     tilecore_pages_free(at, nbytes)
     return status
 
@@ -187,7 +184,7 @@ cdef class Mapping:
         tilecore_atomic_add(&mappings, -self.count)
 
 
-cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode mode) noexcept nogil:
+cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode *mode) noexcept nogil:
     """As write_file; if it is not 0, nothing is left."""
     cdef Nest loops
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
@@ -227,7 +224,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     with nogil:
-        status = write_and_map(mapping, &sharing, &nest, source.data, mode)
+        status = write_and_map(mapping, &sharing, &nest, source.data, &mode)
     if status < 0:
         raise_pending()
     if status > 0:

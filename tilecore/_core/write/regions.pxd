@@ -2,8 +2,8 @@
 
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Place
-from tilecore._core.write.execute cimport Mode
+from tilecore._core.write.tiling cimport Mode
 
 
-cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode mode) noexcept nogil
+cdef int write_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
+                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil

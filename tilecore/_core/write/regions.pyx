@@ -13,7 +13,7 @@ Many axes of a few elements each make more pieces than there is to write: 2 on e
 element. Then the inner axes become a table of the offsets of their elements, in the source and in the output, and the
 loops outside go over the table again and again.
 
-Nothing here can fail, as in execute.pyx: without memory for a table, there are pieces.
+Nothing here can fail, as in tiling.pyx: without memory for a table, there are pieces.
 """
 
 from libc.stdlib cimport free, malloc
@@ -21,8 +21,8 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.plan.nest cimport Axis, Nest, Step, Window, advance, nest_begin, nest_push, window_init
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Place, place_strides
-from tilecore._core.write.execute cimport Mode, execute_watched, write_table
-from tilecore._core.write.signals cimport Watch, look_for_signals, watch_begin
+from tilecore._core.write.signals cimport check_signals
+from tilecore._core.write.tiling cimport Mode, write_nest, write_table
 
 
 cdef enum:
@@ -35,12 +35,11 @@ cdef enum:
 cdef struct Region:
     Window window
     Py_ssize_t itemsize
-    Mode mode
-    Watch watch
+    Mode *mode
 
 
-cdef int execute_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode mode) noexcept nogil:
+cdef int write_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
+                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
     """Write the region of `shape` at `start` of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
     `target` has the region's shape. If there are bytes, no axis is empty.
@@ -55,18 +54,17 @@ cdef int execute_region(const Sizes *sizes, const Place *source, const Place *ta
         return 0
     region.itemsize = sizes.itemsize
     region.mode = mode
-    watch_begin(&region.watch, mode.poll)
     window_init(&region.window, sizes, place_strides(source), place_strides(target), start, shape)
     src, dst = source.data + region.window.src, target.data + region.window.dst
     for k in range(region.window.n):
         if pieces <= nbytes:
             pieces *= pieces_along(&region.window.step[k])
     if pieces > TABLE // 8 and nbytes // pieces < SMALL_PIECE:
-        k = execute_table(&region, dst, src)
+        k = write_by_table(&region, dst, src)
         if k <= 0:
             return k
     nest_begin(&nest, sizes.itemsize)
-    return execute_pieces(&region, 0, &nest, dst, src, sizes.itemsize)
+    return write_pieces(&region, 0, &nest, dst, src, sizes.itemsize)
 
 
 # ---------------------------------------------------------------- pieces
@@ -78,7 +76,7 @@ cdef Py_ssize_t pieces_along(const Step *axis) noexcept nogil:
     return (head > 0) + (axis.count - head >= axis.extent) + ((axis.count - head) % axis.extent > 0)
 
 
-cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char *src,
+cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src,
                         Py_ssize_t nbytes) noexcept nogil:
     """Put the loops of axis `k` and of those outside it round `nest`, once for each piece, and write."""
     cdef const Step *axis = &region.window.step[k]
@@ -87,9 +85,9 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
     cdef Axis top = nest.axis[n - 1]
     if k == region.window.n:
         # A piece takes time of its own, however little it writes.
-        if execute_watched(nest, dst, src, nbytes, region.mode, &region.watch) < 0:
+        if write_nest(nest, dst, src, nbytes, region.mode) < 0:
             return -1
-        return look_for_signals(&region.watch, 256 * region.itemsize)
+        return check_signals(&region.mode.signals, 256 * region.itemsize)
     first = axis.first
     while done < axis.count:
         repeats = 1
@@ -98,7 +96,7 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
             repeats = (axis.count - done) // axis.extent
         nest_push(nest, length, axis.src, axis.dst)
         nest_push(nest, repeats, 0, axis.dst * length)
-        if execute_pieces(region, k + 1, nest, dst + done * axis.dst, src + first * axis.src,
+        if write_pieces(region, k + 1, nest, dst + done * axis.dst, src + first * axis.src,
                           nbytes * length * repeats) < 0:
             return -1
         nest.n = n  # as it was, for the next piece
@@ -110,8 +108,8 @@ cdef int execute_pieces(Region *region, int k, Nest *nest, char *dst, const char
 
 # ---------------------------------------------------------------- a table
 
-cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogil:
-    """0 or -1 as execute_region; 1, with nothing written, if there is no memory for a table."""
+cdef int write_by_table(Region *region, char *dst, const char *src) noexcept nogil:
+    """0 or -1 as write_region; 1, with nothing written, if there is no memory for a table."""
     cdef Py_ssize_t *table = <Py_ssize_t *>malloc(2 * TABLE * sizeof(Py_ssize_t))
     cdef Step *axis = region.window.step
     cdef Py_ssize_t n = 1, i, j, at
@@ -132,7 +130,7 @@ cdef int execute_table(Region *region, char *dst, const char *src) noexcept nogi
         src += axis[k].first * axis[k].src
     while True:
         write_table(table, table + TABLE, n, region.itemsize, dst, src)
-        status = look_for_signals(&region.watch, n * max(region.itemsize, 16))
+        status = check_signals(&region.mode.signals, n * max(region.itemsize, 16))
         if status < 0 or not advance(axis, left, 1, &dst, &src):
             break
     free(table)

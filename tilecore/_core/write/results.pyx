@@ -1,4 +1,5 @@
-"""A plan and its source -> an array that holds the tiling, or a region of it: new, or the caller's.
+"""A plan and its source -> an array that holds the tiling, or a region of it; many sources -> one that holds the tiling
+of each. The array is new, or the caller's.
 
 Memory first, and the number of threads: meanwhile other code may run. Then the last look at the input and `out`
 (see arguments.pyx), then bytes.
@@ -9,18 +10,23 @@ import math
 import numpy
 
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport blank_itemsize, check_out, has_shape, is_blank
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_stack, sizes_check, sizes_init
+from tilecore._core.request.arguments cimport (
+    blank_itemsize, check_out, has_shape, is_blank, shape_refusal, share_bytes,
+)
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
-from tilecore._core.request.places cimport Place, place_note
+from tilecore._core.request.places cimport Place, place_at, place_note
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory
-from tilecore._core.write.execute cimport TILECORE_NOGIL_BYTES, Mode
-from tilecore._core.write.whole cimport choose_mode, execute_plan
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.regions cimport execute_region
+from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.signals cimport raise_pending
+from tilecore._core.write.tiling cimport (
+    TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, choose_mode, run_task, simple_mode, write_tiling,
+)
 
 from tilecore._core.request.refusals import Refusal
 
@@ -54,59 +60,164 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
         raise no_memory(nbytes) from None
 
 
-# ---------------------------------------------------------------- the whole, or a region
+# ---------------------------------------------------------------- one source, or a list of them
 
-cdef cnp.ndarray write_result(const Plan *plan, cnp.ndarray array, const Bounds *bounds, cnp.ndarray out, int threads):
-    """The tiling of `array`, within `bounds` unless NULL; in `out`, which read_out has read, or new where that is None.
+cdef struct Call:
+    const Plan *plan            # of one source
+    Py_ssize_t n                # sources
+    const char *places          # a Place for each, `pitch` bytes apart: the strides of its own axes end it
+    Py_ssize_t pitch
+    Place target                # of the first source's result
+    Py_ssize_t step             # bytes to the next result
+    const Py_ssize_t *start     # of a region, or NULL
+    const Py_ssize_t *shape     # of one result
+    Py_ssize_t nbytes           # of one result
+    Mode mode
+
+
+cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const Bounds *bounds, cnp.ndarray out,
+                              int threads):
+    """The tiling of an array of `dtype`, within `bounds` unless NULL; or, in one array, the tilings of a list of them.
+
+    It is written to `out`, which read_out has read, or to a new array where that is None.
     """
     cdef const Sizes *sizes = &plan.sizes
-    cdef const Py_ssize_t *input_shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
-    cdef const Py_ssize_t *shape = &sizes.output[0]
-    cdef const Py_ssize_t *start = NULL
+    cdef Plan stacked
+    cdef Call call
+    cdef Place source
     cdef Py_ssize_t of_region[MAX_RANK + 1]
-    cdef Py_ssize_t nbytes = sizes.nbytes
-    cdef cnp.dtype dtype = array.descr
-    cdef bint is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
-    cdef Place source, target
-    cdef Mode mode = Mode(1, False, False)
+    cdef const Py_ssize_t *shape = &sizes.output[0]
+    cdef Py_ssize_t nbytes = sizes.nbytes, i
+    cdef bint is_list = type(sources) is list, is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
+    cdef bytes places
     cdef int status
-    if bounds != NULL:
-        start = &bounds.start[0]
-        shape = &of_region[0]
+    call.plan, call.n, call.start = plan, 1, NULL
+    if is_list:
+        call.n = PyList_GET_SIZE(sources)
+        plan_stack(&stacked, sizes, call.n)
+        sizes = &stacked.sizes
+        shape = &sizes.output[0]
+        nbytes = sizes.nbytes
+    elif bounds != NULL:
+        call.start = &bounds.start[0]
+        shape = of_region
         nbytes = measure_region(plan, bounds, of_region)
     if is_new:
         out = new_result(sizes.ndim, shape, nbytes, &warm, dtype)
     if nbytes >= TILECORE_NOGIL_BYTES and not refers:
-        mode = choose_mode(nbytes, threads, warm)
-    # The last look at the arrays: until the bytes are written, no other code runs.
-    if not has_shape(array, sizes.input_ndim, input_shape):
-        raise Refusal(ValueError, "changed its shape during the call", "input")
-    place_note(&source, array)
-    if is_new:
-        place_note(&target, out)
+        call.mode = choose_mode(nbytes, threads, warm)
     else:
-        check_out(out, shape, sizes.ndim, sizes.itemsize, &source, input_shape, &target)
+        call.mode = simple_mode(1, False)
+    # The last look at the arrays: until the bytes are written, no other code runs.
+    if is_list:
+        places = note_places(&call, sources)
+    else:
+        if not has_input_shape(plan, sources):
+            raise Refusal(ValueError, "changed its shape during the call", "input")
+        place_note(&source, sources)
+        call.places = <const char *>&source
+    if is_new:
+        place_note(&call.target, out)
+    else:
+        check_out(out, shape, sizes.ndim, sizes.itemsize, &call.target)
+        for i in range(call.n):
+            if share_bytes(place_of(&call, i), input_shape(plan), &call.target, shape, sizes.itemsize):
+                raise Refusal(ValueError, f"must not share memory with {f'arrays[{i}]' if is_list else 'the input'}", "out")
     if nbytes == 0:
         return out if is_new else emptied(out)
+    call.shape, call.nbytes = shape + is_list, nbytes // call.n
+    if is_list:
+        take_first_target(&call)
     if refers and not (is_new and can_be_counted(dtype)):
-        copy_references(sizes, array, &source, out, &target, start, shape)
+        for i in range(call.n):
+            copy_references(&plan.sizes, sources[i] if is_list else sources, place_of(&call, i), out, &call.target,
+                            call.start, call.shape)
+            call.target.data += call.step
     elif refers or nbytes < TILECORE_NOGIL_BYTES:
-        execute_part(plan, &source, &target, start, shape, nbytes, mode)
-        if refers:
-            count_references(array, &source, sizes.copies if start == NULL else 0, out)
+        write_range(&call, 0, call.n, &call.mode)
+        if refers and is_list:
+            count_references(out, &call.target, 0, out)
+        elif refers:
+            count_references(sources, &source, sizes.copies if call.start == NULL else 0, out)
     else:
         with nogil:
-            status = execute_part(plan, &source, &target, start, shape, nbytes, mode)
+            status = write_all(&call)
         if status < 0:
             raise_pending()
     return out
 
 
-cdef inline int execute_part(const Plan *plan, const Place *source, const Place *target, const Py_ssize_t *start,
-                             const Py_ssize_t *shape, Py_ssize_t nbytes, Mode mode) noexcept nogil:
-    if start == NULL:
-        return execute_plan(plan, source, target, mode)
-    return execute_region(&plan.sizes, source, target, start, shape, nbytes, mode)
+cdef inline const Py_ssize_t *input_shape(const Plan *plan) noexcept nogil:
+    return &plan.sizes.shape[plan.sizes.ndim - plan.sizes.input_ndim]
+
+
+cdef inline bint has_input_shape(const Plan *plan, cnp.ndarray array) noexcept:
+    return has_shape(array, plan.sizes.input_ndim, input_shape(plan))
+
+
+cdef inline const Place *place_of(const Call *call, Py_ssize_t i) noexcept nogil:
+    return <const Place *>(call.places + i * call.pitch)
+
+
+cdef bytes note_places(Call *call, list arrays):
+    """Note where each array lies, if it has the plan's shape."""
+    cdef const Sizes *sizes = &call.plan.sizes
+    cdef cnp.ndarray array
+    cdef bytes places
+    cdef Py_ssize_t i
+    call.pitch = sizeof(Place) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
+    try:
+        places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
+    except MemoryError:
+        raise Refusal(MemoryError, f"no memory to note where {call.n} arrays lie") from None
+    call.places = PyBytes_AS_STRING(places)
+    for i in range(call.n):
+        array = <cnp.ndarray>arrays[i]
+        if not has_input_shape(call.plan, array):
+            raise shape_refusal(array, sizes.input_ndim, input_shape(call.plan), "must have", f"arrays[{i}]")
+        place_note(<Place *>place_of(call, i), array)
+    return places
+
+
+cdef void take_first_target(Call *call) noexcept:
+    """`target` is that of all results, with one more axis."""
+    cdef Place whole = call.target
+    call.step = call.nbytes if whole.contiguous else whole.strides[0]
+    place_at(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1, call.shape,
+             call.plan.sizes.itemsize)
+
+
+cdef int write_all(Call *call) noexcept nogil:
+    """Write all results; 0, or -1 if a signal handler has raised. Threads share small ones, and each large one."""
+    if call.n == 1 or call.mode.threads == 1 or call.nbytes >= TILECORE_THREAD_BYTES:
+        return write_range(call, 0, call.n, &call.mode)
+    return run_task(write_some, call, call.n, call.n * call.nbytes, &call.mode)
+
+
+cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Mode mode = simple_mode(1, (<const Call *>call).mode.warm)
+    write_range(<const Call *>call, first, last, &mode)
+
+
+cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last, Mode *mode) noexcept nogil:
+    """Write the results numbered first to last - 1; as write_all."""
+    cdef Place target
+    cdef Py_ssize_t i
+    if last - first == 1 and first == 0:
+        return write_one(call, place_of(call, 0), &call.target, mode)
+    target = call.target
+    target.data += first * call.step
+    for i in range(first, last):
+        if write_one(call, place_of(call, i), &target, mode) < 0:
+            return -1
+        target.data += call.step
+    return 0
+
+
+cdef inline int write_one(const Call *call, const Place *source, const Place *target, Mode *mode) noexcept nogil:
+    if call.start == NULL:
+        return write_tiling(call.plan, source, target, mode)
+    return write_region(&call.plan.sizes, source, target, call.start, call.shape, call.nbytes, mode)
 
 
 # ---------------------------------------------------------------- bounds

@@ -1,4 +1,4 @@
-"""When a long call looks for signals. See signals.pyx."""
+"""Checks for signals during a long call. See signals.pyx."""
 
 
 cdef extern from "kernels/config.h" nogil:
@@ -10,12 +10,12 @@ cdef extern from "kernels/locks.h" nogil:
     long long tilecore_milliseconds()
 
 
-cdef struct Watch:          # when to look for signals
+cdef struct SignalChecks:   # of one call
     bint on
     Py_ssize_t work         # bytes written since the clock was last read
-    long long looked        # when signals were last looked for, in milliseconds
+    long long last          # when signals were last checked for, in milliseconds
 
 
 cdef int raise_pending() except -1
-cdef void watch_begin(Watch *watch, bint on) noexcept nogil
-cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil
+cdef SignalChecks signal_checks(bint on) noexcept nogil
+cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil

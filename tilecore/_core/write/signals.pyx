@@ -1,6 +1,6 @@
-"""Looks for signals during a long call.
+"""Checks for signals during a long call.
 
-Python delivers signals to the main thread alone, so only a call in the main thread looks for them; choose_mode finds
+Python delivers signals to the main thread alone, so only a call in the main thread checks for them; choose_mode finds
 that out while it holds the GIL. Another thread must not ask for the GIL here: a daemon thread goes on while the process
 ends, and the interpreter may be gone.
 """
@@ -15,28 +15,26 @@ cdef int raise_pending() except -1:
     return -1
 
 
-cdef void watch_begin(Watch *watch, bint on) noexcept nogil:
-    watch.on = on
-    watch.work = 0
-    # The first look comes early: a Ctrl-C from before a long call ends it at once.
-    watch.looked = tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0
+cdef SignalChecks signal_checks(bint on) noexcept nogil:
+    """The first check comes early: a Ctrl-C from before a long call ends it at once."""
+    return SignalChecks(on, 0, tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0)
 
 
-cdef int look_for_signals(Watch *watch, Py_ssize_t work) noexcept nogil:
-    """Count `work`, in bytes, and look for signals if the last look was long ago.
+cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
+    """Count `work`, in bytes, and check for signals if the last check was long ago.
 
     0, or -1 if a signal handler has raised; the exception stays set, for raise_pending.
     """
     cdef long long now
-    if not watch.on:
+    if not checks.on:
         return 0
-    watch.work += work
-    if watch.work < TILECORE_WATCH_BYTES:
+    checks.work += work
+    if checks.work < TILECORE_WATCH_BYTES:
         return 0
-    watch.work = 0
+    checks.work = 0
     now = tilecore_milliseconds()
-    if 0 <= now - watch.looked < TILECORE_LOOK_MILLISECONDS:
+    if 0 <= now - checks.last < TILECORE_LOOK_MILLISECONDS:
         return 0
-    watch.looked = now
+    checks.last = now
     with gil:
         return PyErr_CheckSignals()

@@ -1,0 +1,33 @@
+"""A nest of loops and a source -> bytes of the output, by blocks. See blocks.pyx."""
+
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
+from tilecore._core.write.processor cimport tilecore_rows
+
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_BLOCK_BYTES
+
+
+cdef struct Blocks:
+    # The block: its axes, innermost first.
+    Axis axis[MOST_AXES]
+    int n
+    int kernel_axes         # how many, from the innermost, one kernel call writes
+    bint by_columns         # a kernel call goes along axis 2, and there is one for each step of axis 1
+    bint dense              # its bytes lie together in the output
+    bint stream             # stores bypass the cache
+    Py_ssize_t last_count   # steps of its outermost axis in the last, shorter block
+    tilecore_rows rows      # the kernel, prepared
+    # The loops over blocks, innermost first.
+    Axis loop[MOST_AXES]
+    int loops
+    int split               # the last step of this loop is a shorter block; or -1
+    Py_ssize_t total        # blocks
+    # Where they are written, and from where; set by the caller.
+    char *dst
+    const char *src
+
+
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
+cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
+cdef void write_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil

@@ -1,0 +1,194 @@
+"""A nest of loops and a source -> bytes of the output, by blocks.
+
+The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: made once, by the kernels, from the
+innermost dimension outward. The loops outside go over blocks, in a new order: those that move in the source, and
+within them those that repeat. So every block is written to all of its destinations while it is hot, and the source is
+read once.
+
+    nest of (1024, 1024) float32 tiled (4, 4):   run 4096, 4x 4096, 1024 rows, 4x 16777216
+    block: run 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
+
+A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks; the last
+of these may be shorter.
+
+The blocks are numbered, and a task writes a range of them (tiling.pyx).
+
+Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and the few kilobytes of
+state lie on the stack. Without memory for a block of scratch, the block is made in the output. Hence `noexcept nogil`.
+"""
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance
+from tilecore._core.write.processor cimport kernels, libc_bytes, stream_bytes, tilecore_prepare_rows
+
+
+cdef enum:
+    # Separate rows of at least this many bytes bypass the cache one by one, rather than as a block that does not.
+    LEAST_STREAMED_ROW = 256
+
+
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
+    """Choose the block and its kernel, and order the loops over blocks."""
+    cdef Axis *axis = blocks.axis
+    cdef Axis top
+    cdef Py_ssize_t payload = 1, extent = 1, inner, steps
+    cdef int i, k, n = 0
+    cdef bint dense = True, is_split = False, in_place, near
+    # Inner axes, as long as they fit; the first that does not is split.
+    while n < nest.n:
+        top = nest.axis[n]
+        if dense and top.dst != extent and top.count > 1:
+            dense = False
+            if payload >= (LEAST_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
+                dense = True
+                break  # a dense block this large is better than a larger one that is not
+        if payload * top.count > TILECORE_BLOCK_BYTES:
+            break
+        axis[n] = top
+        payload *= top.count
+        extent = top.dst * top.count
+        n += 1
+    blocks.last_count = 0
+    steps = 0
+    if n < nest.n:
+        top = nest.axis[n]
+        inner = TILECORE_BLOCK_BYTES // payload
+        if inner >= 2 and (n == 0 or not dense or top.dst == extent):
+            steps = (top.count + inner - 1) // inner          # blocks along this axis
+            inner = (top.count + steps - 1) // steps          # of nearly equal length
+            if n == 0:
+                inner = (inner + 63) & ~<Py_ssize_t>63        # a run: whole cache lines
+            steps = (top.count + inner - 1) // inner
+            axis[n] = Axis(inner, top.src, top.dst)
+            blocks.last_count = top.count - (steps - 1) * inner
+            is_split = True
+            n += 1
+    blocks.n = n
+    blocks.dense = dense
+    blocks.stream = stream and dense
+    # The loops outside: repeats first, or all as they come.
+    blocks.loops = 0
+    blocks.split = -1
+    blocks.total = 1
+    for k in range(2 if reorder else 1):
+        for i in range(n - 1 if is_split else n, nest.n):
+            top = nest.axis[i]
+            if reorder and (top.src == 0) != (k == 0):
+                continue
+            if is_split and i == n - 1:
+                blocks.split = blocks.loops
+                inner = axis[n - 1].count
+                top = Axis(steps, top.src * inner, top.dst * inner)
+            blocks.loop[blocks.loops] = top
+            blocks.loops += 1
+            blocks.total *= top.count
+    # The axes that one kernel call writes: a run, its repeats in place, and rows of those.
+    near = blocks.loops == 0
+    blocks.kernel_axes = 1
+    # Of two inner axes, the longer one is the better innermost loop: pixels rather than their three colours.
+    blocks.by_columns = (n > 2 and axis[1].count < axis[2].count
+                         and (not dense or (axis[1].src != 0 and axis[2].src != 0)))
+    if n > 1:
+        in_place = axis[1].src == 0 and axis[1].dst == axis[0].count
+        blocks.by_columns = blocks.by_columns and not in_place
+        blocks.kernel_axes = 3 if blocks.by_columns or (in_place and n > 2 and axis[2].src != 0) else 2
+        top = axis[blocks.kernel_axes - 1]
+        if in_place and blocks.kernel_axes == 2:
+            top = Axis(1, 0, 0)
+        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count if in_place else 1, top.src, top.dst,
+                              top.count, near)
+
+
+cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
+    """Write the inner `n` axes of a block, the outermost of them for `count` steps."""
+    cdef const Axis *top = &blocks.axis[n - 1]
+    cdef const Axis *inner
+    cdef Py_ssize_t i
+    if n == 1:
+        kernels.copy(dst, src, count)
+    elif n == blocks.kernel_axes:
+        if blocks.by_columns:
+            inner = &blocks.axis[1]
+            for i in range(inner.count):
+                blocks.rows.write(&blocks.rows, dst + i * inner.dst, src + i * inner.src, count, 1)
+        elif n == 3:
+            blocks.rows.write(&blocks.rows, dst, src, count, blocks.axis[1].count)
+        elif top.src == 0 and top.dst == blocks.axis[0].count:
+            blocks.rows.write(&blocks.rows, dst, src, 1, count)
+        else:
+            blocks.rows.write(&blocks.rows, dst, src, count, 1)
+    else:
+        inner = &blocks.axis[n - 2]
+        if top.src == 0 and blocks.dense:
+            write_axes(blocks, n - 1, inner.count, dst, src)
+            kernels.replicate(dst, top.dst, count)
+        else:
+            for i in range(count):
+                write_axes(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
+
+
+cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil:
+    """Write an output that is a single block."""
+    write_axes(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
+
+
+cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Write the blocks numbered first to last - 1."""
+    cdef const Blocks *blocks = <const Blocks *>of_blocks
+    cdef char *dst = blocks.dst
+    cdef const char *src = blocks.src
+    cdef void *scratch = NULL
+    cdef char *aligned = NULL
+    cdef bint stream = blocks.stream
+    cdef Step loop[MOST_AXES]
+    cdef const char *hot = NULL     # `ready` steps of the current block, already made
+    cdef const char *made = src     # from here
+    cdef Py_ssize_t number = first, count, nbytes, ready = 0, index, _block
+    cdef int k
+    cdef const Axis *top = &blocks.axis[blocks.n - 1]
+    if blocks.loops == 0:
+        write_one_block(blocks, dst, src)
+        return
+    if stream and blocks.n > 1:
+        # Not on the stack: a thread may have little. Not by PyMem_RawMalloc: tracemalloc takes the GIL for it, and
+        # its holder waits for this thread.
+        scratch = malloc(TILECORE_BLOCK_BYTES + 64)
+        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+        stream = scratch != NULL
+    for k in range(blocks.loops):
+        count = blocks.loop[k].count
+        index = number % count
+        number //= count
+        loop[k] = Step(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
+        dst += index * loop[k].dst
+        src += index * loop[k].src
+    for _block in range(first, last):
+        count = top.count
+        if blocks.split >= 0 and loop[blocks.split].place == loop[blocks.split].count - 1:
+            count = blocks.last_count
+        if not blocks.dense:
+            write_axes(blocks, blocks.n, count, dst, src)
+        else:
+            nbytes = top.dst * count
+            if blocks.n == 1:
+                hot = src
+            elif src != made or ready < count:  # not yet made, or only a shorter part
+                if stream:
+                    write_axes(blocks, blocks.n, count, aligned, src)
+                    hot = aligned
+                else:
+                    write_axes(blocks, blocks.n, count, dst, src)
+                    hot = dst
+                made, ready = src, count
+            if stream:
+                kernels.stream(dst, hot, nbytes)
+            elif hot != dst and nbytes >= libc_bytes:
+                memcpy(dst, hot, nbytes)
+            elif hot != dst:
+                kernels.copy(dst, hot, nbytes)
+        advance(loop, blocks.loops, 1, &dst, &src)
+    if stream:
+        kernels.stream_end()
+    free(scratch)

@@ -1,0 +1,397 @@
+"""A source that the innermost loops of a nest do not run along -> contiguous panels of it.
+
+Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
+So it is packed first: a *panel*, a box of the source that fits the cache, is brought into the order of the output, by
+kernels made for that; then it is tiled as any contiguous source is. Where nothing repeats, it is packed in its place in
+the output, and that is all.
+
+    nest of a transposed (1024, 1024) float32 tiled (2, 2):
+                            run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
+    panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
+    its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
+
+Where the outermost loop repeats, and what is inside it fits the caches, only that is written so: the other repeats are
+long copies of the first one, in the output.
+
+    nest of a transposed (300, 300, 3) bytes tiled (4, 1, 1):
+                            run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900), 4 x (0, 270000)
+    packed in its place:    run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
+    and repeated:           run 270000, 3 x (0, 270000), from the output's first byte
+
+Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
+packers write two axes of a panel each, the inner one the innermost of the output:
+
+    turn      another axis runs along the source, or a few steps of one and then the next: a transposition
+    pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
+              next one: interleaved channels
+    gather    all else: item by item
+
+The panels are numbered, as blocks are, and so are the parts of what is made of each. Nothing here can fail.
+"""
+
+from libc.stdlib cimport free, malloc
+
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance, magnitude, nest_begin, nest_push
+from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
+from tilecore._core.write.processor cimport (
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_deinterleave,
+)
+
+
+cdef enum:
+    # Fewer items, in fewer rows, are gathered as they are written: to choose panels takes longer.
+    LEAST_ITEMS = 4096
+    LEAST_GATHERED_ROWS = 128
+    LEAST_DIRECT_ITEMS = 512
+    PANEL_BYTES = 65536     # at least
+    # Whole rows of the output repeat more quickly than parts; then this many bytes along the source will do.
+    LEAST_SIDE_BYTES = 128
+    # A panel that is packed in its place in the output needs no room. Where stores bypass the caches, it is wide,
+    # for processors to read ahead, and long, for its ends share cache lines with others.
+    DIRECT_BYTES = 262144
+    STREAMED_SIDE_BYTES = 2048
+    STREAMED_BYTES = 1 << 20
+    # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on
+    # their stores bypass the caches, which would not hold them.
+    ALIASED_BYTES = 1 << 22
+    CACHED_BYTES = 1 << 20  # of an output that the second-level cache may hold, with a source of this size
+    MOST_STEP_BYTES = 64    # that pick steps over: farther apart, each item has a cache line of its own
+    MOST_WOVEN = 4          # channels
+    # Bytes of a row from which its stores may bypass the caches.
+    LEAST_STREAMED_TURNED = 512
+    LEAST_STREAMED_PICKED = 2048
+    LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
+    PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
+    # From so many steps of 16 bytes on, a transposition is quicker than gathering: LEAST_COLUMNS along the source, and
+    # LEAST_ROWS along the output, where the steps of one tile are enough.
+    LEAST_COLUMNS = 4
+    LEAST_ROWS = 10
+    LONG_ENOUGH = 5         # steps of an innermost loop that gathers
+
+
+cdef bint runs_along(const Nest *nest) noexcept nogil:
+    """Whether the items of the source lie together along the innermost axis that moves in it, or there is none."""
+    cdef Py_ssize_t item = nest.axis[0].count
+    cdef int k
+    if item > 16 or item & (item - 1):
+        return True
+    for k in range(1, nest.n):
+        if nest.axis[k].src != 0:
+            return nest.axis[k].src == item
+    return True
+
+
+# ---------------------------------------------------------------- choice
+
+cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
+                        bint warm) noexcept nogil:
+    """Choose the panels and the packer; False if the source needs none."""
+    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1
+    cdef const Axis *axis
+    cdef int k, n = 0
+    if runs_along(nest):
+        return False
+    panels.direct = True
+    for k in range(1, nest.n):
+        axis = &nest.axis[k]
+        written *= axis.count
+        if (n > 0 or axis.src == 0) and (axis.src != 0 or k < nest.n - 1):  # what repeats outermost is copied
+            rows *= axis.count
+        panels.count[k] = axis.count
+        panels.packed[k] = 0
+        if axis.src == 0:
+            panels.direct = False
+            continue
+        panels.level[n] = k
+        size *= axis.count
+        n += 1
+    if panels.direct and nest.axis[1].dst != item:
+        return False  # from steps to steps
+    if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
+        return False
+    panels.nest = nest
+    panels.dst, panels.src = dst, src
+    panels.item = item
+    panels.stream = stream
+    panels.n = n
+    merge_axes(panels)
+    choose_packer(panels)
+    if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
+            and panels.source.axis[panels.across].dst % 4096 == 0):
+        panels.stream = True
+    if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * item
+                          < (LEAST_STREAMED_TURNED if panels.packer == TURN else LEAST_STREAMED_PICKED)):
+        panels.direct = False
+    panels.where = TILECORE_BY_TILES
+    if panels.direct and panels.stream:
+        panels.where = TILECORE_PAST_CACHES
+    elif panels.direct and size > CACHED_BYTES:
+        panels.where = kernels.into_memory
+    panels.cell_bytes = 0
+    if panels.packer == TURN and (panels.where == TILECORE_PAST_CACHES or panels.source.axis[1].src % 1024 == 0):
+        panels.cell_bytes = TILECORE_CELL_BYTES
+    choose_counts(panels)
+    size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
+    panels.parts = size // max(PART_BYTES, 8 * panels.nbytes) + 1
+    panels.total *= panels.parts
+    return True
+
+
+cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item, bint stream) noexcept nogil:
+    """Whether a transposition is quicker than gathering: of `columns` steps of `step` bytes along the source."""
+    # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
+    return (magnitude(step) == item and columns >= max(16 // item, LEAST_COLUMNS)
+            and (item < 16 or stream or inner.src % 1024 == 0)
+            and inner.count >= min(max(16 // item, LEAST_ROWS), 32 // item))
+
+
+cdef void merge_axes(Panels *panels) noexcept nogil:
+    """Make the loops of the source. A few steps along it, and the axis that continues them, are packed together."""
+    cdef const Axis *axis = panels.nest.axis
+    cdef Nest *source = &panels.source
+    cdef Py_ssize_t size = panels.item
+    cdef int *level = panels.level
+    cdef const Axis *unit
+    cdef const Axis *top
+    cdef int k, u, i, n = panels.n
+    u = 1
+    for k in range(2, n):
+        if magnitude(axis[level[k]].src) < magnitude(axis[level[u]].src):
+            u = k
+    for k in range(1, n):
+        unit = &axis[level[u]]
+        top = &axis[level[k]]
+        if (k != u and top.src == unit.src * unit.count
+                and not is_turned(&axis[level[0]], unit.src, unit.count, panels.item, panels.stream)
+                and is_turned(&axis[level[0]], unit.src, unit.count * top.count, panels.item, panels.stream)):
+            i = level[k]
+            while k > u + 1:
+                level[k] = level[k - 1]
+                k -= 1
+            while k < u:
+                level[k] = level[k + 1]
+                k += 1
+            level[k] = i
+            panels.direct = False
+            break
+    nest_begin(source, panels.item)
+    for k in range(n):
+        top = &axis[level[k]]
+        nest_push(source, top.count, top.src, top.dst if panels.direct else size)
+        panels.merged[k] = source.n - 1
+        size *= top.count
+
+
+cdef void choose_packer(Panels *panels) noexcept nogil:
+    cdef Axis *axis = panels.source.axis
+    cdef int k, n = panels.source.n, unit = 2
+    axis[n] = Axis(1, 0, 0)
+    for k in range(3, n):
+        if magnitude(axis[k].src) < magnitude(axis[unit].src):
+            unit = k
+    panels.unit = unit if n > 2 else 0
+    panels.inner, panels.across = 1, unit
+    if is_turned(&axis[1], axis[unit].src, axis[unit].count, panels.item, panels.stream):
+        panels.packer = TURN
+    elif kernels.deinterleave != NULL and choose_pick(panels):
+        panels.packer = PICK
+    else:
+        panels.packer = GATHER
+        for k in range(2, n):  # a long innermost loop, along the output where that is long enough
+            if axis[panels.inner].count < LONG_ENOUGH and axis[k].count > axis[panels.inner].count:
+                panels.inner = k
+        if panels.inner > 1:
+            panels.across = 1
+
+
+cdef bint choose_pick(Panels *panels) noexcept nogil:
+    """Whether the inner axis, or groups of its few steps, can be picked; then it is prepared."""
+    cdef const Axis *axis = &panels.source.axis[1]
+    cdef Py_ssize_t item = panels.item, along = axis[0].src, count = axis[0].count, step = axis[1].src
+    if axis[0].count > MOST_WOVEN:
+        step = along
+        along, count = 0, 1
+        if axis[0].count * item < LEAST_SHUFFLED:
+            return False
+    elif count * axis[1].count * item < LEAST_SHUFFLED or (panels.direct and axis[1].dst != count * item):
+        return False
+    if step != item and (along % item or magnitude(along) * (count - 1) + item > magnitude(step)):
+        return False  # neither in rows of their own, nor together
+    if (step % item or magnitude(step) > MOST_STEP_BYTES
+            or not tilecore_prepare_deinterleave(&panels.shuffles, count, along, step, item)):
+        return False
+    if count > 1:
+        panels.inner, panels.across = 2, 1
+    return True
+
+
+cdef void choose_counts(Panels *panels) noexcept nogil:
+    """How much of each axis makes a panel."""
+    cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
+    cdef Py_ssize_t packed = item, left, count, step
+    cdef Axis *axis = panels.source.axis
+    cdef Py_ssize_t steps[MOST_AXES]
+    cdef int i, k, unit = panels.unit
+    if panels.direct:
+        nbytes = DIRECT_BYTES
+        if panels.stream:
+            nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
+    elif axis[1].count <= nbytes // LEAST_SIDE_BYTES:
+        side = min(side, nbytes // axis[1].count)
+    left = nbytes // item
+    for k in range(1, panels.source.n):
+        steps[k] = 1
+    step = magnitude(axis[unit].src)
+    if unit and step < side and (panels.packer != PICK or step < magnitude(axis[1].src)):
+        steps[unit] = take(panels, unit, side // step, &left)
+    for k in range(1, panels.source.n):
+        if steps[k] == 1:
+            steps[k] = take(panels, k, left, &left)
+    if unit and left > 1 and steps[unit] < axis[unit].count:
+        left *= steps[unit]
+        steps[unit] = take(panels, unit, left, &left)
+    panels.total = 1
+    for k in range(panels.n):
+        i = panels.level[k]
+        if k > 0 and panels.merged[k] == 2 > panels.merged[k - 1] and steps[1] < axis[1].count and packed % 1024 == 0:
+            packed += 64  # not all columns in the same few places of the first-level cache
+        if not panels.direct and (k == 0 or panels.merged[k] > panels.merged[k - 1]):
+            axis[panels.merged[k]].dst = packed
+        panels.packed[i] = packed
+        count = panels.count[i]
+        packed *= count
+        panels.total *= (panels.nest.axis[i].count + count - 1) // count
+    panels.nbytes = packed
+
+
+cdef Py_ssize_t take(Panels *panels, int merged, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
+    """At most `most` steps of an axis, in parts of nearly equal length: whole cache lines, where it is inner."""
+    cdef Py_ssize_t taken = 1, all_steps, count, parts, line
+    cdef int k
+    for k in range(panels.n):
+        if panels.merged[k] != merged:
+            continue
+        all_steps = panels.nest.axis[panels.level[k]].count
+        count = min(all_steps, max(most // taken, 1))
+        if count < all_steps:
+            parts = (all_steps + count - 1) // count
+            line = 64 // panels.item
+            count = (all_steps + parts - 1) // parts
+            if count > line and taken == 1:
+                count = (count + line - 1) // line * line
+        panels.count[panels.level[k]] = count
+        taken *= count
+    left[0] = max(left[0] // taken, 1)
+    return taken
+
+
+# ---------------------------------------------------------------- bytes
+
+cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Write the parts numbered first to last - 1 of what is made of the panels."""
+    cdef const Panels *panels = <const Panels *>of_panels
+    cdef void *scratch = NULL
+    cdef char *cells = NULL     # where a transposition goes by way of them
+    cdef char *panel = NULL     # unless it is direct
+    cdef char *dst
+    cdef const char *src
+    cdef Blocks blocks
+    cdef Nest nest
+    cdef Py_ssize_t count[MOST_AXES]
+    cdef Py_ssize_t number, part, begin, end, packed = -1
+    if panels.cell_bytes or not panels.direct:
+        scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
+    if scratch != NULL:
+        panel = <char *>((<size_t>scratch + 63) & ~<size_t>63)
+        if panels.cell_bytes:
+            cells = panel
+            panel += panels.cell_bytes
+    for number in range(first, last):
+        dst, src = panels.dst, panels.src
+        find_panel(panels, number // panels.parts, count, &dst, &src)
+        if panels.direct:
+            pack_panel(panels, count, dst, src, cells)
+            continue
+        if scratch != NULL and number // panels.parts != packed:
+            packed = number // panels.parts
+            pack_panel(panels, count, panel, src, cells)
+        panel_nest(panels, count, scratch != NULL, &nest)
+        choose_blocks(&blocks, &nest, panels.stream, True)
+        blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
+        part = number % panels.parts
+        begin = part_begin(blocks.total, panels.parts, part)
+        end = part_begin(blocks.total, panels.parts, part + 1)
+        if begin < end:
+            write_blocks(&blocks, begin, end)
+    if panels.where == TILECORE_PAST_CACHES:
+        kernels.stream_end()
+    free(scratch)
+
+
+cdef inline Py_ssize_t part_begin(Py_ssize_t total, Py_ssize_t parts, Py_ssize_t part) noexcept nogil:
+    """Where a part begins, of so many nearly equal ones."""
+    return part * (total // parts) + min(part, total % parts)
+
+
+cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
+                     const char **src) noexcept nogil:
+    """Its counts, for the last of an axis is shorter; go to where it begins."""
+    cdef const Axis *axis
+    cdef Py_ssize_t parts, first
+    cdef int i, k
+    for i in range(1, panels.nest.n):
+        count[i] = panels.count[i]
+    for k in range(panels.n):
+        i = panels.level[k]
+        axis = &panels.nest.axis[i]
+        parts = (axis.count + count[i] - 1) // count[i]
+        first = number % parts * count[i]
+        number //= parts
+        count[i] = min(count[i], axis.count - first)
+        dst[0] += first * axis.dst
+        src[0] += first * axis.src
+
+
+cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
+                     char *cells) noexcept nogil:
+    """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
+    cdef Step others[MOST_AXES]
+    cdef Py_ssize_t steps[MOST_AXES]
+    cdef const Axis *axis = panels.source.axis
+    cdef const Axis *inner = &axis[panels.inner]
+    cdef const Axis *across = &axis[panels.across]
+    cdef Py_ssize_t rows, columns, item = panels.item, dst_pitch, src_pitch
+    cdef int k, n = 0
+    for k in range(1, panels.source.n + 1):
+        steps[k] = 1
+    for k in range(panels.n):
+        steps[panels.merged[k]] *= count[panels.level[k]]
+    for k in range(1, panels.source.n):
+        if k != panels.inner and k != panels.across:
+            others[n] = Step(steps[k], steps[k], 0, 0, axis[k].src, axis[k].dst, 0)
+            n += 1
+    rows, columns = steps[panels.inner], steps[panels.across]
+    src_pitch, dst_pitch = across.src, across.dst
+    if panels.packer == TURN and src_pitch < 0:  # from the other end
+        dst += (columns - 1) * dst_pitch
+        src += (columns - 1) * src_pitch
+        dst_pitch = -dst_pitch
+    while True:
+        if panels.packer == TURN:
+            kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, item, panels.where, cells)
+        elif panels.packer == PICK:
+            kernels.deinterleave(&panels.shuffles, dst, dst_pitch, src, src_pitch,
+                                 1 if panels.inner > 1 else columns, rows, panels.where == TILECORE_PAST_CACHES)
+        else:
+            tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, item)
+        if not advance(others, n, 1, &dst, &src):
+            return
+
+
+cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
+    """The loops that write what a panel of `count` steps gives, packed or from the source itself."""
+    cdef const Axis *axis = panels.nest.axis
+    cdef int i
+    nest_begin(nest, panels.item)
+    for i in range(1, panels.nest.n):
+        nest_push(nest, count[i], panels.packed[i] if packed else axis[i].src, axis[i].dst)
