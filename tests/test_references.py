@@ -42,6 +42,30 @@ def counts(items):
     return [sys.getrefcount(item) for item in items]
 
 
+@pytest.mark.parametrize("dtype", ["O", RECORD], ids=["O", "record"])
+@pytest.mark.parametrize("n", [1, 3, 40])
+def test_counts_in_every_way(dtype, n, ways):
+    """New, and into `out` of any strides, which held the same objects."""
+    items = [object() for _ in range(5)]
+    x = np.zeros(5, dtype)
+    of = (lambda array: array) if dtype == "O" else lambda array: array["o"]
+    of(x)[:] = items
+    before = counts(items)
+    for name, call in ways(x, n).items():
+        for step in () if name == "tile_mapped" else (1, -1, 2, -3):
+            out = np.zeros(5 * n * abs(step), dtype)[::step]
+            for _ in range(2):
+                call(out)
+                assert counts(items) == [count + n for count in before], (name, step)
+                assert of(out).tolist() == items * n
+            del out
+        got = call()
+        assert counts(items) == [count + n for count in before], name
+        assert of(got).tolist() == items * n
+        del got
+        assert counts(items) == before, name
+
+
 def test_large_regions(oracle):
     """Of more pieces than one, with a run that begins in the midst of the source."""
     items = [object() for _ in range(7)]

@@ -172,11 +172,13 @@ cdef int read_threads(threads) except -1:
     """The number of threads requested, or 0 for the default."""
     if threads is None:
         return 0
-    try:
-        count = threads if PyLong_CheckExact(threads) else read_index(threads)
-    except TypeError as reason:
-        raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
-                      f"{type(threads).__name__}", "threads") from reason
+    count = threads
+    if not PyLong_CheckExact(threads):
+        try:
+            count = read_index(threads)
+        except TypeError as reason:
+            raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
+                          f"{type(threads).__name__}", "threads") from reason
     if count < 1:
         raise Refusal(ValueError, f"must be at least 1, got {brief(count)}", "threads")
     return <int>min(count, 1 << 20)

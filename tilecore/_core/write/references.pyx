@@ -29,8 +29,7 @@ cdef extern from *:
     /* Add `n` references to each object: one by one if Python traces counts, or if the count may mean "immortal". */
     static void tilecore_add(void *objects, Py_ssize_t items, Py_ssize_t n)
     {
-        PyObject **at = (PyObject **)objects;
-        for (; items > 0; items--, at++) {
+        for (PyObject **at = (PyObject **)objects; items > 0; items--, at++) {
             if (*at == NULL) continue;
     #if SIZEOF_VOID_P >= 8 && !defined(Py_REF_DEBUG) && !defined(Py_GIL_DISABLED)
             if (n < (1 << 28) && Py_REFCNT(*at) < (1 << 28)) {
