@@ -41,7 +41,7 @@ def set_max_bytes(n, /):
     >>> tilecore.set_max_bytes(1 << 20)
     >>> tilecore.tile([1, 2, 3], 10**6)         # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes ...
+    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes, ...
     >>> tilecore.set_max_bytes(before)
 
     This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that
