@@ -2,7 +2,7 @@
 """Allocates results, and limits their size."""
 
 from tilecore._core.request.refusals import Refusal
-from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
+from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
 from tilecore._core.resources.recycle import release_memory
 
 cimport numpy as cnp
@@ -41,7 +41,7 @@ def set_max_bytes(n, /):
     >>> tilecore.set_max_bytes(1 << 20)
     >>> tilecore.tile([1, 2, 3], 10**6)         # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes, see ...
+    MemoryError: tile: the result would take 24000000 bytes, more than the limit of 1048576 bytes, ...
     >>> tilecore.set_max_bytes(before)
 
     This guards against hostile or mistaken repeats: the error comes before anything is allocated. Results that
@@ -82,15 +82,15 @@ cdef name_bytes(nbytes):
     return f"{nbytes} bytes"
 
 
-cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
     """A new C-contiguous array, within the limit. References in it are NULL, for the caller to set.
 
-    `prefaulted` is set to whether its pages are in memory.
+    `warm` is set to whether its pages are in memory.
     """
     check_size(nbytes)
-    prefaulted[0] = False
+    warm[0] = False
     if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes):
-        array = make_recycled_array(ndim, shape, dtype, nbytes, prefaulted)
+        array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
         if array is not None:
             return array
     array = try_array(ndim, shape, dtype, NULL, 0)
