@@ -163,13 +163,13 @@ typedef struct tilecore_kernels {
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* What packs items of 1, 2, 4, 8 or 16 bytes, a strided source to contiguous rows.
-     * A transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
+    /* Items of 1, 2, 4, 8 or 16 bytes are packed, from a strided source to contiguous rows. A transposition:
+     * dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
      * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
      * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                       ptrdiff_t columns, ptrdiff_t item, int how, char *cells);
-    int into_memory; /* how `transpose` writes what the caches do not hold, where it does not bypass them */
+    int into_memory; /* how `transpose` writes outputs that the caches do not hold, where it does not bypass them */
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. */
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);

@@ -1,7 +1,7 @@
 /* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. */
 
-/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: a single
- * vector, and what it takes stays in registers. */
+/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: the
+ * period is a single vector, whose masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
     const int kept, const int pieces)

@@ -21,26 +21,17 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(
     /* While 31 bytes follow that a later row will write again, a row may end with a store that
      * runs over its end. */
     const ptrdiff_t followed = dst_pitch == span ? rows - (31 + span - 1) / span : 0;
-    /* Where that keeps in step with the rows, the stores after the first are aligned. */
-    const ptrdiff_t shift = 32 - (ptrdiff_t)((uintptr_t)dst & 31);
-    const int align = span >= 256 && (dst_pitch % 32 == 0 || rows == 1) && 32 % row == 0 && shift % row == 0;
-    const ptrdiff_t first = align ? shift : step;
     ptrdiff_t i = 0;
     for (; i < followed; i++, src += src_pitch) {
         const TILECORE_VECTOR v = TILECORE_NAME(load_pattern)(self, src, word);
         char *const end = dst + span;
-        TILECORE_STORE(dst, v);
-        for (dst += first; dst < end; dst += step) TILECORE_STORE(dst, v);
+        for (; dst < end; dst += step) TILECORE_STORE(dst, v);
         dst = end;
     }
     for (; i < rows; i++, src += src_pitch, dst += dst_pitch) {
         const TILECORE_VECTOR v = TILECORE_NAME(load_pattern)(self, src, word);
         char buffer[32], *d = dst;
         ptrdiff_t left = span;
-        if (align) {
-            TILECORE_STORE(d, v);
-            d += shift, left -= shift;
-        }
         for (; left >= 32; left -= step, d += step) TILECORE_STORE(d, v);
         TILECORE_STORE(buffer, v);
         TILECORE_NAME(copy_short)(d, buffer, left);

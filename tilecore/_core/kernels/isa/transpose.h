@@ -125,7 +125,8 @@ static void TILECORE_NAME(transpose_tiles)(char *dst, ptrdiff_t dst_pitch, const
     }
 }
 
-/* What is lower or narrower than a tile, by way of tiles. Nothing after a row is read: its page may be forbidden. */
+/* A cell lower or narrower than a tile is copied into tiles, and their transposes out again. Nothing after a row is
+ * read: its page may be forbidden. */
 TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                             ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                             ptrdiff_t item)
