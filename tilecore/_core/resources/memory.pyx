@@ -2,7 +2,7 @@
 """Allocates results, and limits their size."""
 
 from tilecore._core.request.refusals import Refusal
-from tilecore._core.resources.limits import bytes_from_environment, physical_memory, read_bytes
+from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
 from tilecore._core.resources.recycle import release_memory
 
 cimport numpy as cnp
@@ -82,15 +82,15 @@ cdef name_bytes(nbytes):
     return f"{nbytes} bytes"
 
 
-cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *warm):
+cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
     """A new C-contiguous array, within the limit. References in it are NULL, for the caller to set.
 
-    `warm` is set to whether its pages are in memory.
+    `prefaulted` is set to whether its pages are in memory.
     """
     check_size(nbytes)
-    warm[0] = False
+    prefaulted[0] = False
     if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes):
-        array = make_recycled_array(ndim, shape, dtype, nbytes, warm)
+        array = make_recycled_array(ndim, shape, dtype, nbytes, prefaulted)
         if array is not None:
             return array
     array = try_array(ndim, shape, dtype, NULL, 0)
