@@ -36,8 +36,9 @@ def test_config_printed(capsys):
     printed = capsys.readouterr().out
     for heading, entries in tilecore.show_config(mode="dicts").items():
         assert f"{heading}:\n" in printed
-        for name, value in entries.items():
-            assert f"  {name}: {value}" in printed
+        for name in entries:
+            assert f"  {name}: " in printed
+    assert "{" not in printed
 
 
 def test_sizes_are_printed_with_units(capsys, settings_stay):

@@ -328,7 +328,7 @@ def test_arrays_that_change_while_memory_is_sought(monkeypatch):
     """Allocating may collect garbage, and asking for the number of threads may run signal handlers; this one stands for
     them."""
     v = np.arange(2**20, dtype="i4")
-    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", lambda: v.resize(4, refcheck=False) or 1)
+    monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", lambda: v.resize(4, refcheck=False) or 1)
     plan = tilecore.TilePlan(2**20, 2, "i4")
     start, stop = (0,), plan.output_shape
     out = np.empty(stop, "i4")
@@ -347,7 +347,7 @@ def test_arrays_that_change_while_memory_is_sought(monkeypatch):
         with pytest.raises(ValueError, match="changed its shape|must have shape"):
             call()
     v = np.arange(2**20, dtype="i4")
-    monkeypatch.setattr(tilecore._core.write.whole, "get_num_threads", lambda: out.resize(4, refcheck=False) or 1)
+    monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", lambda: out.resize(4, refcheck=False) or 1)
     for call in (partial(plan.tile, v, out), partial(tilecore.tile_region, v, 2, start, stop, out)):
         out.resize(2**21, refcheck=False)
         with pytest.raises(ValueError, match="out must have shape"):
