@@ -194,7 +194,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     const int stream = cells && how == TILECORE_PAST_CACHES, staged = cells && src_pitch % 1024 == 0 && columns >= n;
     const int by_columns = how == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     ptrdiff_t r, c, i, height, width;
-    if (!stream && rows >= tall && columns >= n && rows * columns * item <= 16384) {
+    if (!stream && !staged && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }
