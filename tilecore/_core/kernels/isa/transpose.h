@@ -113,6 +113,22 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_columns)(char *ds
     }
 }
 
+/* The items of a cache line at once, so that each is read once. */
+TILECORE_TARGETED static void TILECORE_NAME(transpose_tiles_16)(char *dst, ptrdiff_t dst_pitch, const char *src,
+                                                                ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns)
+{
+    ptrdiff_t r;
+    for (; columns >= 4; columns -= 4, dst += 4 * dst_pitch, src += 64)
+        for (r = 0; r < rows; r++) {
+            const char *const from = src + r * src_pitch;
+            char *const to = dst + r * 16;
+            memcpy(to, from, 16), memcpy(to + dst_pitch, from + 16, 16);
+            memcpy(to + 2 * dst_pitch, from + 32, 16), memcpy(to + 3 * dst_pitch, from + 48, 16);
+        }
+    for (; columns > 0; columns--, dst += dst_pitch, src += 16)
+        for (r = 0; r < rows; r++) memcpy(dst + r * 16, src + r * src_pitch, 16);
+}
+
 static void TILECORE_NAME(transpose_tiles)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch,
                                            ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t item)
 {
@@ -121,7 +137,7 @@ static void TILECORE_NAME(transpose_tiles)(char *dst, ptrdiff_t dst_pitch, const
     case 2: TILECORE_NAME(transpose_tiles_2)(dst, dst_pitch, src, src_pitch, rows, columns); return;
     case 4: TILECORE_NAME(transpose_tiles_4)(dst, dst_pitch, src, src_pitch, rows, columns); return;
     case 8: TILECORE_NAME(transpose_tiles_8)(dst, dst_pitch, src, src_pitch, rows, columns); return;
-    default: tilecore_gather(dst, dst_pitch, 16, src, 16, src_pitch, columns, rows, 16);
+    default: TILECORE_NAME(transpose_tiles_16)(dst, dst_pitch, src, src_pitch, rows, columns);
     }
 }
 
@@ -178,7 +194,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     const int stream = cells && how == TILECORE_PAST_CACHES, staged = cells && src_pitch % 1024 == 0 && columns >= n;
     const int by_columns = how == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     ptrdiff_t r, c, i, height, width;
-    if (!stream && rows >= tall && columns >= n && rows * columns * item <= 16384) {
+    if (!stream && !staged && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
     }
