@@ -54,44 +54,6 @@ def recorded(shape, chunks):
 
 # ---------------------------------------------------------------- values
 
-CHUNKS = ["auto", "100B", 3, -1]
-
-
-def test_values(oracle):
-    """Random requests: smaller and larger than a chunk, in one block and in several."""
-    rng = np.random.default_rng(0)
-    for i in range(45):
-        shape = rng.integers(i % 9 > 0, 8, rng.integers(0, 4))
-        reps = tuple(rng.integers(i % 7 > 0, 5, rng.integers(0, 5)))
-        x = rng.integers(0, 100, shape)
-        chunks = CHUNKS[i % 4]
-        with chunk_size(int(rng.choice([32, 200, 2**20]))):
-            for source in (x, da.from_array(x, chunks=int(rng.integers(1, 5)))):
-                result = tile(source, reps, chunks)
-                case = (x.shape, reps, chunks, type(source))
-                expected = oracle(x, reps)
-                assert (result.shape, result.dtype) == (expected.shape, expected.dtype), case
-                np.testing.assert_array_equal(result.compute(), expected, strict=True, err_msg=str(case))
-
-
-DTYPES = ["?", "f2", ">f4", "c16", "g", "M8[s]", "S3", "U2", "V5", "O", "i4,O", "T"]
-PADDED = np.dtype({"names": ["a", "b"], "formats": ["u1", "f4"], "offsets": [0, 8], "itemsize": 16})
-
-
-@pytest.mark.parametrize("dtype", [*DTYPES, PADDED], ids=str)
-@pytest.mark.parametrize("limit", [2**20, 16])
-def test_dtypes(dtype, limit, oracle):
-    x = np.zeros((4, 6), dtype)
-    if dtype != "V5":
-        x[:] = np.arange(24).reshape(4, 6)
-    with chunk_size(limit):
-        for source in (x, da.from_array(x, chunks=(2, 3))):
-            result = tile(source, (2, 1, 3))
-            assert result.dtype == x.dtype
-            assert result._meta.dtype == x.dtype
-            assert (type(result._meta), result._meta.ndim) == (np.ndarray, 3)
-            np.testing.assert_array_equal(result.compute(), oracle(x, (2, 1, 3)), strict=True)
-
 
 def test_what_tile_takes(oracle):
     x = np.arange(12).reshape(3, 4)

@@ -191,7 +191,41 @@ def mapped(draw, x, asked, tiled):
     return tiled(x), lambda **to: tilecore.tile_mapped(x, **asked)
 
 
-WAYS = [whole, plan, part, part_by_plan, plane, batch, mapped]
+def dialect(draw, x, asked, tiled):
+    """Of OpenVINO, ONNX and DirectML, one that takes this type and these extents."""
+    counts = np.atleast_1d(asked["reps"])
+    axes, reps = np.atleast_1d(asked.get("axis", np.arange(-len(counts), 0))), [1] * max(x.ndim, len(counts))
+    for axis, count in zip(axes, counts, strict=True):
+        reps[int(axis)] = int(count)
+    want, x, takes = tiled(x), x[(*(None,) * (len(reps) - x.ndim), ...)], [tilecore.openvino]
+    if x.dtype.char in "?bhilqBHILQefdFDU":
+        takes.append(tilecore.onnx)
+    is_legal = 0 < len(reps) <= 8 and x.size and 0 not in reps
+    if is_legal and x.dtype.name.upper() in tilecore.directml.supported_types():
+        takes.append(tilecore.directml)
+    tile = draw(st.sampled_from(takes)).tile
+    return want, lambda **to: tile(x, reps, **to)
+
+
+def dask(draw, x, asked, tiled):
+    """In chunks of a few bytes, and in one; of structures, Dask loses padding."""
+    assume(not x.dtype.names)
+    array, config = pytest.importorskip("dask.array"), pytest.importorskip("dask.config")
+    want, few = tiled(x), draw(st.booleans()) and x.size < 30
+    source = array.from_array(x, chunks=2) if few else x
+    size = max(64, want.nbytes // 20) if few else 2**20
+    chunks = draw(st.sampled_from(["auto", -1, 9])) if few else "auto"
+
+    def call():
+        with config.set({"array.chunk-size": size, "scheduler": "synchronous"}):
+            result = tilecore.integrations.dask.tile(source, chunks=chunks, **asked)
+            assert (type(result._meta), result._meta.dtype, result._meta.ndim) == (np.ndarray, x.dtype, want.ndim)
+            return result.compute()
+
+    return want, call
+
+
+WAYS = [whole, plan, part, part_by_plan, plane, batch, mapped, dialect, dask]
 
 
 def check(oracle, way, draw):
@@ -212,6 +246,8 @@ def check(oracle, way, draw):
     assert (type(got), got.dtype, got.shape) == (np.ndarray, x.dtype, want.shape)
     assert raw(got) == raw(want)
     assert got.flags.c_contiguous and got.flags.writeable and not np.shares_memory(got, x)
+    if way is dask:  # it keeps what it has computed as long as it likes
+        return
     more = references() - before
     if way is not mapped:
         out, around = laid_out(draw, np.broadcast_to(old, want.shape))

@@ -168,24 +168,6 @@ def test_loop(oracle):
 # --- published cases -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("opset", [6, 13, NEWEST])
-def test_node_cases(monkeypatch, opset):
-    """onnx's own, as it passes them to `expect`."""
-    cases = pytest.importorskip("onnx.backend.test.case.node.tile")
-    given = []
-    monkeypatch.setattr(cases, "expect", lambda node, **case: given.append((node, case)))
-    for export in [name for name in dir(cases.Tile) if name.startswith("export")]:
-        getattr(cases.Tile, export)()
-    assert len(given) >= 2
-    for node, case in given:
-        inputs, outputs = (
-            [helper.make_tensor_value_info(n, 1, None) for n in names] for names in (node.input, node.output)
-        )
-        graph = helper.make_graph([node], case["name"], inputs, outputs)
-        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-        np.testing.assert_array_equal(run(proto, *case["inputs"]), case["outputs"][0], strict=True)
-
-
 def models_with_tile():
     """The models in the onnx package that hold a Tile."""
     for path in sorted(Path(onnx.__file__).parent.glob("backend/test/data/*/*/model.onnx")):

@@ -58,13 +58,6 @@ def test_negative_repeats_are_clamped(repeats):
     assert openvino.infer_shape((2, 3), repeats) == (0, 6)
 
 
-@pytest.mark.parametrize("dtype", ["?", "S3", "V4", "O", "M8[s]", "g", [("x", "f4")]], ids=str)
-def test_every_type_of_data(dtype):
-    x = np.zeros((2, 3), dtype)
-    result = openvino.tile(x, [2])
-    assert (result.shape, result.dtype) == ((2, 6), x.dtype)
-
-
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, expected",
     [

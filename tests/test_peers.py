@@ -7,7 +7,6 @@ inputs are left out and why. Everything else must agree to the last bit.
 import numpy as np
 import pytest
 
-import tilecore
 from tilecore import onnx, openvino
 
 pytestmark = pytest.mark.quick
@@ -39,17 +38,6 @@ def assert_same(ours, theirs, request):
     """Same dtype, shape and bytes: NaNs with their payloads, and the sign of zero."""
     assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), request
     assert ours.tobytes() == theirs.tobytes(), request
-
-
-# --- NumPy ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("code", [*NUMBERS, *"gG", "S3", "U2", "V5", "M8[s]", ">f4", ">c16"])
-def test_numpy(code):
-    for seed, (shape, repeats) in enumerate(requests(1, same_rank=False)):
-        x = random_tensor(shape, np.uint32 if code == "U2" else code, seed)
-        x = (x % 0x10FFFF % 0xD800).astype("U2") if code == "U2" else x
-        assert_same(tilecore.tile(x, repeats), np.tile(x, repeats), (shape, repeats))
 
 
 # --- ONNX's reference evaluator, and onnxruntime -------------------------------------------------
