@@ -21,7 +21,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance
-from tilecore._core.write.processor cimport kernels, libc_bytes, stream_bytes, tilecore_prepare_rows
+from tilecore._core.write.processor cimport kernels, libc_bytes, tilecore_prepare_rows
 
 
 cdef enum:

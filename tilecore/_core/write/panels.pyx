@@ -10,18 +10,25 @@ the output, and that is all.
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-Where the outermost loop repeats, and what is inside it fits the caches, only that is written so: the other repeats are
-long copies of the first one, in the output.
+Where the outermost loop repeats, and what is inside it fits the caches, tiling.pyx has only that written so: the other
+repeats are long copies of the first one, in the output.
 
     nest of a transposed (300, 300, 3) bytes tiled (4, 1, 1):
                             run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900), 4 x (0, 270000)
     packed in its place:    run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
     and repeated:           run 270000, 3 x (0, 270000), from the output's first byte
 
+A panel is packed by loops of its own, without the repeats. As in any nest, axes that follow each other in the source
+merge, also where a repeat lies between them in the output:
+
+    nest of every second of (401, 316, 5) bytes, tiled (2, 1, 3), is
+                            run 1, 5 x (2, 1), 3 x (0, 5), 158 x (10, 15), 401 x (3160, 2370), 2 x (0, 950370)
+    packed by:              790 x (2, 1), 401 x (3160, 790)
+
 Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
 packers write two axes of a panel each, the inner one the innermost of the output:
 
-    turn      another axis runs along the source, or a few steps of one and then the next: a transposition
+    turn      another axis runs along the source, or a few steps of one and then of the next: a transposition
     pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
               next one: interleaved channels
     gather    all else: item by item
@@ -139,7 +146,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     return True
 
 
-cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item, bint stream) noexcept nogil:
+cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item,
+                    bint stream) noexcept nogil:
     """Whether a transposition is quicker than gathering: of `columns` steps of `step` bytes along the source."""
     # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
     return (magnitude(step) == item and columns >= max(16 // item, LEAST_COLUMNS)
@@ -148,40 +156,38 @@ cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_s
 
 
 cdef void merge_axes(Panels *panels) noexcept nogil:
-    """Make the loops of the source. A few steps along it, and the axis that continues them, are packed together."""
-    cdef const Axis *axis = panels.nest.axis
-    cdef Nest *source = &panels.source
-    cdef Py_ssize_t size = panels.item
-    cdef int *level = panels.level
+    """Make the loops that pack. A few steps along the source, and the axis that continues them, are packed together."""
+    cdef const Axis *axis = &panels.nest.axis[0]
+    cdef const Axis *inner = &axis[panels.level[0]]
     cdef const Axis *unit
-    cdef const Axis *top
-    cdef int k, u, i, n = panels.n
-    u = 1
-    for k in range(2, n):
+    cdef const Axis *other
+    cdef Nest *source = &panels.source
+    cdef Py_ssize_t item = panels.item, size = item
+    cdef int *level = panels.level
+    cdef int k, u = 1
+    for k in range(2, panels.n):
         if magnitude(axis[level[k]].src) < magnitude(axis[level[u]].src):
             u = k
-    for k in range(1, n):
+    for k in range(1, panels.n):
         unit = &axis[level[u]]
-        top = &axis[level[k]]
-        if (k != u and top.src == unit.src * unit.count
-                and not is_turned(&axis[level[0]], unit.src, unit.count, panels.item, panels.stream)
-                and is_turned(&axis[level[0]], unit.src, unit.count * top.count, panels.item, panels.stream)):
-            i = level[k]
+        other = &axis[level[k]]
+        if (k != u and other.src == unit.src * unit.count
+                and not is_turned(inner, unit.src, unit.count, item, panels.stream)
+                and is_turned(inner, unit.src, unit.count * other.count, item, panels.stream)):
             while k > u + 1:
-                level[k] = level[k - 1]
+                level[k], level[k - 1] = level[k - 1], level[k]
                 k -= 1
             while k < u:
-                level[k] = level[k + 1]
+                level[k], level[k + 1] = level[k + 1], level[k]
                 k += 1
-            level[k] = i
             panels.direct = False
             break
-    nest_begin(source, panels.item)
-    for k in range(n):
-        top = &axis[level[k]]
-        nest_push(source, top.count, top.src, top.dst if panels.direct else size)
+    nest_begin(source, item)
+    for k in range(panels.n):
+        other = &axis[level[k]]
+        nest_push(source, other.count, other.src, other.dst if panels.direct else size)
         panels.merged[k] = source.n - 1
-        size *= top.count
+        size *= other.count
 
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
@@ -359,7 +365,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
     cdef Step others[MOST_AXES]
     cdef Py_ssize_t steps[MOST_AXES]
-    cdef const Axis *axis = panels.source.axis
+    cdef const Axis *axis = &panels.source.axis[0]
     cdef const Axis *inner = &axis[panels.inner]
     cdef const Axis *across = &axis[panels.across]
     cdef Py_ssize_t rows, columns, item = panels.item, dst_pitch, src_pitch
@@ -392,7 +398,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
 
 cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
     """The loops that write what a panel of `count` steps gives, packed or from the source itself."""
-    cdef const Axis *axis = panels.nest.axis
+    cdef const Axis *axis = &panels.nest.axis[0]
     cdef int i
     nest_begin(nest, panels.item)
     for i in range(1, panels.nest.n):

@@ -39,7 +39,7 @@ cdef struct Region:
 
 
 cdef int write_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
+                      const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
     """Write the region of `shape` at `start` of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
     `target` has the region's shape. If there are bytes, no axis is empty.
@@ -76,8 +76,7 @@ cdef Py_ssize_t pieces_along(const Step *axis) noexcept nogil:
     return (head > 0) + (axis.count - head >= axis.extent) + ((axis.count - head) % axis.extent > 0)
 
 
-cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src,
-                        Py_ssize_t nbytes) noexcept nogil:
+cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src, Py_ssize_t nbytes) noexcept nogil:
     """Put the loops of axis `k` and of those outside it round `nest`, once for each piece, and write."""
     cdef const Step *axis = &region.window.step[k]
     cdef Py_ssize_t done = 0, first, length, repeats
@@ -97,7 +96,7 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
         nest_push(nest, length, axis.src, axis.dst)
         nest_push(nest, repeats, 0, axis.dst * length)
         if write_pieces(region, k + 1, nest, dst + done * axis.dst, src + first * axis.src,
-                          nbytes * length * repeats) < 0:
+                        nbytes * length * repeats) < 0:
             return -1
         nest.n = n  # as it was, for the next piece
         nest.axis[n - 1] = top

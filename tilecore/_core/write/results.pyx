@@ -89,7 +89,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef Py_ssize_t nbytes = sizes.nbytes, i
     cdef bint is_list = type(sources) is list, is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
-    cdef bytes places
+    cdef bytes _places  # kept until all is written
     cdef int status
     call.plan, call.n, call.start = plan, 1, NULL
     if is_list:
@@ -110,7 +110,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         call.mode = simple_mode(1, False)
     # The last look at the arrays: until the bytes are written, no other code runs.
     if is_list:
-        places = note_places(&call, sources)
+        _places = note_places(&call, sources)
     else:
         if not has_input_shape(plan, sources) or (<cnp.ndarray>sources).descr is not dtype:
             raise Refusal(ValueError, "changed its shape or dtype during the call", "input")
@@ -122,7 +122,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         check_out(out, shape, sizes.ndim, sizes.itemsize, &call.target)
         for i in range(call.n):
             if share_bytes(place_of(&call, i), input_shape(plan), &call.target, shape, sizes.itemsize):
-                raise Refusal(ValueError, f"must not share memory with {f'arrays[{i}]' if is_list else 'the input'}", "out")
+                name = f"arrays[{i}]" if is_list else "the input"
+                raise Refusal(ValueError, f"must not share memory with {name}", "out")
     if nbytes == 0:
         return out if is_new else emptied(out)
     call.shape, call.nbytes = shape + is_list, nbytes // call.n

@@ -11,8 +11,6 @@ cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
 
 
-
-
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 
