@@ -33,12 +33,12 @@ packers write two axes of a panel each, the inner one the innermost of the outpu
               next one: interleaved channels
     gather    all else: item by item
 
-The panels are numbered, as blocks are, and so are the parts of what is made of each. Nothing here can fail.
+The panels are numbered, as blocks are, and so are the chunks of what is made of each. Nothing here can fail.
 """
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance, magnitude, nest_begin, nest_push
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, magnitude, nest_begin, nest_push, next_item
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
     TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, TILECORE_TO_CACHES, TILECORE_TO_MEMORY, TILECORE_TO_PANEL, kernels,
@@ -69,7 +69,7 @@ cdef enum:
     LEAST_STREAMED_TURNED = 512
     LEAST_STREAMED_PICKED = 2048
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
-    PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
+    CHUNK_BYTES = 1 << 20   # and eight times the panel, at least: each thread that takes a chunk packs the panel
     # From so many steps of 16 bytes on, a transposition is quicker than gathering: LEAST_COLUMNS along the source, and
     # LEAST_ROWS along the output, where the steps of one tile are enough.
     LEAST_COLUMNS = 4
@@ -114,7 +114,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         size *= axis.count
         n += 1
     if panels.direct and nest.axis[1].dst != item:
-        return False  # from steps to steps
+        return False  # strided to strided: packing does not help
     if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
         return False
     panels.nest = nest
@@ -141,8 +141,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
     size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
-    panels.parts = size // max(PART_BYTES, 8 * panels.nbytes) + 1
-    panels.total *= panels.parts
+    panels.chunks = size // max(CHUNK_BYTES, 8 * panels.nbytes) + 1
+    panels.total *= panels.chunks
     return True
 
 
@@ -296,7 +296,7 @@ cdef Py_ssize_t take(Panels *panels, int merged, Py_ssize_t most, Py_ssize_t *le
 # ---------------------------------------------------------------- bytes
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Write the parts numbered first to last - 1 of what is made of the panels."""
+    """Write the chunks numbered first to last - 1 of what is made of the panels."""
     cdef const Panels *panels = <const Panels *>of_panels
     cdef void *scratch = NULL
     cdef char *cells = NULL     # where a transposition goes by way of them
@@ -306,7 +306,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     cdef Blocks blocks
     cdef Nest nest
     cdef Py_ssize_t count[MOST_AXES]
-    cdef Py_ssize_t number, part, begin, end, packed = -1
+    cdef Py_ssize_t number, chunk, begin, end, packed = -1
     if panels.cell_bytes or not panels.direct:
         scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
     if scratch != NULL:
@@ -316,19 +316,19 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
             panel += panels.cell_bytes
     for number in range(first, last):
         dst, src = panels.dst, panels.src
-        find_panel(panels, number // panels.parts, count, &dst, &src)
+        find_panel(panels, number // panels.chunks, count, &dst, &src)
         if panels.direct:
             pack_panel(panels, count, dst, src, cells)
             continue
-        if scratch != NULL and number // panels.parts != packed:
-            packed = number // panels.parts
+        if scratch != NULL and number // panels.chunks != packed:
+            packed = number // panels.chunks
             pack_panel(panels, count, panel, src, cells)
         panel_nest(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
-        part = number % panels.parts
-        begin = part_begin(blocks.total, panels.parts, part)
-        end = part_begin(blocks.total, panels.parts, part + 1)
+        chunk = number % panels.chunks
+        begin = chunk_begin(blocks.total, panels.chunks, chunk)
+        end = chunk_begin(blocks.total, panels.chunks, chunk + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
     if panels.where == TILECORE_PAST_CACHES:
@@ -336,9 +336,9 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     free(scratch)
 
 
-cdef inline Py_ssize_t part_begin(Py_ssize_t total, Py_ssize_t parts, Py_ssize_t part) noexcept nogil:
-    """Where a part begins, of so many nearly equal ones."""
-    return part * (total // parts) + min(part, total % parts)
+cdef inline Py_ssize_t chunk_begin(Py_ssize_t total, Py_ssize_t chunks, Py_ssize_t chunk) noexcept nogil:
+    """Where a chunk begins, of so many nearly equal ones."""
+    return chunk * (total // chunks) + min(chunk, total % chunks)
 
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
@@ -392,7 +392,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
                          panels.where == TILECORE_PAST_CACHES)
         else:
             tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, item)
-        if not advance(others, n, 1, &dst, &src):
+        if not next_item(others, n, 1, &dst, &src):
             return
 
 
