@@ -11,7 +11,7 @@ import numpy
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_GET_SIZE
+from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_stack, sizes_check, sizes_init
@@ -88,7 +88,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     cdef Py_ssize_t of_region[MAX_RANK + 1]
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef Py_ssize_t nbytes = sizes.nbytes, i
-    cdef bint is_list = type(sources) is list, is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
+    cdef bint is_list = PyList_CheckExact(sources), is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
     cdef bytes _places  # kept until all is written
     cdef int status
     call.plan, call.n, call.start = plan, 1, NULL
