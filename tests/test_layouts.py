@@ -42,6 +42,8 @@ LAYOUTS = {
     "colours reversed": lambda t: array((50, 31, 3), t)[..., ::-1],
     "five axes": lambda t: array((16, 1, 5, 24, 4), t).T,
     "heads": lambda t: array((40, 5, 16), t).transpose(1, 0, 2),
+    "a few colours of each, transposed": lambda t: array((6, 50, 31), t).transpose(2, 1, 0)[:, ::-1],
+    "every 2nd of a few": lambda t: array((90, 58, 10), t)[..., ::2],
     "broadcast": lambda t: np.broadcast_to(array((200, 1, 7), t).T, (7, 9, 200)),
 }
 

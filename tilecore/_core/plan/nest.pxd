@@ -18,12 +18,12 @@ cdef struct Step:                   # a region along one axis
     Py_ssize_t count                # items of the output, at least 2
     Py_ssize_t extent               # of the source, after which it starts again
     Py_ssize_t first                # in the source
-    Py_ssize_t place                # where a walk is, in the output
+    Py_ssize_t place                # where an iteration is, in the output
     Py_ssize_t src, dst             # bytes to the next item
-    Py_ssize_t index                # where a walk is, in the source: apart, as one load of both would wait for stores
+    Py_ssize_t index                # in the source; apart: loading both at once would stall on store forwarding
 
 
-cdef struct Window:                 # a region of a tiling, or all of it
+cdef struct RegionIter:             # a region of a tiling, or all of it
     int n
     Py_ssize_t src, dst             # where index 0 lies on every axis, from the start of source and output
     Step step[MOST_AXES]            # innermost first
@@ -57,7 +57,7 @@ cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 
 
-cdef inline bint advance(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
+cdef inline bint next_item(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
     """Go past `items` items of the innermost axis; False at the end of the outermost."""
     cdef int k
     for k in range(n):
@@ -78,7 +78,8 @@ cdef inline bint advance(Step *step, int n, Py_ssize_t items, char **dst, const 
     return False
 
 
-cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                      const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil
+cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,
+                           const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                           const Py_ssize_t *shape) noexcept nogil
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

@@ -30,8 +30,9 @@ and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576)
 from tilecore._core.numpy_api cimport MAX_RANK
 
 
-cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                      const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil:
+cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,
+                           const Py_ssize_t *dst_strides, const Py_ssize_t *start,
+                           const Py_ssize_t *shape) noexcept nogil:
     """The region of `shape` that begins at `start`, or at 0 for NULL; it is not empty. NULL strides: C order.
 
     The axis of the shortest step in the output is the innermost one; of equals, the last. An axis of a negative step
@@ -53,8 +54,8 @@ cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_
         while i > 0 and magnitude(dst_pitch[order[i - 1]]) > magnitude(dst_pitch[order[i]]):
             order[i - 1], order[i] = order[i], order[i - 1]
             i -= 1
-    window.n = 0
-    window.src = window.dst = 0
+    iter.n = 0
+    iter.src = iter.dst = 0
     for i in range(n):
         k = order[i]
         count, extent, src, dst = shape[k], sizes.shape[k], src_pitch[k], dst_pitch[k]
@@ -62,28 +63,28 @@ cdef void window_init(Window *window, const Sizes *sizes, const Py_ssize_t *src_
         if first < 0:
             first += extent
         if count == 1:
-            window.src += first * src
+            iter.src += first * src
             continue
         if dst < 0:
-            window.src += (extent - 1) * src
-            window.dst += (count - 1) * dst
+            iter.src += (extent - 1) * src
+            iter.dst += (count - 1) * dst
             rest = extent - 1 - (count - 1) % extent
             first = rest - first if rest >= first else rest - first + extent
             src, dst = -src, -dst
         if extent == 1 or count <= extent - first:  # it never starts again
-            window.src += first * src
+            iter.src += first * src
             src = 0 if extent == 1 else src
             first, extent = 0, count
-        if window.n:
-            inner = &window.step[window.n - 1]
+        if iter.n:
+            inner = &iter.step[iter.n - 1]
             if (inner.first == 0 and inner.extent == inner.count and src == inner.src * inner.count
                     and dst == inner.dst * inner.count):
                 inner.first = inner.index = first * inner.count
                 inner.extent = extent * inner.count
                 inner.count *= count
                 continue
-        window.step[window.n] = Step(count, extent, first, 0, src, dst, first)
-        window.n += 1
+        iter.step[iter.n] = Step(count, extent, first, 0, src, dst, first)
+        iter.n += 1
 
 
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
@@ -95,7 +96,7 @@ cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_
     cdef int k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize
     cdef const Step *step
-    cdef Window window
+    cdef RegionIter iter
     nest_begin(nest, sizes.itemsize)
     if dst_strides == NULL:
         for k in range(sizes.ndim - 1, -1, -1):
@@ -107,9 +108,9 @@ cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_
             nest_push(nest, sizes.repeats[k], 0, dst)
             dst *= sizes.repeats[k]
         return
-    window_init(&window, sizes, src_strides, dst_strides, NULL, sizes.output)
-    nest.src, nest.dst = window.src, window.dst
-    for k in range(window.n):
-        step = &window.step[k]
+    region_iter_init(&iter, sizes, src_strides, dst_strides, NULL, sizes.output)
+    nest.src, nest.dst = iter.src, iter.dst
+    for k in range(iter.n):
+        step = &iter.step[k]
         nest_push(nest, step.extent, step.src, step.dst)
         nest_push(nest, step.count // step.extent, 0, step.dst * step.extent)

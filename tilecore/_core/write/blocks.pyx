@@ -20,8 +20,8 @@ state lie on the stack. Without memory for a block of scratch, the block is made
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance
-from tilecore._core.write.processor cimport kernels, libc_bytes, stream_bytes, tilecore_prepare_rows
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, next_item
+from tilecore._core.write.processor cimport kernels, libc_bytes, tilecore_prepare_rows
 
 
 cdef enum:
@@ -188,7 +188,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
                 memcpy(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
-        advance(loop, blocks.loops, 1, &dst, &src)
+        next_item(loop, blocks.loops, 1, &dst, &src)
     if stream:
         kernels.stream_end()
     free(scratch)

@@ -4,12 +4,12 @@ A repeat copies bytes that, more often than not, nobody will change. Here they a
 and the file is mapped privately once for each repeat: the addresses are the array's, the pages are shared. The system
 copies a page when it is written to.
 
-    nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats joined), mapped 500 times
+    nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats grouped), mapped 500 times
     nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter
     nest of 4096 rows, each 8 times 4096:     file of 16 MiB, every row's page mapped 8 times
 
 Any repeating loop of the nest may be the one that shares. The loops inside it are written to the file. Of those outside
-it, a loop that moves in the source moves in the file, and a repeat does not. As many repeats are joined as make whole
+it, a loop that moves in the source moves in the file, and a repeat does not. As many repeats are grouped as make whole
 pages, or more, if that is cheaper than their mappings.
 
 A mapping starts on a page, and covers whole pages. At the result's very end the last one is rounded up, and shows a
@@ -54,7 +54,7 @@ cdef extern from "kernels/pages.h" nogil:
 
 cdef struct Sharing:
     int level                       # the loop of the nest that shares pages
-    Py_ssize_t joined               # how many of its repeats lie in the file, one after the other
+    Py_ssize_t grouped               # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
     Py_ssize_t step[MOST_AXES]   # of each loop outside `level`, in the file; 0 for a repeat
@@ -74,7 +74,7 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
     A cost is the bytes of an ordinary result that take the same time.
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
-    cdef Py_ssize_t joined, count, cost, block, outer = 1, moving = 1
+    cdef Py_ssize_t grouped, count, cost, block, outer = 1, moving = 1
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef const Axis *axis
     cdef int l
@@ -85,19 +85,19 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
         axis = &nest.axis[l]
         if axis.src == 0 and (outer == 1 or axis.dst * axis.count % page == 0):
             # As many repeats as make whole pages. A page is a power of two.
-            joined = page // min(axis.dst & -axis.dst, page)
-            while joined < axis.count and axis.dst * joined <= best:
-                block = axis.dst * joined
-                count = outer * ((axis.count - 1) // joined + 1)
+            grouped = page // min(axis.dst & -axis.dst, page)
+            while grouped < axis.count and axis.dst * grouped <= best:
+                block = axis.dst * grouped
+                count = outer * ((axis.count - 1) // grouped + 1)
                 if count <= left and moving * block <= min(best // TILECORE_FILE_COST, memory):
                     cost = count * TILECORE_MAPPING_COST + moving * block * TILECORE_FILE_COST
                     if cost < best:
                         best = cost
                         sharing.level = l
-                        sharing.joined = joined
+                        sharing.grouped = grouped
                         sharing.mappings = count
                         sharing.file_bytes = moving * block
-                joined *= 2
+                grouped *= 2
         outer *= axis.count
         if axis.src != 0:
             moving *= axis.count
@@ -112,8 +112,8 @@ cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcep
     file.src = file.dst = 0
     for l in range(sharing.level):
         file.axis[l] = nest.axis[l]
-    nest_push(file, sharing.joined, 0, size)
-    size *= sharing.joined
+    nest_push(file, sharing.grouped, 0, size)
+    size *= sharing.grouped
     for l in range(sharing.level + 1, nest.n):
         sharing.step[l] = 0
         if nest.axis[l].src != 0:
@@ -159,10 +159,10 @@ cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, ch
         return 0
     i = 0
     while i < axis.count:  # only at the result's very end these are no whole pages
-        length = round_to_pages(axis.dst * min(sharing.joined, axis.count - i))
+        length = round_to_pages(axis.dst * min(sharing.grouped, axis.count - i))
         if tilecore_file_map(file, at + i * axis.dst, length, offset) < 0:
             return -1
-        i += sharing.joined
+        i += sharing.grouped
     return 0
 
 

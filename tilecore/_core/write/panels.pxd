@@ -34,10 +34,10 @@ cdef struct Panels:
     int merged[MOST_AXES]           # in `source`, which merges those that follow each other in the source
     Nest source
     int inner, across               # the two of `source` that the packer goes along; the others are loops round it
-    int unit                        # the one of the shortest steps, but for the innermost; 0: there is none
+    int unit                        # the axis of the shortest steps, but for the innermost; 0: there is none
     tilecore_shuffles shuffles      # for pick
-    Py_ssize_t parts                # in which what is made of a panel is written, for threads and for signals
-    Py_ssize_t total                # of parts, of all panels
+    Py_ssize_t chunks               # of what is made of a panel, for threads and for checks for signals
+    Py_ssize_t total                # chunks of all panels
 
 
 cdef bint runs_along(const Nest *nest) noexcept nogil

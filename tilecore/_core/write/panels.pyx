@@ -10,28 +10,35 @@ the output, and that is all.
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-Where the outermost loop repeats, and what is inside it fits the caches, only that is written so: the other repeats are
-long copies of the first one, in the output.
+Where the outermost loop repeats, and what is inside it fits the caches, tiling.pyx has only that written so: the other
+repeats are long copies of the first one, in the output.
 
     nest of a transposed (300, 300, 3) bytes tiled (4, 1, 1):
                             run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900), 4 x (0, 270000)
     packed in its place:    run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
     and repeated:           run 270000, 3 x (0, 270000), from the output's first byte
 
+A panel is packed by loops of its own, without the repeats. As in any nest, axes that follow each other in the source
+merge, also where a repeat lies between them in the output:
+
+    nest of every second of (401, 316, 5) bytes, tiled (2, 1, 3), is
+                            run 1, 5 x (2, 1), 3 x (0, 5), 158 x (10, 15), 401 x (3160, 2370), 2 x (0, 950370)
+    packed by:              790 x (2, 1), 401 x (3160, 790)
+
 Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
 packers write two axes of a panel each, the inner one the innermost of the output:
 
-    turn      another axis runs along the source, or a few steps of one and then the next: a transposition
+    turn      another axis runs along the source, or a few steps of one and then of the next: a transposition
     pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
               next one: interleaved channels
     gather    all else: item by item
 
-The panels are numbered, as blocks are, and so are the parts of what is made of each. Nothing here can fail.
+The panels are numbered, as blocks are, and so are the chunks of what is made of each. Nothing here can fail.
 """
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, advance, magnitude, nest_begin, nest_push
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, magnitude, nest_begin, nest_push, next_item
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
     TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_deinterleave,
@@ -61,7 +68,7 @@ cdef enum:
     LEAST_STREAMED_TURNED = 512
     LEAST_STREAMED_PICKED = 2048
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
-    PART_BYTES = 1 << 20    # and eight times the panel, at least: each thread that takes a part packs the panel
+    CHUNK_BYTES = 1 << 20   # and eight times the panel, at least: each thread that takes a chunk packs the panel
     # From so many steps of 16 bytes on, a transposition is quicker than gathering: LEAST_COLUMNS along the source, and
     # LEAST_ROWS along the output, where the steps of one tile are enough.
     LEAST_COLUMNS = 4
@@ -106,7 +113,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         size *= axis.count
         n += 1
     if panels.direct and nest.axis[1].dst != item:
-        return False  # from steps to steps
+        return False  # strided to strided: packing does not help
     if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
         return False
     panels.nest = nest
@@ -132,12 +139,13 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
     size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
-    panels.parts = size // max(PART_BYTES, 8 * panels.nbytes) + 1
-    panels.total *= panels.parts
+    panels.chunks = size // max(CHUNK_BYTES, 8 * panels.nbytes) + 1
+    panels.total *= panels.chunks
     return True
 
 
-cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item, bint stream) noexcept nogil:
+cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item,
+                    bint stream) noexcept nogil:
     """Whether a transposition is quicker than gathering: of `columns` steps of `step` bytes along the source."""
     # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
     return (magnitude(step) == item and columns >= max(16 // item, LEAST_COLUMNS)
@@ -146,40 +154,38 @@ cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_s
 
 
 cdef void merge_axes(Panels *panels) noexcept nogil:
-    """Make the loops of the source. A few steps along it, and the axis that continues them, are packed together."""
-    cdef const Axis *axis = panels.nest.axis
-    cdef Nest *source = &panels.source
-    cdef Py_ssize_t size = panels.item
-    cdef int *level = panels.level
+    """Make the loops that pack. A few steps along the source, and the axis that continues them, are packed together."""
+    cdef const Axis *axis = &panels.nest.axis[0]
+    cdef const Axis *inner = &axis[panels.level[0]]
     cdef const Axis *unit
-    cdef const Axis *top
-    cdef int k, u, i, n = panels.n
-    u = 1
-    for k in range(2, n):
+    cdef const Axis *other
+    cdef Nest *source = &panels.source
+    cdef Py_ssize_t item = panels.item, size = item
+    cdef int *level = panels.level
+    cdef int k, u = 1
+    for k in range(2, panels.n):
         if magnitude(axis[level[k]].src) < magnitude(axis[level[u]].src):
             u = k
-    for k in range(1, n):
+    for k in range(1, panels.n):
         unit = &axis[level[u]]
-        top = &axis[level[k]]
-        if (k != u and top.src == unit.src * unit.count
-                and not is_turned(&axis[level[0]], unit.src, unit.count, panels.item, panels.stream)
-                and is_turned(&axis[level[0]], unit.src, unit.count * top.count, panels.item, panels.stream)):
-            i = level[k]
+        other = &axis[level[k]]
+        if (k != u and other.src == unit.src * unit.count
+                and not is_turned(inner, unit.src, unit.count, item, panels.stream)
+                and is_turned(inner, unit.src, unit.count * other.count, item, panels.stream)):
             while k > u + 1:
-                level[k] = level[k - 1]
+                level[k], level[k - 1] = level[k - 1], level[k]
                 k -= 1
             while k < u:
-                level[k] = level[k + 1]
+                level[k], level[k + 1] = level[k + 1], level[k]
                 k += 1
-            level[k] = i
             panels.direct = False
             break
-    nest_begin(source, panels.item)
-    for k in range(n):
-        top = &axis[level[k]]
-        nest_push(source, top.count, top.src, top.dst if panels.direct else size)
+    nest_begin(source, item)
+    for k in range(panels.n):
+        other = &axis[level[k]]
+        nest_push(source, other.count, other.src, other.dst if panels.direct else size)
         panels.merged[k] = source.n - 1
-        size *= top.count
+        size *= other.count
 
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
@@ -288,7 +294,7 @@ cdef Py_ssize_t take(Panels *panels, int merged, Py_ssize_t most, Py_ssize_t *le
 # ---------------------------------------------------------------- bytes
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Write the parts numbered first to last - 1 of what is made of the panels."""
+    """Write the chunks numbered first to last - 1 of what is made of the panels."""
     cdef const Panels *panels = <const Panels *>of_panels
     cdef void *scratch = NULL
     cdef char *cells = NULL     # where a transposition goes by way of them
@@ -298,7 +304,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     cdef Blocks blocks
     cdef Nest nest
     cdef Py_ssize_t count[MOST_AXES]
-    cdef Py_ssize_t number, part, begin, end, packed = -1
+    cdef Py_ssize_t number, chunk, begin, end, packed = -1
     if panels.cell_bytes or not panels.direct:
         scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
     if scratch != NULL:
@@ -308,19 +314,19 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
             panel += panels.cell_bytes
     for number in range(first, last):
         dst, src = panels.dst, panels.src
-        find_panel(panels, number // panels.parts, count, &dst, &src)
+        find_panel(panels, number // panels.chunks, count, &dst, &src)
         if panels.direct:
             pack_panel(panels, count, dst, src, cells)
             continue
-        if scratch != NULL and number // panels.parts != packed:
-            packed = number // panels.parts
+        if scratch != NULL and number // panels.chunks != packed:
+            packed = number // panels.chunks
             pack_panel(panels, count, panel, src, cells)
         panel_nest(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
-        part = number % panels.parts
-        begin = part_begin(blocks.total, panels.parts, part)
-        end = part_begin(blocks.total, panels.parts, part + 1)
+        chunk = number % panels.chunks
+        begin = chunk_begin(blocks.total, panels.chunks, chunk)
+        end = chunk_begin(blocks.total, panels.chunks, chunk + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
     if panels.where == TILECORE_PAST_CACHES:
@@ -328,9 +334,9 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     free(scratch)
 
 
-cdef inline Py_ssize_t part_begin(Py_ssize_t total, Py_ssize_t parts, Py_ssize_t part) noexcept nogil:
-    """Where a part begins, of so many nearly equal ones."""
-    return part * (total // parts) + min(part, total % parts)
+cdef inline Py_ssize_t chunk_begin(Py_ssize_t total, Py_ssize_t chunks, Py_ssize_t chunk) noexcept nogil:
+    """Where a chunk begins, of so many nearly equal ones."""
+    return chunk * (total // chunks) + min(chunk, total % chunks)
 
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
@@ -357,7 +363,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
     cdef Step others[MOST_AXES]
     cdef Py_ssize_t steps[MOST_AXES]
-    cdef const Axis *axis = panels.source.axis
+    cdef const Axis *axis = &panels.source.axis[0]
     cdef const Axis *inner = &axis[panels.inner]
     cdef const Axis *across = &axis[panels.across]
     cdef Py_ssize_t rows, columns, item = panels.item, dst_pitch, src_pitch
@@ -384,13 +390,13 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
                                  1 if panels.inner > 1 else columns, rows, panels.where == TILECORE_PAST_CACHES)
         else:
             tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, item)
-        if not advance(others, n, 1, &dst, &src):
+        if not next_item(others, n, 1, &dst, &src):
             return
 
 
 cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
     """The loops that write what a panel of `count` steps gives, packed or from the source itself."""
-    cdef const Axis *axis = panels.nest.axis
+    cdef const Axis *axis = &panels.nest.axis[0]
     cdef int i
     nest_begin(nest, panels.item)
     for i in range(1, panels.nest.n):

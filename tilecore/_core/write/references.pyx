@@ -11,7 +11,7 @@ dies meanwhile may write to the arrays, but must not free their memory.
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport array_upon
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, Window, nest_begin, nest_push, window_init
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Place, place_strides
 from tilecore._core.resources.memory cimport no_memory
@@ -68,24 +68,24 @@ cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t cop
 cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const Place *source, cnp.ndarray result,
                          const Place *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
     """Write the region of `shape` at `start` of the tiling, or all of it if `start` is NULL. It is not empty."""
-    cdef Window window
+    cdef RegionIter iter
     cdef Nest nest
-    window_init(&window, sizes, place_strides(source), place_strides(target), start, shape)
+    region_iter_init(&iter, sizes, place_strides(source), place_strides(target), start, shape)
     nest_begin(&nest, sizes.itemsize)
     try:
-        return copy_pieces(&window, 0, &nest, array, source.data + window.src, result, target.data + window.dst)
+        return copy_pieces(&iter, 0, &nest, array, source.data + iter.src, result, target.data + iter.dst)
     except MemoryError:  # for a view, or a string
         raise no_memory(cnp.PyArray_NBYTES(result)) from None
 
 
-cdef int copy_pieces(const Window *window, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,
+cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,
                      char *dst) except -1:
     """Put the loops of axis `k` and of those outside it round `nest`, and copy each piece: see regions.pyx."""
-    cdef const Step *axis = &window.step[k]
+    cdef const Step *axis = &iter.step[k]
     cdef Py_ssize_t done = 0, first, length, repeats
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
-    if k == window.n:
+    if k == iter.n:
         return copy_nest(nest, array, src, result, dst)
     first = axis.first
     while done < axis.count:
@@ -95,7 +95,7 @@ cdef int copy_pieces(const Window *window, int k, Nest *nest, cnp.ndarray array,
             repeats = (axis.count - done) // axis.extent
         nest_push(nest, length, axis.src, axis.dst)
         nest_push(nest, repeats, 0, axis.dst * length)
-        copy_pieces(window, k + 1, nest, array, src + first * axis.src, result, dst + done * axis.dst)
+        copy_pieces(iter, k + 1, nest, array, src + first * axis.src, result, dst + done * axis.dst)
         nest.n = n  # as it was, for the next piece
         nest.axis[n - 1] = top
         done += length * repeats

@@ -6,4 +6,4 @@ from tilecore._core.write.tiling cimport Mode
 
 
 cdef int write_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil
+                      const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil

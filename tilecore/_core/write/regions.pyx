@@ -18,7 +18,7 @@ Nothing here can fail, as in tiling.pyx: without memory for a table, there are p
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport Axis, Nest, Step, Window, advance, nest_begin, nest_push, window_init
+from tilecore._core.plan.nest cimport Axis, Nest, RegionIter, Step, nest_begin, nest_push, next_item, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.places cimport Place, place_strides
 from tilecore._core.write.signals cimport check_signals
@@ -33,13 +33,13 @@ cdef enum:
 
 
 cdef struct Region:
-    Window window
+    RegionIter iter
     Py_ssize_t itemsize
     Mode *mode
 
 
 cdef int write_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
-                        const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
+                      const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
     """Write the region of `shape` at `start` of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
     `target` has the region's shape. If there are bytes, no axis is empty.
@@ -54,11 +54,11 @@ cdef int write_region(const Sizes *sizes, const Place *source, const Place *targ
         return 0
     region.itemsize = sizes.itemsize
     region.mode = mode
-    window_init(&region.window, sizes, place_strides(source), place_strides(target), start, shape)
-    src, dst = source.data + region.window.src, target.data + region.window.dst
-    for k in range(region.window.n):
+    region_iter_init(&region.iter, sizes, place_strides(source), place_strides(target), start, shape)
+    src, dst = source.data + region.iter.src, target.data + region.iter.dst
+    for k in range(region.iter.n):
         if pieces <= nbytes:
-            pieces *= pieces_along(&region.window.step[k])
+            pieces *= pieces_along(&region.iter.step[k])
     if pieces > TABLE // 8 and nbytes // pieces < SMALL_PIECE:
         k = write_by_table(&region, dst, src)
         if k <= 0:
@@ -76,14 +76,13 @@ cdef Py_ssize_t pieces_along(const Step *axis) noexcept nogil:
     return (head > 0) + (axis.count - head >= axis.extent) + ((axis.count - head) % axis.extent > 0)
 
 
-cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src,
-                        Py_ssize_t nbytes) noexcept nogil:
+cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src, Py_ssize_t nbytes) noexcept nogil:
     """Put the loops of axis `k` and of those outside it round `nest`, once for each piece, and write."""
-    cdef const Step *axis = &region.window.step[k]
+    cdef const Step *axis = &region.iter.step[k]
     cdef Py_ssize_t done = 0, first, length, repeats
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
-    if k == region.window.n:
+    if k == region.iter.n:
         # A piece takes time of its own, however little it writes.
         if write_nest(nest, dst, src, nbytes, region.mode) < 0:
             return -1
@@ -97,7 +96,7 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
         nest_push(nest, length, axis.src, axis.dst)
         nest_push(nest, repeats, 0, axis.dst * length)
         if write_pieces(region, k + 1, nest, dst + done * axis.dst, src + first * axis.src,
-                          nbytes * length * repeats) < 0:
+                        nbytes * length * repeats) < 0:
             return -1
         nest.n = n  # as it was, for the next piece
         nest.axis[n - 1] = top
@@ -111,9 +110,9 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
 cdef int write_by_table(Region *region, char *dst, const char *src) noexcept nogil:
     """0 or -1 as write_region; 1, with nothing written, if there is no memory for a table."""
     cdef Py_ssize_t *table = <Py_ssize_t *>malloc(2 * TABLE * sizeof(Py_ssize_t))
-    cdef Step *axis = region.window.step
+    cdef Step *axis = region.iter.step
     cdef Py_ssize_t n = 1, i, j, at
-    cdef int left = region.window.n, k, status = 0
+    cdef int left = region.iter.n, k, status = 0
     if table == NULL:
         return 1
     table[0] = table[TABLE] = 0
@@ -131,7 +130,7 @@ cdef int write_by_table(Region *region, char *dst, const char *src) noexcept nog
     while True:
         write_table(table, table + TABLE, n, region.itemsize, dst, src)
         status = check_signals(&region.mode.signals, n * max(region.itemsize, 16))
-        if status < 0 or not advance(axis, left, 1, &dst, &src):
+        if status < 0 or not next_item(axis, left, 1, &dst, &src):
             break
     free(table)
     return status

@@ -11,7 +11,7 @@ import numpy
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_GET_SIZE
+from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_stack, sizes_check, sizes_init
@@ -88,8 +88,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     cdef Py_ssize_t of_region[MAX_RANK + 1]
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef Py_ssize_t nbytes = sizes.nbytes, i
-    cdef bint is_list = type(sources) is list, is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
-    cdef bytes places
+    cdef bint is_list = PyList_CheckExact(sources), is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
+    cdef bytes _places  # kept until all is written
     cdef int status
     call.plan, call.n, call.start = plan, 1, NULL
     if is_list:
@@ -110,7 +110,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         call.mode = simple_mode(1, False)
     # The last look at the arrays: until the bytes are written, no other code runs.
     if is_list:
-        places = note_places(&call, sources)
+        _places = note_places(&call, sources)
     else:
         if not has_input_shape(plan, sources):
             raise Refusal(ValueError, "changed its shape during the call", "input")
@@ -122,7 +122,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         check_out(out, shape, sizes.ndim, sizes.itemsize, &call.target)
         for i in range(call.n):
             if share_bytes(place_of(&call, i), input_shape(plan), &call.target, shape, sizes.itemsize):
-                raise Refusal(ValueError, f"must not share memory with {f'arrays[{i}]' if is_list else 'the input'}", "out")
+                name = f"arrays[{i}]" if is_list else "the input"
+                raise Refusal(ValueError, f"must not share memory with {name}", "out")
     if nbytes == 0:
         return out if is_new else emptied(out)
     call.shape, call.nbytes = shape + is_list, nbytes // call.n

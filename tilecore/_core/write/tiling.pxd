@@ -4,7 +4,7 @@ from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.places cimport Place
 from tilecore._core.resources.threads cimport default_threads
-from tilecore._core.write.signals cimport SignalChecks, signal_checks
+from tilecore._core.write.signals cimport SignalChecks
 
 
 cdef extern from "kernels/config.h" nogil:
@@ -34,7 +34,8 @@ cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssi
 cdef inline Mode simple_mode(int threads, bint warm) noexcept nogil:
     """Without checks for signals."""
     cdef Mode mode
-    mode.threads, mode.warm, mode.signals = threads, warm, signal_checks(False)
+    mode.threads, mode.warm = threads, warm
+    mode.signals.on, mode.signals.work, mode.signals.last = False, 0, 0
     return mode
 
 

@@ -276,7 +276,7 @@ cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nb
 
 
 cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
-    """Write all `total` units of a job, which are `nbytes`; as write_tiling."""
+    """Run a task for all `total` numbers, which write `nbytes`; as write_tiling."""
     cdef Py_ssize_t first = 0, last, chunk
     cdef long long begun
     if total == 1 or not mode.signals.on:
