@@ -215,6 +215,7 @@ def twice(a):
 """
 
 
+@pytest.mark.package
 def test_cached(program, tmp_path):
     """What one process compiled, another calls, where the functions lie elsewhere."""
     (tmp_path / "cached.py").write_text(FUNCTION)
