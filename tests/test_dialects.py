@@ -9,7 +9,7 @@ import pytest
 import tilecore
 from tilecore import integrations
 from tilecore._core.arrays import repeats_of
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects.tensors import INTEGERS, read_any_repeats
 
 pytestmark = pytest.mark.quick
@@ -57,9 +57,9 @@ def test_the_row(dialect):
 @pytest.mark.parametrize("repeats", [[1, 1, 1.5, 1], "1", None, [[1]], np.ones((1, 4), int), [True]])
 def test_the_rule_refuses_what_tile_refuses(dialect, repeats):
     rule = dialect.DIALECT.rule()
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RequestError) as refused:
         rule.counts(X, repeats)
-    expected = worded(refused.value, rule.name, X, rule.names, repeats=repeats)
+    expected = format_error(refused.value, rule.name, X, rule.names, repeats=repeats)
     with pytest.raises(type(expected)) as raised:
         dialect.tile(X, repeats)
     assert str(raised.value) == str(expected)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects.dims import (
     as_repeats_dims,
     as_shape,
@@ -27,9 +27,9 @@ INT64_MAX = 2**63 - 1
 @contextmanager
 def refused(kind, text):
     """The error as the user of a dialect reads it."""
-    with pytest.raises(Refusal) as raised:
+    with pytest.raises(RequestError) as raised:
         yield
-    error = worded(raised.value, "X")
+    error = format_error(raised.value, "X")
     assert type(error) is kind and re.match(f"X: {text}", str(error)), error
 
 

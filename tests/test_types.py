@@ -61,7 +61,7 @@ def test_stubs_are_those_of_the_modules(tmp_path, check):
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\ntilecore.capi\ntilecore._core.plan.(nest|plan)\n"
-        "tilecore._core.request.(arguments|integers|refusals.NO_NAMES)\n"
+        "tilecore._core.request.(arguments|integers|errors.NO_NAMES)\n"
         "tilecore._core.resources.host\ntilecore._core.write.[a-z]+\n"
         "tilecore.integrations.(numba.on_stack|openvino_op.Tile)\n"  # what makes them has no types
         "tilecore.onnx.tile(_13)?\n"  # takes more, to refuse it

@@ -15,13 +15,13 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
-from tilecore._core.request.places cimport Place, place_at
+from tilecore._core.request.array_refs cimport ArrayRef, ref_at
 from tilecore._core.resources.host cimport ask_cpu_share
 from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.tiling cimport Mode, caller_mode, plan_clear, plan_prepare, write_tiling
 
 from tilecore._core.arrays import tile
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
 
 
 cdef extern from "tilecore/tilecore.h":
@@ -103,12 +103,12 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
             sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # naming the axis
-        raise Refusal(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
-                      tilecore_status_text(status).decode())
-    except Refusal as refusal:
+        raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
+                           tilecore_status_text(status).decode())
+    except RequestError as error:
         asked = [(shape[k], repeats[k]) for k in range(ndim if status != TILECORE_BAD_RANK else 0)]
         given = {"rank": ndim, "input shape and repeats by axis": asked, "itemsize": itemsize}
-        raise worded(refusal, "tilecore_plan_new", None, **given)
+        raise format_error(error, "tilecore_plan_new", None, **given)
 
 
 cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
@@ -129,13 +129,13 @@ cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
 cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides, void *dst,
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
-    cdef Place source, target
+    cdef ArrayRef source, target
     cdef Mode mode
     cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
-    place_at(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
-    place_at(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
+    ref_at(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
+    ref_at(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
     mode = caller_mode(sizes.nbytes, threads)
     write_tiling(<const Plan *>plan, &source, &target, &mode)
 
@@ -144,7 +144,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
                                        void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
-    cdef Place source, target
+    cdef ArrayRef source, target
     cdef Mode mode
     cdef Py_ssize_t extent[MAX_RANK]
     cdef Py_ssize_t nbytes = sizes.itemsize
@@ -154,8 +154,8 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         if extent[k] <= 0:
             return
         nbytes *= extent[k]  # at most that of the whole output, unless that is empty
-    place_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
-    place_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
+    ref_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
+    ref_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
     mode = caller_mode(nbytes, threads)
     write_region(sizes, &source, &target, start, extent, nbytes, &mode)
 

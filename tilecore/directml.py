@@ -18,8 +18,8 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import tile_array
-from tilecore._core.request.brief import brief
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
@@ -115,8 +115,8 @@ def tile(
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
         return tile_array(tensor, _read_counts(level, tensor, repeats), out, threads)
-    except Refusal as refusal:
-        raise worded(refusal, level.name, tensor, repeats=repeats) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(error, level.name, tensor, repeats=repeats) from error.__cause__
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
@@ -161,8 +161,10 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         # No size may be 0, so an unknown size is at least 1.
         _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
         return dims.tile_dims(*known)
-    except Refusal as refusal:
-        raise worded(refusal, level.name, None, {"input": "sizes"}, sizes=sizes, repeats=repeats) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(
+            error, level.name, None, {"input": "sizes"}, sizes=sizes, repeats=repeats
+        ) from error.__cause__
 
 
 def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
@@ -182,7 +184,7 @@ def _find_level(feature_level: str) -> _Level:
     match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all that exist have one digit and one digit
     number = (int(match[1]), int(match[2])) if match else None
     if number is None or number > _NEWEST:
-        given = brief(feature_level)
+        given = short_repr(feature_level)
         raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_KNOWN)}") from None
     since = max(since for since in _SINCE if since <= number)
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
@@ -206,13 +208,13 @@ def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
     least, largest = level.ranks[0], level.ranks[-1]
     if len(shape) not in level.ranks:
         expected = f"{least} to {largest}" if least < largest else least
-        raise Refusal(ValueError, f"has rank {len(shape)}, expected {expected}", "input")
+        raise RequestError(ValueError, f"has rank {len(shape)}, expected {expected}", "input")
     elements = 1
     for axis, (size, repeat) in enumerate(zip(shape, repeats, strict=True)):
         if not 0 < repeat <= _UINT_MAX:
-            raise Refusal(ValueError, f"must be 1 to {_UINT_MAX}, got {brief(repeat)}", "repeats", axis)
+            raise RequestError(ValueError, f"must be 1 to {_UINT_MAX}, got {short_repr(repeat)}", "repeats", axis)
         if size == 0:
-            raise Refusal(ValueError, "must not have an empty axis, but has size 0", "input", axis)
+            raise RequestError(ValueError, "must not have an empty axis, but has size 0", "input", axis)
         elements *= size * repeat
         if elements > _UINT_MAX:
-            raise Refusal(ValueError, f"the output would have more than {_UINT_MAX} elements, up to axis {axis}")
+            raise RequestError(ValueError, f"the output would have more than {_UINT_MAX} elements, up to axis {axis}")

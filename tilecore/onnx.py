@@ -14,9 +14,9 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import count_repeats, tile_array
-from tilecore._core.request.brief import brief
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.inputs import read_count
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
@@ -92,7 +92,7 @@ def tile(
     Source: ONNX Tile-13, in opsets 13 to 28.
     """
     if opset is not None:
-        raise TypeError(f"ONNX Tile: tile() takes no opset; use tilecore.onnx.for_opset({brief(opset)})")
+        raise TypeError(f"ONNX Tile: tile() takes no opset; use tilecore.onnx.for_opset({short_repr(opset)})")
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
@@ -170,8 +170,10 @@ def tile_1(
         repeats = [1] * tensor.ndim
         repeats[_check_axis(position, tensor.ndim)] = count
         return tile_array(tensor, tuple(repeats), out, threads)
-    except Refusal as refusal:
-        raise worded(refusal, _TILE_1.name, tensor, {"repeats": "tiles"}, tiles=tiles, axis=axis) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(
+            error, _TILE_1.name, tensor, {"repeats": "tiles"}, tiles=tiles, axis=axis
+        ) from error.__cause__
 
 
 tile_13 = tile
@@ -245,9 +247,9 @@ def infer_shape(
         shape = dims.as_shape(input_shape, "input_shape")
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, repeats_shape, INT64))
         return None if known is None else dims.tile_dims(*known, products)
-    except Refusal as refusal:
+    except RequestError as error:
         given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise worded(refusal, version.name, **given) from refusal.__cause__
+        raise format_error(error, version.name, **given) from error.__cause__
 
 
 def infer_shape_1(
@@ -280,7 +282,7 @@ def infer_shape_1(
         count = None if tiles is None else _read_whole_number("tiles", tiles)
         position = None if axis is None else _read_whole_number("axis", axis)
         if count is not None and not 0 <= count < 2**63:
-            raise Refusal(ValueError, f"must be 0 or more, and fit int64, got {brief(count)}", "tiles")
+            raise RequestError(ValueError, f"must be 0 or more, and fit int64, got {short_repr(count)}", "tiles")
         if shape is None:
             return None
         rank = len(shape)
@@ -291,8 +293,8 @@ def infer_shape_1(
         if position is not None:
             repeats[_check_axis(position, rank)] = count
         return dims.tile_dims(shape, tuple(repeats), products)
-    except Refusal as refusal:
-        raise worded(refusal, _TILE_1.name, input_shape=input_shape, tiles=tiles, axis=axis) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(error, _TILE_1.name, input_shape=input_shape, tiles=tiles, axis=axis) from error.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
@@ -304,7 +306,7 @@ _SINCE: dict[int, _Known] = {1: (_TILE_1, tile_1), 6: (_TILE_6, tile_6), 13: (_T
 def _find_version(opset: SupportsIndex) -> _Known:
     number = read_count("ONNX Tile: opset", opset)
     if number < 1:
-        raise ValueError(f"ONNX Tile: opset {brief(number)}, expected 1 or more")
+        raise ValueError(f"ONNX Tile: opset {short_repr(number)}, expected 1 or more")
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
@@ -333,8 +335,8 @@ def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | No
         known = count_repeats(repeats, INT64.numbers) == tensor.ndim  # then `tile_array` reads them as ONNX does
         counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
         return tile_array(tensor, counts, out, threads)
-    except Refusal as refusal:
-        raise worded(refusal, version.name, tensor, repeats=repeats) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(error, version.name, tensor, repeats=repeats) from error.__cause__
 
 
 def _read_counts(version: _Version, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
@@ -352,17 +354,17 @@ def _read_whole_number(argument: str, value: Any) -> int:
         return value
     tensor = as_tensor(value, argument)
     if tensor.dtype.kind not in "iuf":
-        raise Refusal(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type", argument)
+        raise RequestError(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type", argument)
     if tensor.size != 1:
-        raise Refusal(ValueError, f"has {tensor.size} elements, expected 1", argument)
+        raise RequestError(ValueError, f"has {tensor.size} elements, expected 1", argument)
     number = tensor.item()
     if tensor.dtype.kind == "f" and not number.is_integer():
-        raise Refusal(TypeError, f"must be a whole number, got {number}", argument)
+        raise RequestError(TypeError, f"must be a whole number, got {number}", argument)
     return int(number)
 
 
 def _check_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         expected = f"expected {-rank} to {rank - 1}" if rank else "and a 0-D input has no axis"
-        raise Refusal(ValueError, f"is {brief(axis)}, {expected}", "axis")
+        raise RequestError(ValueError, f"is {short_repr(axis)}, {expected}", "axis")
     return axis

@@ -14,7 +14,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import tile_array
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.dims import Dim, Range
 from tilecore._dialects.row import Dialect, Rule
@@ -76,8 +76,8 @@ def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads
     try:
         tensor = data if type(data) is ndarray else as_tensor(data)
         return tile_array(tensor, _read_counts(tensor, repeats), out, threads)
-    except Refusal as refusal:
-        raise worded(refusal, _NAME, tensor, _NAMES, repeats=repeats) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(error, _NAME, tensor, _NAMES, repeats=repeats) from error.__cause__
 
 
 tile_1 = tile
@@ -87,7 +87,7 @@ def _read_counts(tensor: Array, repeats: Repeats) -> tuple[int, ...]:
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:
-            raise Refusal(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
+            raise RequestError(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
         counts = tuple(max(count, 0) for count in counts)
     return counts
 
@@ -139,9 +139,9 @@ def infer_shape(
         if entries is not None:
             counts = (1,) * (rank - length) + tuple(map(_clamp, entries))
         return dims.tile_dims((1,) * (rank - len(shape)) + shape, counts)
-    except Refusal as refusal:
+    except RequestError as error:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise worded(refusal, _NAME, **given) from refusal.__cause__
+        raise format_error(error, _NAME, **given) from error.__cause__
 
 
 def _clamp(repeat: Dim | Range) -> Dim | Range:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import tilecore
 from tilecore._cli.units import LEAST_MEMORY, with_unit
-from tilecore._core.request.refusals import Refusal, reworded
+from tilecore._core.request.errors import RequestError, reformat_error
 from tilecore._core.resources.host import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
 
@@ -223,8 +223,8 @@ def planned(arguments: argparse.Namespace, rule: Rule, array: "NDArray[Any]") ->
     try:
         repeats = rule.counts(array, arguments.repeats)
         return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
-    except (Refusal, TypeError, ValueError, MemoryError) as error:
-        raise reworded(error, rule.name, array, names, **typed) from error.__cause__
+    except (RequestError, TypeError, ValueError, MemoryError) as error:
+        raise reformat_error(error, rule.name, array, names, **typed) from error.__cause__
 
 
 NUMPY = Rule("tile", lambda array, repeats: repeats)  # TilePlan checks them

@@ -64,7 +64,7 @@ def tell_of_children(process: int, forks: set[int]) -> None:
     """
     times = os.times()
     again = any(".popen_" in name and not name.endswith(".popen_fork") for name in list(sys.modules))
-    if os.getpid() == process and (again or not forks and sum(times[2:4]) > 0.01 * sum(times[:4])):
+    if os.getpid() == process and (again or (not forks and sum(times[2:4]) > 0.01 * sum(times[:4]))):
         with suppress(OSError, ValueError):  # a full disk, or it is closed
             text = "tilecore: child processes by spawn, forkserver or subprocess had NumPy's own numpy.tile"
             print(text, file=sys.__stderr__, flush=True)

@@ -4,14 +4,14 @@
 `tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. Separate functions
 handle rarer arguments.
 
-Each public function makes the error from the Refusal that it catches. So do the dialects, which call `tile_array`.
+Each public function makes the error from the RequestError that it catches. So do the dialects, which call `tile_array`.
 """
 
 from functools import partial
 
 import numpy
 
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
@@ -50,7 +50,7 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
 
 
 def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
-    """`tile` of a plain array. Raises Refusals, from which the caller makes the error."""
+    """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
     return tile_plain(array, reps, out, None, threads)
 
 
@@ -81,11 +81,11 @@ def repeats_of(value, numbers):
     return value
 
 
-cdef refused(refusal, str name, a, cnp.ndarray array, reps, axis):
+cdef public_error(error, str name, a, cnp.ndarray array, reps, axis):
     """The error of the function `name`; `array` is None, or the array as which `a` was read."""
-    if refusal.argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
-        refusal.what += "; are a and reps swapped?"
-    return worded(refusal, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
+    if error.argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
+        error.what += "; are a and reps swapped?"
+    return format_error(error, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
 
 
 def tile(a, reps, out=None, *, axis=None, threads=None):
@@ -162,10 +162,10 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
         if array is None:
             return tile_other(a, reps, out, axis, threads)
         return tile_plain(array, reps, out, axis, threads)
-    except Refusal as refusal:
-        if refusal.argument == "out" and type(reps) is int and type(out) is int:
-            refusal.what += f"; repeats of several axes are one argument: {(reps, out)}"
-        raise refused(refusal, "tile", a, array, reps, axis) from refusal.__cause__
+    except RequestError as error:
+        if error.argument == "out" and type(reps) is int and type(out) is int:
+            error.what += f"; repeats of several axes are one argument: {(reps, out)}"
+        raise public_error(error, "tile", a, array, reps, axis) from error.__cause__
 
 
 cdef tile_other(a, reps, out, axis, threads):
@@ -176,7 +176,7 @@ cdef tile_other(a, reps, out, axis, threads):
     cdef cnp.ndarray array
     cdef int n, count
     if out is not None:
-        raise Refusal(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
+        raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
     count = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, axis, repeats, ndim)
@@ -264,13 +264,13 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         count = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
-            raise Refusal(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
+            raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
         plan.endless = reps is None
         target = write_result(&plan, array.descr, array, &bounds, target, count)
         return target if out is None else out
-    except Refusal as refusal:
-        raise refused(refusal, "tile_region", a, array, reps, axis) from refusal.__cause__
+    except RequestError as error:
+        raise public_error(error, "tile_region", a, array, reps, axis) from error.__cause__
 
 
 def tile_view(a, reps, *, axis=None):
@@ -318,13 +318,13 @@ def tile_view(a, reps, *, axis=None):
         for k in range(sizes.ndim):
             i = k - (sizes.ndim - sizes.input_ndim)
             if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and sizes.copies:  # 0 if the result is empty
-                raise Refusal(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated {sizes.repeats[k]} "
-                              "times, which strides cannot express; an axis repeated more than once must have one "
-                              "element")
+                raise RequestError(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated "
+                                   f"{sizes.repeats[k]} times, which strides cannot express; an axis repeated more "
+                                   "than once must have one element")
             strides[k] = 0 if i < 0 or sizes.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
         return array_upon(array, sizes.ndim, sizes.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
-    except Refusal as refusal:
-        raise refused(refusal, "tile_view", a, array, reps, axis) from refusal.__cause__
+    except RequestError as error:
+        raise public_error(error, "tile_view", a, array, reps, axis) from error.__cause__
 
 
 def tile_mapped(a, reps, *, axis=None):
@@ -377,8 +377,8 @@ def tile_mapped(a, reps, *, axis=None):
         if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
         return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
-    except Refusal as refusal:
-        raise refused(refusal, "tile_mapped", a, array, reps, axis) from refusal.__cause__
+    except RequestError as error:
+        raise public_error(error, "tile_mapped", a, array, reps, axis) from error.__cause__
 
 
 def output_shape(shape, reps, *, axis=None):
@@ -414,5 +414,5 @@ def output_shape(shape, reps, *, axis=None):
         n = read_repeats(reps, axis, repeats, ndim)
         sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
         return as_tuple(sizes.output, sizes.ndim)
-    except Refusal as refusal:
-        raise worded(refusal, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from refusal.__cause__
+    except RequestError as error:
+        raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy
 
-from tilecore._core.request.brief import brief
+from tilecore._core.request.short_repr import short_repr
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
@@ -54,7 +54,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
         For another mode.
     """
     if not isinstance(mode, str) or mode not in ("stdout", "dicts"):  # an array compares by item
-        raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {brief(mode)}")
+        raise ValueError(f"show_config: expected mode 'stdout' or 'dicts', got {short_repr(mode)}")
     config: dict[str, dict[str, Any]] = {
         "Versions": {"tilecore": __version__, "numpy": numpy.__version__, "python": sys.version.split()[0]},
         "Build": {**build(), "include": get_include()},

@@ -19,7 +19,7 @@ import warnings
 import numpy
 
 from tilecore._core.arrays import tile as _tile
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
 from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
@@ -42,7 +42,7 @@ def tile(A, reps):  # errors show this name
     try:
         return _tile(A, reps)
     except (TypeError, ValueError) as error:
-        if type(error.__context__) is not Refusal:  # raised by the caller's own objects, or by a signal handler
+        if type(error.__context__) is not RequestError:  # raised by the caller's own objects, or by a signal handler
             raise
     return numpy_tile(A, reps)
 

@@ -5,8 +5,8 @@ from types import GenericAlias
 
 import numpy
 
-from tilecore._core.request.brief import brief
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.short_repr import short_repr
+from tilecore._core.request.errors import RequestError, format_error
 
 cimport cython
 cimport numpy as cnp
@@ -14,7 +14,7 @@ from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
 from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_init, sizes_check
-from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_refusal
+from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
 from tilecore._core.write.results cimport blank_bytes, read_bounds, write_result
@@ -80,9 +80,9 @@ cdef class TilePlan:
     def __cinit__(self, shape, reps, dtype, *, axis=None):
         try:
             self.read_sizes(shape, reps, dtype, axis)
-        except Refusal as refusal:
+        except RequestError as error:
             typed = shape if self.input_shape is None else self.input_shape
-            raise worded(refusal, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from refusal.__cause__
+            raise format_error(error, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from error.__cause__
 
     cdef int read_sizes(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t dims[MAX_RANK + 1]
@@ -92,7 +92,7 @@ cdef class TilePlan:
         try:
             self.dtype = numpy.dtype(dtype)
         except (TypeError, ValueError) as reason:
-            raise Refusal(TypeError, f"expected a dtype, got {brief(dtype)}") from reason
+            raise RequestError(TypeError, f"expected a dtype, got {short_repr(dtype)}") from reason
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
@@ -100,7 +100,7 @@ cdef class TilePlan:
         self.output_shape = as_tuple(sizes.output, sizes.ndim)
         self.reps = as_tuple(sizes.repeats, sizes.ndim)
         if not PyDataType_REFCHK(self.dtype) and not plan_prepare(&self.plan):
-            raise Refusal(MemoryError, "no memory for the plan")
+            raise RequestError(MemoryError, "no memory for the plan")
         return 0
 
     def __dealloc__(self):
@@ -120,8 +120,8 @@ cdef class TilePlan:
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
             target = write_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), count)
             return target if out is None else out
-        except Refusal as refusal:
-            raise worded(refusal, "TilePlan.tile", array, NAMES, reps=self.reps) from refusal.__cause__
+        except RequestError as error:
+            raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
@@ -134,8 +134,8 @@ cdef class TilePlan:
             array = plain_array(a)
             target = write_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), count)
             return target if out is None else out
-        except Refusal as refusal:
-            raise worded(refusal, "TilePlan.region", array, NAMES, reps=self.reps) from refusal.__cause__
+        except RequestError as error:
+            raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
 
     def batch(self, arrays, out=None, *, threads=None):
         """Tile many arrays in one call, into one array.
@@ -178,9 +178,9 @@ cdef class TilePlan:
         try:
             target = write_batch(&self.plan, self.dtype, arrays, out, read_threads(threads))
             return target if out is None else out
-        except Refusal as refusal:
-            raise worded(refusal, "TilePlan.batch", self.input_shape, {"input": "arrays"},
-                         reps=self.reps) from refusal.__cause__
+        except RequestError as error:
+            raise format_error(error, "TilePlan.batch", self.input_shape, {"input": "arrays"},
+                               reps=self.reps) from error.__cause__
 
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
         """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
@@ -188,11 +188,11 @@ cdef class TilePlan:
         cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
         cdef cnp.ndarray target = None
         if descr_of(array) != <PyObject *>self.dtype and array.descr != self.dtype:
-            raise Refusal(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
+            raise RequestError(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
         if out is not None:
             target = read_out(out, array)
         if not has_shape(array, sizes.input_ndim, shape):
-            raise shape_refusal(array, sizes.input_ndim, shape, "the plan is for", None)
+            raise shape_error(array, sizes.input_ndim, shape, "the plan is for", None)
         return target
 
     def __repr__(self):

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.brief import brief
+from tilecore._core.request.errors import RequestError
 from tilecore._core.request.inputs import read_item
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, check_length, draw_items, read_any_repeats
 
 
@@ -126,7 +126,7 @@ def multiply_symbols(*dims: int | str) -> Dim:
 
 def check_flag(value: object, argument: str) -> None:
     if not isinstance(value, bool):
-        raise Refusal(TypeError, f"must be True or False, got {brief(value)}", argument)
+        raise RequestError(TypeError, f"must be True or False, got {short_repr(value)}", argument)
 
 
 def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
@@ -136,7 +136,7 @@ def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
         try:
             result.append(multiply(dim, repeat, products))
         except OverflowError:
-            raise Refusal(ValueError, f"axis {axis} overflows int64: {dim} * {repeat}") from None
+            raise RequestError(ValueError, f"axis {axis} overflows int64: {dim} * {repeat}") from None
     return tuple(result)
 
 
@@ -151,39 +151,39 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
             return None
         shape = (None,) * length  # the length of the repeats is the rank
     elif isinstance(length, int) and length != len(shape):
-        raise Refusal(ValueError, f"has length {length}, expected the input's rank {len(shape)}", "repeats")
+        raise RequestError(ValueError, f"has length {length}, expected the input's rank {len(shape)}", "repeats")
     return shape, (None,) * len(shape) if counts is None else counts
 
 
 def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim | Range:
     """`value` as a dimension or a repeat; `low` is the smallest that is legal."""
 
-    def refusal(kind: type[Exception], expected: str) -> Refusal:
-        return Refusal(kind, f"item {position} must be {expected}, got {brief(value)}", argument)
+    def dim_error(kind: type[Exception], expected: str) -> RequestError:
+        return RequestError(kind, f"item {position} must be {expected}, got {short_repr(value)}", argument)
 
     if value is None:
         return None
     if isinstance(value, str):
         if not value:
-            raise refusal(ValueError, "a non-empty string for a symbol (None means unknown)")
+            raise dim_error(ValueError, "a non-empty string for a symbol (None means unknown)")
         return value
     if intervals and hasattr(type(value), "get_min_length"):  # openvino.Dimension
         least, most = value.get_min_length(), value.get_max_length()
         return make_range(least, None if most < 0 else most)
     if intervals and isinstance(value, tuple):
         if len(value) != 2:
-            raise refusal(ValueError, "(low, high) for an interval")
+            raise dim_error(ValueError, "(low, high) for an interval")
         first, last = (as_dim(end, argument, position, low=low) for end in value)
         if not isinstance(first, int) or not isinstance(last, int | None):
-            raise refusal(TypeError, "(int, int) or (int, None) for an interval")
+            raise dim_error(TypeError, "(int, int) or (int, None) for an interval")
         if last is not None and last < first:
-            raise refusal(ValueError, "(low, high) with low <= high for an interval")
+            raise dim_error(ValueError, "(low, high) with low <= high for an interval")
         return make_range(first, last)
     number = read_item(value, argument, position)
     if number > INT64_MAX or number < INT64_MIN:
-        raise refusal(ValueError, "within int64")
+        raise dim_error(ValueError, "within int64")
     if number < low:
-        raise refusal(ValueError, f"{low} or more, or None if unknown")
+        raise dim_error(ValueError, f"{low} or more, or None if unknown")
     return number
 
 
@@ -212,7 +212,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
         items = iter(value)
     except TypeError as reason:  # a 0-d array has __iter__, but raises
         what = f"must be a tuple of dimensions, or None if unknown, got a {type(value).__name__}"
-        raise Refusal(TypeError, what, argument) from reason
+        raise RequestError(TypeError, what, argument) from reason
     return as_dims(items, argument, intervals)
 
 
@@ -228,7 +228,7 @@ def as_repeats_dims(
     lengths = as_shape(repeats_shape, "repeats_shape", intervals=intervals)
     if lengths is not None:
         if len(lengths) != 1:
-            raise Refusal(ValueError, f"must have 1 entry, has {len(lengths)}", "repeats_shape")
+            raise RequestError(ValueError, f"must have 1 entry, has {len(lengths)}", "repeats_shape")
         length = lengths[0]
     least, most = get_bounds(length)
     check_length(least, "repeats")
@@ -240,5 +240,5 @@ def as_repeats_dims(
     else:
         entries = as_dims(read_any_repeats(repeats, allowed), "repeats", False, low)
     if len(entries) < least or (most is not None and len(entries) > most):
-        raise Refusal(ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats")
+        raise RequestError(ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats")
     return len(entries), entries

@@ -1,6 +1,6 @@
 """From arrays, lists and NumPy integers to the tensors and 1-D integer repeats of a specification.
 
-Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a `Refusal`,
+Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a `RequestError`,
 from which the dialect's public function makes the error.
 """
 
@@ -15,8 +15,8 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import repeats_of
+from tilecore._core.request.errors import RequestError
 from tilecore._core.request.inputs import as_array, read_item
-from tilecore._core.request.refusals import Refusal
 from tilecore._core.request.subclasses import is_masked
 
 MAX_RANK = 64  # NumPy's largest; longer repeats are refused without reading the rest, which may be endless
@@ -69,7 +69,7 @@ def check_type(tensor: NDArray[Any], allowed: Types) -> None:
         what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
         if found == "object" and "str" in allowed.names:
             what += " (an object array counts as strings if every item is a str)"
-        raise Refusal(TypeError, what + "; tilecore.tile takes every dtype", "input")
+        raise RequestError(TypeError, what + "; tilecore.tile takes every dtype", "input")
 
 
 def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
@@ -78,7 +78,7 @@ def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
         return value
     if is_masked(value):
         what = f"is a masked array of shape {np.shape(value)}, and a tensor has no mask"
-        raise Refusal(TypeError, f"{what}: expected a plain array (tilecore.tile keeps masks)", argument)
+        raise RequestError(TypeError, f"{what}: expected a plain array (tilecore.tile keeps masks)", argument)
     return as_array(value, argument)
 
 
@@ -94,7 +94,7 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
     if repeats is None:
         repeats = read_any_repeats(value, allowed)
     if count is not None and len(repeats) != count:
-        raise Refusal(ValueError, f"has length {len(repeats)}, expected the input's rank {count}", "repeats")
+        raise RequestError(ValueError, f"has length {len(repeats)}, expected the input's rank {count}", "repeats")
     return repeats
 
 
@@ -103,13 +103,15 @@ def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
     if isinstance(value, (list, tuple)):
         return tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
-        raise Refusal(TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats")
+        raise RequestError(
+            TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats"
+        )
     array = as_tensor(value, "repeats")
     if array.dtype.name not in allowed.names:
-        raise Refusal(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")
+        raise RequestError(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")
     if array.ndim != 1:
         example = "" if array.ndim else f", as in [{int(array)}]"
-        raise Refusal(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
+        raise RequestError(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
     check_length(array.size, "repeats")
     return tuple(array.tolist())
 
@@ -123,4 +125,4 @@ def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
 
 def check_length(length: int, argument: str) -> None:
     if length > MAX_RANK:
-        raise Refusal(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
+        raise RequestError(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)

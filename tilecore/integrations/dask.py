@@ -27,8 +27,8 @@ from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore
+from tilecore._core.request.errors import RequestError, reformat_error
 from tilecore._core.request.inputs import as_array
-from tilecore._core.request.refusals import Refusal, reworded
 
 __all__ = ["tile"]
 __dir__ = __all__.copy
@@ -91,8 +91,8 @@ def tile(
     try:
         array = check_input(x)
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
-    except (Refusal, TypeError, ValueError, MemoryError) as error:
-        raise reworded(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
+    except (RequestError, TypeError, ValueError, MemoryError) as error:
+        raise reformat_error(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     ndim = len(plan.output_shape)
     asked = spread_chunks(chunks, ndim)
     automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
@@ -119,7 +119,7 @@ def check_input(x: Any) -> Any:
     if isinstance(x, da.Array):
         if any(isnan(n) for n in x.shape):
             what = f"has unknown chunk sizes, shape {x.shape}: call x.compute_chunk_sizes() first"
-            raise Refusal(ValueError, what, "input")
+            raise RequestError(ValueError, what, "input")
         kind = type(x._meta)
     else:
         if not hasattr(type(x), "__array_function__"):
@@ -127,7 +127,7 @@ def check_input(x: Any) -> Any:
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
         what = f"must be a NumPy array, or a Dask array of NumPy arrays, got {kind.__name__}"
-        raise Refusal(TypeError, what, "input")
+        raise RequestError(TypeError, what, "input")
     return x
 
 

@@ -20,8 +20,8 @@ from openvino.op import Constant
 from openvino.utils import replace_node
 
 import tilecore
-from tilecore._core.request.brief import brief
-from tilecore._core.request.refusals import Refusal, reworded, worded
+from tilecore._core.request.errors import RequestError, format_error, reformat_error
+from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.dims import get_bounds
 from tilecore._dialects.tensors import INT64_MAX, as_repeats, as_tensor
 from tilecore.openvino import DIALECT, infer_shape
@@ -74,8 +74,8 @@ class Tile(Op):
     def __init__(self, *inputs: Node | Output | ArrayLike) -> None:
         try:
             nodes = tuple(_as_node(value, position) for position, value in enumerate(inputs))
-        except Refusal as refusal:
-            raise worded(refusal, RULE.name, None, RULE.names) from refusal.__cause__
+        except RequestError as error:
+            raise format_error(error, RULE.name, None, RULE.names) from error.__cause__
         super().__init__(self, nodes)
 
     @staticmethod
@@ -110,8 +110,8 @@ class Tile(Op):
         try:
             counts = RULE.counts(source, repeats.data)
             shape = tilecore.output_shape(source.shape, counts)
-        except (Refusal, TypeError, ValueError, MemoryError) as error:
-            raise reworded(error, RULE.name, source, RULE.names, repeats=repeats.data) from error.__cause__
+        except (RequestError, TypeError, ValueError, MemoryError) as error:
+            raise reformat_error(error, RULE.name, source, RULE.names, repeats=repeats.data) from error.__cause__
         if target.shape != shape:
             target.shape = shape
         if strings:
@@ -129,7 +129,7 @@ def _as_node(value: Any, position: int) -> Node | Output:
         return Constant(as_tensor(value, "data"))
     repeats = as_repeats(value)
     if max(repeats, default=0) > INT64_MAX:
-        raise Refusal(ValueError, f"must fit int64, got {brief(max(repeats))}", "repeats")
+        raise RequestError(ValueError, f"must fit int64, got {short_repr(max(repeats))}", "repeats")
     return Constant(np.array(repeats, np.int64))
 
 

@@ -27,7 +27,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from tilecore._core.arrays import tile_array
-from tilecore._core.request.refusals import Refusal, worded
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.resources.threads import get_num_threads
 
 __all__ = ["repeat", "tile"]
@@ -160,11 +160,11 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
         return own(input, dims)
     try:
         result = torch.from_numpy(tile_array(array, dims, None, min(torch.get_num_threads(), get_num_threads())))
-    except Refusal as refusal:
+    except RequestError as error:
         nested = any(getattr(count, "ndim", isinstance(count, (tuple, list))) for count in dims)
-        refusal.kind = TypeError if nested or refusal.kind is TypeError else RuntimeError  # as PyTorch's own
+        error.kind = TypeError if nested or error.kind is TypeError else RuntimeError  # as PyTorch's own
         names = {"repeats": "dims" if own is torch.tile else "repeats"}
-        raise worded(refusal, own.__name__, array.shape, names, **{names["repeats"]: dims}) from refusal.__cause__
+        raise format_error(error, own.__name__, array.shape, names, **{names["repeats"]: dims}) from error.__cause__
     if not result.numel():
         return input.new_empty(result.shape)  # NumPy's strides are 0, and PyTorch refuses some views of those
     return result if integer is None else result.view(input.dtype)

@@ -4,7 +4,7 @@ After these checks every count and every offset fits 64 bits, so the functions t
 `noexcept nogil`.
 """
 
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.request.integers cimport as_tuple
@@ -57,21 +57,21 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
 
 
 cdef int sizes_check(const Sizes *sizes, int status) except -1:
-    """Raise the Refusal for the status of a failed sizes_init."""
+    """Raise the RequestError for the status of a failed sizes_init."""
     cdef int k = sizes.axis
     if status == SIZES_OK:
         return 0
     if status == SIZES_NEGATIVE:
-        raise Refusal(ValueError, f"must not be negative, got {sizes.repeats[k]}", "repeats", k)
+        raise RequestError(ValueError, f"must not be negative, got {sizes.repeats[k]}", "repeats", k)
     if status == SIZES_AXIS_OVERFLOW:
-        raise Refusal(ValueError, f"axis {k} overflows: {sizes.shape[k]} * {sizes.repeats[k]} is more than "
-                      f"{PY_SSIZE_T_MAX}")
+        raise RequestError(ValueError, f"axis {k} overflows: {sizes.shape[k]} * {sizes.repeats[k]} is more than "
+                           f"{PY_SSIZE_T_MAX}")
     output = as_tuple(sizes.output, sizes.ndim)
     if status == SIZES_COUNT_OVERFLOW:
-        raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
-                      f"{output} overflows at axis {sizes.axis}")
-    raise Refusal(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
-                  f"with {sizes.itemsize} bytes per element")
+        raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
+                           f"{output} overflows at axis {sizes.axis}")
+    raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
+                       f"with {sizes.itemsize} bytes per element")
 
 
 cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
@@ -80,8 +80,8 @@ cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int k, status
     if sizes.ndim == MAX_RANK:
-        raise Refusal(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
-                      "largest rank")
+        raise RequestError(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
+                           "largest rank")
     shape[0] = n
     repeats[0] = 1
     for k in range(sizes.ndim):

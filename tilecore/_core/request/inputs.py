@@ -10,8 +10,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from tilecore._core.request.brief import brief
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
+from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
@@ -24,18 +24,18 @@ def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
     array = as_any_array(value, argument)
     if is_masked(array):
         given = f"of type {type(value).__name__} gives a {type(array).__name__}"
-        raise Refusal(TypeError, f"{given}, expected a plain array", argument)
+        raise RequestError(TypeError, f"{given}, expected a plain array", argument)
     return np.asarray(array)
 
 
 def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """`value` as an array, or as a subclass if it provides one. A Refusal names the type of `value`.
+    """`value` as an array, or as a subclass if it provides one. A RequestError names the type of `value`.
 
     >>> as_any_array([[1, 2, 3]])
     array([[1, 2, 3]])
     >>> as_any_array([[1, 2], [3]])                             # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tilecore._core.request.refusals.Refusal: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
+    tilecore._core.request.errors.RequestError: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
     try:
         if isinstance(value, (list, tuple, np.generic)):  # quicker than missing an attribute
@@ -45,7 +45,7 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
         array = np.asanyarray(value)
         return np.asarray(array) if isinstance(array, np.memmap) else array
     except UNREADABLE as reason:
-        raise refuse_input(value, reason, argument) from reason
+        raise input_error(value, reason, argument) from reason
 
 
 def read_index(value: Any) -> int:
@@ -60,7 +60,7 @@ def read_count(name: str, n: SupportsIndex) -> int:
     try:
         return read_index(n)
     except TypeError as reason:
-        raise TypeError(f"{name}: expected an integer, got {brief(n)} of type {type(n).__name__}") from reason
+        raise TypeError(f"{name}: expected an integer, got {short_repr(n)} of type {type(n).__name__}") from reason
 
 
 def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
@@ -71,12 +71,14 @@ def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
         kind = type(item).__name__
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
             what = f"must be one-dimensional, but item {position} is a {kind}{hint}"
-            raise Refusal(ValueError, what, argument) from reason
-        raise Refusal(TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument) from reason
+            raise RequestError(ValueError, what, argument) from reason
+        raise RequestError(
+            TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument
+        ) from reason
 
 
-def refuse_input(value: object, reason: Exception, argument: str = "input") -> Refusal:
-    """The Refusal for a `value` that raised `reason`, one of UNREADABLE, when it was read."""
+def input_error(value: object, reason: Exception, argument: str = "input") -> RequestError:
+    """The RequestError for a `value` that raised `reason`, one of UNREADABLE, when it was read."""
     advice = str(reason)
     if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
         advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"
@@ -86,15 +88,15 @@ def refuse_input(value: object, reason: Exception, argument: str = "input") -> R
             text += f"; pass its view(torch.{name}), and view the result as the original type"
     # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
     kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
-    return Refusal(kind, text, argument)
+    return RequestError(kind, text, argument)
 
 
-def refuse_out(given: object) -> Refusal:
-    """The Refusal for an `out` that is not a NumPy array."""
+def out_error(given: object) -> RequestError:
+    """The RequestError for an `out` that is not a NumPy array."""
     text = f"must be a NumPy array, got {type(given).__name__}"
     if any(kind.__module__ == "torch" for kind in type(given).__mro__):
         text += "; pass out.numpy()"
-    return Refusal(TypeError, text, "out")
+    return RequestError(TypeError, text, "out")
 
 
 def _numpy_takes(value: object) -> bool:

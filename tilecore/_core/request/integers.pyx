@@ -6,9 +6,9 @@ Other kinds, and the messages of errors, may run it (`__index__`, `__iter__`); a
 
 import numpy
 
-from tilecore._core.request.brief import brief
+from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.inputs import read_index, read_item
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -103,12 +103,12 @@ cdef list draw_integers(given, str what):
                     raise TypeError("text and sets are not read as sequences")
                 items = iter(given)
             except TypeError as reason:
-                raise Refusal(TypeError, "must be an integer or a sequence of integers, "
-                              f"got {type(given).__name__}{hint}", what) from reason
+                raise RequestError(TypeError, "must be an integer or a sequence of integers, "
+                                   f"got {type(given).__name__}{hint}", what) from reason
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, what, len(integers), hint))
         if len(integers) > MAX_RANK:
-            raise Refusal(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
+            raise RequestError(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
     return integers
 
 
@@ -120,13 +120,14 @@ cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) excep
     rank = max(len(integers), input_ndim)
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            raise Refusal(ValueError, f"must not be negative, got {brief(value)}", what, k if input_ndim >= 0 else None)
+            raise RequestError(ValueError, f"must not be negative, got {short_repr(value)}", what,
+                               k if input_ndim >= 0 else None)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
             if input_ndim < 0:
-                raise Refusal(ValueError, f"overflows: {brief(value)} is more than {PY_SSIZE_T_MAX}", what)
-            raise Refusal(ValueError, f"axis {rank - len(integers) + k} overflows: {brief(value)} is "
-                          f"more than {PY_SSIZE_T_MAX}")
+                raise RequestError(ValueError, f"overflows: {short_repr(value)} is more than {PY_SSIZE_T_MAX}", what)
+            raise RequestError(ValueError, f"axis {rank - len(integers) + k} overflows: {short_repr(value)} is "
+                               f"more than {PY_SSIZE_T_MAX}")
         values[k] = value
     return <int>len(integers)
 
@@ -140,8 +141,9 @@ cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
     for k, value in enumerate(integers):
         if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
             if what == "axis":
-                raise Refusal(numpy.exceptions.AxisError, f"axis {brief(value)} is out of bounds for every array")
-            raise Refusal(ValueError, f"does not fit 64 bits, got {brief(value)}", what, k)
+                raise RequestError(numpy.exceptions.AxisError,
+                                   f"axis {short_repr(value)} is out of bounds for every array")
+            raise RequestError(ValueError, f"does not fit 64 bits, got {short_repr(value)}", what, k)
         values[k] = value
     return <int>len(integers)
 
@@ -155,14 +157,15 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
         placed[k] = -1
     for k in range(n):
         if not -ndim <= axes[k] < ndim:
-            raise Refusal(numpy.exceptions.AxisError, f"axis {axes[k]} is out of bounds for array of dimension {ndim}")
+            raise RequestError(numpy.exceptions.AxisError,
+                               f"axis {axes[k]} is out of bounds for array of dimension {ndim}")
         if axes[k] < 0:
             axes[k] += ndim
         if placed[axes[k]] >= 0:
-            raise Refusal(ValueError, f"must not contain axis {axes[k]} twice", "axis")
+            raise RequestError(ValueError, f"must not contain axis {axes[k]} twice", "axis")
         placed[axes[k]] = repeats[k] if k < nreps else 1
     if n != nreps:
-        raise Refusal(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
+        raise RequestError(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
     for k in range(ndim):
         repeats[k] = placed[k] if placed[k] >= 0 else 1
     return ndim
@@ -177,10 +180,10 @@ cdef int read_threads(threads) except -1:
         try:
             count = read_index(threads)
         except TypeError as reason:
-            raise Refusal(TypeError, f"must be an integer of at least 1 or None, got {brief(threads)} of type "
-                          f"{type(threads).__name__}", "threads") from reason
+            raise RequestError(TypeError, f"must be an integer of at least 1 or None, got {short_repr(threads)} of "
+                               f"type {type(threads).__name__}", "threads") from reason
     if count < 1:
-        raise Refusal(ValueError, f"must be at least 1, got {brief(count)}", "threads")
+        raise RequestError(ValueError, f"must be at least 1, got {short_repr(count)}", "threads")
     return <int>min(count, 1 << 20)
 
 

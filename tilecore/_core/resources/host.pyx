@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 
-from tilecore._core.request.brief import brief
+from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.inputs import read_count
 
 from tilecore._core.resources.locks cimport (
@@ -27,7 +27,7 @@ def parse_bytes(text):
     """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T)."""
     match = BYTES.fullmatch(text)
     if not match:
-        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {brief(text)}")
+        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(text)}")
     return int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
 
 
@@ -40,7 +40,7 @@ def read_bytes(name, n):
             raise ValueError(f"{name}: {error}") from None
     n = read_count(name, n)
     if not 0 <= n <= sys.maxsize:
-        raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {brief(n)}")
+        raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {short_repr(n)}")
     return n
 
 

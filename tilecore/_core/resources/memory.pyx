@@ -1,7 +1,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """Allocates results, and limits their size."""
 
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
 from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
 from tilecore._core.resources.recycle import release_memory
 
@@ -65,13 +65,13 @@ def set_max_bytes(n, /):
 
 cdef int check_size(Py_ssize_t nbytes, what="the result") except -1:
     if nbytes > max_bytes:
-        raise Refusal(MemoryError, f"{what} would take {name_bytes(nbytes)}, more than the limit of "
-                      f"{name_bytes(max_bytes)}, see tilecore.set_max_bytes")
+        raise RequestError(MemoryError, f"{what} would take {name_bytes(nbytes)}, more than the limit of "
+                           f"{name_bytes(max_bytes)}, see tilecore.set_max_bytes")
     return 0
 
 
 cdef no_memory(nbytes):
-    return Refusal(MemoryError, f"no memory for a result of {name_bytes(nbytes)}")
+    return RequestError(MemoryError, f"no memory for a result of {name_bytes(nbytes)}")
 
 
 cdef name_bytes(nbytes):

@@ -6,7 +6,7 @@ import re
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 
-from tilecore._core.request.brief import brief
+from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.inputs import read_count
 from tilecore._core.resources.host cimport ask_cpu_share, usable_cpus
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
@@ -128,7 +128,7 @@ class num_threads(ContextDecorator):
 cdef Py_ssize_t read_maximum(name, n) except -1:
     count = read_count(name, n)
     if count < 1:
-        raise ValueError(f"{name}: expected at least 1 thread, got {brief(count)}")
+        raise ValueError(f"{name}: expected at least 1 thread, got {short_repr(count)}")
     return min(count, MOST_OF_ALL)
 
 
@@ -136,5 +136,5 @@ cdef object chosen = os.environ.get("TILECORE_NUM_THREADS")
 if chosen:
     if not re.fullmatch("0*[1-9][0-9]{0,99}", chosen):
         raise ValueError("environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
-                         f"got {brief(chosen)}")
+                         f"got {short_repr(chosen)}")
     by_environment = by_process = min(int(chosen), MOST_OF_ALL)

@@ -12,7 +12,7 @@ As everywhere (arguments.pyx), all that can run the caller's code comes first: l
 dtypes compared. Shapes are looked at after that.
 """
 
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
 
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_SIZE
@@ -20,7 +20,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon
 from tilecore._core.plan.plan cimport Plan, Sizes, plan_stack
-from tilecore._core.request.arguments cimport has_shape, plain_array, read_target, shape_refusal
+from tilecore._core.request.arguments cimport has_shape, plain_array, read_target, shape_error
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.write.results cimport write_result
 
@@ -48,17 +48,17 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
     cdef cnp.dtype found = array.descr
     cdef int k
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
-        raise Refusal(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, got "
-                      f"{type(arrays).__name__}", "input")
+        raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
+                           f"got {type(arrays).__name__}", "input")
     if found is not dtype and found != dtype:
-        raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", "input")
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {found}", "input")
     if out is not None:
         target = read_target(out, found)
     memcpy(&rows[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
     rows[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
     if not has_shape(array, sizes.input_ndim + 1, rows):
-        raise Refusal(ValueError, f"must have shape (n, {', '.join(map(str, as_tuple(shape, sizes.input_ndim)))}), got "
-                      f"{(<object>array).shape}", "input")
+        wanted = ", ".join(map(str, as_tuple(shape, sizes.input_ndim)))
+        raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
     plan_stack(&stacked, sizes, rows[0])
     if padding:  # the plan's axes of extent 1 come after the first
         for k in range(sizes.ndim + 1):
@@ -86,13 +86,13 @@ cdef int read_items(list arrays, cnp.dtype dtype, const Sizes *sizes) except -1:
         else:
             try:
                 array = plain_array(arrays[i])
-            except Refusal as refusal:
+            except RequestError as error:
                 hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
-                raise Refusal(refusal.kind, refusal.what + hint, f"arrays[{i}]") from refusal.__cause__
+                raise RequestError(error.kind, error.what + hint, f"arrays[{i}]") from error.__cause__
             arrays[i] = array
         found = array.descr
         if found is not dtype and found != dtype:
-            raise Refusal(TypeError, f"must have dtype {dtype}, got {found}", f"arrays[{i}]")
+            raise RequestError(TypeError, f"must have dtype {dtype}, got {found}", f"arrays[{i}]")
         if not has_shape(array, sizes.input_ndim, shape):
-            raise shape_refusal(array, sizes.input_ndim, shape, "must have", f"arrays[{i}]")
+            raise shape_error(array, sizes.input_ndim, shape, "must have", f"arrays[{i}]")
     return 0

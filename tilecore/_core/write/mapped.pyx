@@ -28,7 +28,7 @@ from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_up
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, Sizes
 from tilecore._core.request.arguments cimport has_shape
-from tilecore._core.request.places cimport Place, place_note, place_strides
+from tilecore._core.request.array_refs cimport ArrayRef, ref_array, ref_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, check_signals, raise_pending
@@ -204,7 +204,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     """The tiling of an array of plain items; None if it has changed, nothing can be shared, or the system refuses."""
     cdef Nest nest
     cdef Sharing sharing
-    cdef Place source
+    cdef ArrayRef source
     cdef Mapping mapping
     cdef Mode mode = choose_mode(plan.sizes.nbytes, 0, False)
     cdef const Sizes *sizes = &plan.sizes
@@ -213,8 +213,8 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     # The last look at the array, as in write_result.
     if not has_shape(array, sizes.input_ndim, &sizes.shape[sizes.ndim - sizes.input_ndim]):
         return None
-    place_note(&source, array)
-    nest_init(&plan.sizes, place_strides(&source), NULL, &nest)
+    ref_array(&source, array)
+    nest_init(&plan.sizes, ref_strides(&source), NULL, &nest)
     if not choose_sharing(&sharing, &nest, plan.sizes.nbytes):
         return None
     check_size(sharing.file_bytes, "the block that its repeats share")

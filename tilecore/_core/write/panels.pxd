@@ -42,5 +42,5 @@ cdef struct Panels:
 
 cdef bint runs_along(const Nest *nest) noexcept nogil
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
-                        bint warm) noexcept nogil
+                        bint prefaulted) noexcept nogil
 cdef void write_panels(void *panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil

@@ -41,7 +41,8 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, magnitude, nest_begin, nest_push, next_item
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
-    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_deinterleave,
+    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather,
+    tilecore_prepare_deinterleave,
 )
 
 
@@ -91,7 +92,7 @@ cdef bint runs_along(const Nest *nest) noexcept nogil:
 # ---------------------------------------------------------------- choice
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
-                        bint warm) noexcept nogil:
+                        bint prefaulted) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
     cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1
     cdef const Axis *axis
@@ -123,7 +124,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     panels.n = n
     merge_axes(panels)
     choose_packer(panels)
-    if (panels.direct and warm and panels.packer == TURN and size >= ALIASED_BYTES
+    if (panels.direct and prefaulted and panels.packer == TURN and size >= ALIASED_BYTES
             and panels.source.axis[panels.across].dst % 4096 == 0):
         panels.stream = True
     if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * item

@@ -2,7 +2,7 @@
 
 import os
 
-from tilecore._core.request.brief import brief
+from tilecore._core.request.short_repr import short_repr
 
 
 cdef extern from "kernels/kernels.h" nogil:
@@ -42,7 +42,7 @@ cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except 
             names.append(name)
         i += 1
     raise ValueError("environment variable TILECORE_ISA: expected one of the instruction sets that this processor "
-                     f"has, {', '.join(names)}; got {brief(wanted)}")
+                     f"has, {', '.join(names)}; got {short_repr(wanted)}")
 
 
 def instruction_sets():

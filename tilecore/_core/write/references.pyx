@@ -13,7 +13,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport array_upon
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.places cimport Place, place_strides
+from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
 from tilecore._core.resources.memory cimport no_memory
 
 cnp.import_array()
@@ -56,7 +56,7 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
     return TILECORE_HAS_GIL and dtype.type_num == cnp.NPY_OBJECT
 
 
-cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t copies, cnp.ndarray result) except -1:
+cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t copies, cnp.ndarray result) except -1:
     """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if that differs.
     """
     if copies and source.contiguous:
@@ -65,12 +65,12 @@ cdef int count_references(cnp.ndarray array, const Place *source, Py_ssize_t cop
     return PyArray_INCREF(result)
 
 
-cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const Place *source, cnp.ndarray result,
-                         const Place *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
+cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *source, cnp.ndarray result,
+                         const ArrayRef *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
     """Write the region of `shape` at `start` of the tiling, or all of it if `start` is NULL. It is not empty."""
     cdef RegionIter iter
     cdef Nest nest
-    region_iter_init(&iter, sizes, place_strides(source), place_strides(target), start, shape)
+    region_iter_init(&iter, sizes, ref_strides(source), ref_strides(target), start, shape)
     nest_begin(&nest, sizes.itemsize)
     try:
         return copy_pieces(&iter, 0, &nest, array, source.data + iter.src, result, target.data + iter.dst)

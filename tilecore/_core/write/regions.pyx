@@ -20,7 +20,7 @@ from libc.stdlib cimport free, malloc
 
 from tilecore._core.plan.nest cimport Axis, Nest, RegionIter, Step, nest_begin, nest_push, next_item, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.places cimport Place, place_strides
+from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
 from tilecore._core.write.signals cimport check_signals
 from tilecore._core.write.tiling cimport Mode, write_nest, write_table
 
@@ -38,7 +38,7 @@ cdef struct Region:
     Mode *mode
 
 
-cdef int write_region(const Sizes *sizes, const Place *source, const Place *target, const Py_ssize_t *start,
+cdef int write_region(const Sizes *sizes, const ArrayRef *source, const ArrayRef *target, const Py_ssize_t *start,
                       const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
     """Write the region of `shape` at `start` of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
 
@@ -54,7 +54,7 @@ cdef int write_region(const Sizes *sizes, const Place *source, const Place *targ
         return 0
     region.itemsize = sizes.itemsize
     region.mode = mode
-    region_iter_init(&region.iter, sizes, place_strides(source), place_strides(target), start, shape)
+    region_iter_init(&region.iter, sizes, ref_strides(source), ref_strides(target), start, shape)
     src, dst = source.data + region.iter.src, target.data + region.iter.dst
     for k in range(region.iter.n):
         if pieces <= nbytes:

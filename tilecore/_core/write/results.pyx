@@ -16,10 +16,10 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_stack, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport (
-    blank_itemsize, check_out, has_shape, is_blank, shape_refusal, share_bytes,
+    blank_itemsize, check_out, has_shape, is_blank, shape_error, share_bytes,
 )
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
-from tilecore._core.request.places cimport Place, place_at, place_note
+from tilecore._core.request.array_refs cimport ArrayRef, ref_at, ref_array
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.regions cimport write_region
@@ -28,16 +28,16 @@ from tilecore._core.write.tiling cimport (
     TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, choose_mode, run_task, simple_mode, write_tiling,
 )
 
-from tilecore._core.request.refusals import Refusal
+from tilecore._core.request.errors import RequestError
 
 cnp.import_array()
 
 
-cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *warm, cnp.dtype dtype):
+cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *prefaulted, cnp.dtype dtype):
     """Where a result goes for which there is no `out`."""
     if nbytes == 0 and is_blank(dtype):
         return blank_strings(as_tuple(shape, ndim), dtype)
-    return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, warm)
+    return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, prefaulted)
 
 
 cdef blank_bytes(tuple shape, cnp.dtype dtype):
@@ -65,9 +65,9 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
 cdef struct Call:
     const Plan *plan            # of one source
     Py_ssize_t n                # sources
-    const char *places          # a Place for each, `pitch` bytes apart: the strides of its own axes end it
+    const char *refs          # a ArrayRef for each, `pitch` bytes apart: the strides of its own axes end it
     Py_ssize_t pitch
-    Place target                # of the first source's result
+    ArrayRef target                # of the first source's result
     Py_ssize_t step             # bytes to the next result
     const Py_ssize_t *start     # of a region, or NULL
     const Py_ssize_t *shape     # of one result
@@ -84,12 +84,13 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     cdef const Sizes *sizes = &plan.sizes
     cdef Plan stacked
     cdef Call call
-    cdef Place source
+    cdef ArrayRef source
     cdef Py_ssize_t of_region[MAX_RANK + 1]
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef Py_ssize_t nbytes = sizes.nbytes, i
-    cdef bint is_list = PyList_CheckExact(sources), is_new = out is None, refers = PyDataType_REFCHK(dtype), warm = True
-    cdef bytes _places  # kept until all is written
+    cdef bint is_list = PyList_CheckExact(sources), is_new = out is None, refers = PyDataType_REFCHK(dtype)
+    cdef bint prefaulted = True
+    cdef bytes _refs  # kept until all is written
     cdef int status
     call.plan, call.n, call.start = plan, 1, NULL
     if is_list:
@@ -103,27 +104,27 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         shape = of_region
         nbytes = measure_region(plan, bounds, of_region)
     if is_new:
-        out = new_result(sizes.ndim, shape, nbytes, &warm, dtype)
+        out = new_result(sizes.ndim, shape, nbytes, &prefaulted, dtype)
     if nbytes >= TILECORE_NOGIL_BYTES and not refers:
-        call.mode = choose_mode(nbytes, threads, warm)
+        call.mode = choose_mode(nbytes, threads, prefaulted)
     else:
         call.mode = simple_mode(1, False)
     # The last look at the arrays: until the bytes are written, no other code runs.
     if is_list:
-        _places = note_places(&call, sources)
+        _refs = ref_arrays(&call, sources)
     else:
         if not has_input_shape(plan, sources):
-            raise Refusal(ValueError, "changed its shape during the call", "input")
-        place_note(&source, sources)
-        call.places = <const char *>&source
+            raise RequestError(ValueError, "changed its shape during the call", "input")
+        ref_array(&source, sources)
+        call.refs = <const char *>&source
     if is_new:
-        place_note(&call.target, out)
+        ref_array(&call.target, out)
     else:
         check_out(out, shape, sizes.ndim, sizes.itemsize, &call.target)
         for i in range(call.n):
-            if share_bytes(place_of(&call, i), input_shape(plan), &call.target, shape, sizes.itemsize):
+            if share_bytes(ref_of(&call, i), input_shape(plan), &call.target, shape, sizes.itemsize):
                 name = f"arrays[{i}]" if is_list else "the input"
-                raise Refusal(ValueError, f"must not share memory with {name}", "out")
+                raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if nbytes == 0:
         return out if is_new else emptied(out)
     call.shape, call.nbytes = shape + is_list, nbytes // call.n
@@ -131,7 +132,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         take_first_target(&call)
     if refers and not (is_new and can_be_counted(dtype)):
         for i in range(call.n):
-            copy_references(&plan.sizes, sources[i] if is_list else sources, place_of(&call, i), out, &call.target,
+            copy_references(&plan.sizes, sources[i] if is_list else sources, ref_of(&call, i), out, &call.target,
                             call.start, call.shape)
             call.target.data += call.step
     elif refers or nbytes < TILECORE_NOGIL_BYTES:
@@ -156,36 +157,36 @@ cdef inline bint has_input_shape(const Plan *plan, cnp.ndarray array) noexcept:
     return has_shape(array, plan.sizes.input_ndim, input_shape(plan))
 
 
-cdef inline const Place *place_of(const Call *call, Py_ssize_t i) noexcept nogil:
-    return <const Place *>(call.places + i * call.pitch)
+cdef inline const ArrayRef *ref_of(const Call *call, Py_ssize_t i) noexcept nogil:
+    return <const ArrayRef *>(call.refs + i * call.pitch)
 
 
-cdef bytes note_places(Call *call, list arrays):
+cdef bytes ref_arrays(Call *call, list arrays):
     """Note where each array lies, if it has the plan's shape."""
     cdef const Sizes *sizes = &call.plan.sizes
     cdef cnp.ndarray array
-    cdef bytes places
+    cdef bytes refs
     cdef Py_ssize_t i
-    call.pitch = sizeof(Place) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
+    call.pitch = sizeof(ArrayRef) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
     try:
-        places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
+        refs = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
     except MemoryError:
-        raise Refusal(MemoryError, f"no memory to note where {call.n} arrays lie") from None
-    call.places = PyBytes_AS_STRING(places)
+        raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
+    call.refs = PyBytes_AS_STRING(refs)
     for i in range(call.n):
         array = <cnp.ndarray>arrays[i]
         if not has_input_shape(call.plan, array):
-            raise shape_refusal(array, sizes.input_ndim, input_shape(call.plan), "must have", f"arrays[{i}]")
-        place_note(<Place *>place_of(call, i), array)
-    return places
+            raise shape_error(array, sizes.input_ndim, input_shape(call.plan), "must have", f"arrays[{i}]")
+        ref_array(<ArrayRef *>ref_of(call, i), array)
+    return refs
 
 
 cdef void take_first_target(Call *call) noexcept:
     """`target` is that of all results, with one more axis."""
-    cdef Place whole = call.target
+    cdef ArrayRef whole = call.target
     call.step = call.nbytes if whole.contiguous else whole.strides[0]
-    place_at(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1, call.shape,
-             call.plan.sizes.itemsize)
+    ref_at(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1, call.shape,
+           call.plan.sizes.itemsize)
 
 
 cdef int write_all(Call *call) noexcept nogil:
@@ -196,26 +197,26 @@ cdef int write_all(Call *call) noexcept nogil:
 
 
 cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Mode mode = simple_mode(1, (<const Call *>call).mode.warm)
+    cdef Mode mode = simple_mode(1, (<const Call *>call).mode.prefaulted)
     write_range(<const Call *>call, first, last, &mode)
 
 
 cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last, Mode *mode) noexcept nogil:
     """Write the results numbered first to last - 1; as write_all."""
-    cdef Place target
+    cdef ArrayRef target
     cdef Py_ssize_t i
     if last - first == 1 and first == 0:
-        return write_one(call, place_of(call, 0), &call.target, mode)
+        return write_one(call, ref_of(call, 0), &call.target, mode)
     target = call.target
     target.data += first * call.step
     for i in range(first, last):
-        if write_one(call, place_of(call, i), &target, mode) < 0:
+        if write_one(call, ref_of(call, i), &target, mode) < 0:
             return -1
         target.data += call.step
     return 0
 
 
-cdef inline int write_one(const Call *call, const Place *source, const Place *target, Mode *mode) noexcept nogil:
+cdef inline int write_one(const Call *call, const ArrayRef *source, const ArrayRef *target, Mode *mode) noexcept nogil:
     if call.start == NULL:
         return write_tiling(call.plan, source, target, mode)
     return write_region(&call.plan.sizes, source, target, call.start, call.shape, call.nbytes, mode)
@@ -243,14 +244,14 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
     if bounds.starts != sizes.ndim or bounds.stops != sizes.ndim:
         what, n = ("stop", bounds.stops) if bounds.starts == sizes.ndim else ("start", bounds.starts)
         axes = "the input" if plan.endless else f"the result's shape {as_tuple(sizes.output, sizes.ndim)}"
-        raise Refusal(ValueError, f"must have {sizes.ndim} entries, one for each axis of {axes}, got {n}", what)
+        raise RequestError(ValueError, f"must have {sizes.ndim} entries, one for each axis of {axes}, got {n}", what)
     for k in range(sizes.ndim):
         first, last = bounds.start[k], bounds.stop[k]
         if plan.endless:
             check_axis_of_plane(k, sizes.shape[k], first, last)
         elif not first <= last <= sizes.output[k]:
-            raise Refusal(ValueError, f"expected 0 <= start <= stop <= {sizes.output[k]} on axis {k}, got "
-                          f"start {first}, stop {last}")
+            raise RequestError(ValueError, f"expected 0 <= start <= stop <= {sizes.output[k]} on axis {k}, got "
+                               f"start {first}, stop {last}")
         shape[k] = last - first
     sizes_check(&of_region, sizes_init(&of_region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
     return of_region.nbytes
@@ -258,11 +259,11 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
 
 cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
     if first > last:
-        raise Refusal(ValueError, f"expected start <= stop on axis {k}, got start {first}, stop {last}")
+        raise RequestError(ValueError, f"expected start <= stop on axis {k}, got start {first}, stop {last}")
     if first < 0 and last > PY_SSIZE_T_MAX + first:
-        raise Refusal(ValueError, f"axis {k} overflows: from {first} to {last} are more than "
-                      f"{PY_SSIZE_T_MAX} elements")
+        raise RequestError(ValueError, f"axis {k} overflows: from {first} to {last} are more than "
+                           f"{PY_SSIZE_T_MAX} elements")
     if first < last and extent == 0:
-        raise Refusal(ValueError, f"axis {k} of the input is empty, but the region has "
-                      f"{last - first} elements along it")
+        raise RequestError(ValueError, f"axis {k} of the input is empty, but the region has "
+                           f"{last - first} elements along it")
     return 0

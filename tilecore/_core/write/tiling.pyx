@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_init, nest_push
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.places cimport place_strides
+from tilecore._core.request.array_refs cimport ref_strides
 from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
 from tilecore._core.write.panels cimport SIDE_BYTES, Panels, choose_panels, runs_along, write_panels
@@ -87,15 +87,15 @@ cdef bint backs_off() noexcept nogil:
     return tilecore_backs_off()
 
 
-cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint warm) except *:
+cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. It may run the caller's code."""
     cdef Mode mode
-    if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if warm else 2 * TILECORE_THREAD_BYTES):
+    if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
         threads = 1 if is_finalizing() else get_num_threads()
         if threads > 1 and tilecore_backs_off():
             threads = 1
-    mode.threads, mode.warm = threads, warm
+    mode.threads, mode.prefaulted = threads, prefaulted
     mode.signals = signal_checks(nbytes >= TILECORE_WATCH_BYTES and in_main_thread())
     return mode
 
@@ -210,7 +210,7 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
 
 # ---------------------------------------------------------------- all results
 
-cdef int write_tiling(const Plan *plan, const Place *source, const Place *target, Mode *mode) noexcept nogil:
+cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *target, Mode *mode) noexcept nogil:
     """Write all of it; 0, or -1 if a signal handler has raised."""
     cdef Nest nest
     if source.contiguous and target.contiguous:
@@ -219,7 +219,7 @@ cdef int write_tiling(const Plan *plan, const Place *source, const Place *target
         if plan.block != NULL:
             write_one_block(<const Blocks *>plan.block, target.data, source.data)
             return 0
-    nest_init(&plan.sizes, place_strides(source), place_strides(target), &nest)
+    nest_init(&plan.sizes, ref_strides(source), ref_strides(target), &nest)
     return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, mode)
 
 
@@ -229,7 +229,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
     # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
     # stores that bypass the cache, and no visits to many places in turn.
-    cdef bint stream = mode.warm and nbytes >= stream_bytes
+    cdef bint stream = mode.prefaulted and nbytes >= stream_bytes
     cdef Nest first, others
     if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
         return check_signals(&mode.signals, nbytes)
@@ -268,9 +268,9 @@ cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nb
     cdef Job job
     dst += nest.dst
     src += nest.src
-    if choose_panels(&job.panels, nest, dst, src, stream, mode.warm):
+    if choose_panels(&job.panels, nest, dst, src, stream, mode.prefaulted):
         return run_task(write_panels, &job, job.panels.total, nbytes, mode)
-    choose_blocks(&job.blocks, nest, stream, mode.warm or nbytes < stream_bytes)
+    choose_blocks(&job.blocks, nest, stream, mode.prefaulted or nbytes < stream_bytes)
     job.blocks.dst, job.blocks.src = dst, src
     return run_task(write_blocks, &job, job.blocks.total, nbytes, mode)
 

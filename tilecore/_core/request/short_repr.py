@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-class Brief(reprlib.Repr):
+class ShortRepr(reprlib.Repr):
     """`repr` in at most one line. Python refuses to write a very long integer, and a large array takes time."""
 
     def __init__(self) -> None:
@@ -28,4 +28,4 @@ class Brief(reprlib.Repr):
 
 
 KNOWN = (int, str, list, tuple, dict, set, frozenset, np.ndarray)
-brief = Brief().repr
+short_repr = ShortRepr().repr

@@ -3,7 +3,7 @@ from typing import Any, TypeAlias
 
 _Names: TypeAlias = Mapping[str, str]
 
-class Refusal(Exception):
+class RequestError(Exception):
     kind: type[Exception]
     what: str
     argument: str | None
@@ -12,5 +12,9 @@ class Refusal(Exception):
         self, kind: type[Exception], what: str, argument: str | None = None, axis: int | None = None
     ) -> None: ...
 
-def worded(refusal: Refusal, name: str, input: Any = None, names: _Names = ..., /, **given: Any) -> Exception: ...
-def reworded(error: Exception, name: str, input: Any = None, names: _Names = ..., /, **given: Any) -> Exception: ...
+def format_error(
+    request_error: RequestError, name: str, input: Any = None, names: _Names = ..., /, **given: Any
+) -> Exception: ...
+def reformat_error(
+    error: Exception, name: str, input: Any = None, names: _Names = ..., /, **given: Any
+) -> Exception: ...

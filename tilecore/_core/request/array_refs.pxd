@@ -1,0 +1,45 @@
+"""Refers to the elements of an array, for code that has no Python objects. See arguments.pyx."""
+
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS
+
+
+cdef struct ArrayRef:   # where the elements of an array lie
+    char *data
+    int ndim
+    bint contiguous     # in C order
+    Py_ssize_t strides[MAX_RANK]    # set if not contiguous
+
+
+cdef inline void ref_array(ArrayRef *ref, cnp.ndarray array) noexcept:
+    cdef int k
+    ref.data = cnp.PyArray_BYTES(array)
+    ref.ndim = cnp.PyArray_NDIM(array)
+    ref.contiguous = PyArray_IS_C_CONTIGUOUS(array)
+    if not ref.contiguous:
+        for k in range(ref.ndim):
+            ref.strides[k] = cnp.PyArray_STRIDE(array, k)
+
+
+cdef inline void ref_at(ArrayRef *ref, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
+                        Py_ssize_t itemsize) noexcept nogil:
+    """Describe an array at `data`, from its strides. NULL means C order; strides of C order are recognized."""
+    cdef int k
+    ref.data = <char *>data
+    ref.ndim = ndim
+    ref.contiguous = True
+    if strides == NULL:
+        return
+    for k in range(ndim - 1, -1, -1):
+        ref.strides[k] = strides[k]
+        if strides[k] != itemsize and shape[k] != 1:
+            ref.contiguous = False
+        itemsize *= shape[k]
+
+
+cdef inline const Py_ssize_t *ref_strides(const ArrayRef *ref) noexcept nogil:
+    """Its strides, or NULL for C order."""
+    if ref.contiguous:
+        return NULL
+    return &ref.strides[0]

@@ -1,0 +1,77 @@
+"""The message of an error is composed once, in the public function that was called.
+
+Code inside raises a `RequestError`: the kind of error, what is wrong, with which argument, on which axis. It does not
+know the name of the function that was called. That public function, of any dialect, catches it, and `format_error` adds
+the function's name, its own names for the arguments, and what the caller typed.
+
+    core        RequestError(ValueError, "must not be negative, got -2", "repeats", axis=1)
+    tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
+    Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
+
+Exceptions of the caller's own objects are not RequestErrors, and are passed on unchanged.
+
+Compiled, so that there is one class `RequestError` in a process, however often the package is imported.
+"""
+
+import numpy as np
+
+from tilecore._core.request.short_repr import short_repr
+
+NO_NAMES = {}
+
+
+class RequestError(Exception):
+    """Why a request cannot be met. The public function makes the error from it.
+
+    Parameters
+    ----------
+    kind : exception class
+        The class that the caller gets: TypeError, ValueError or MemoryError.
+    what : str
+        What is wrong: a sentence, but without its subject if that is `argument`.
+    argument : str, optional
+        The argument at fault, as the core calls it: "input", "repeats", "shape", "out", "start", ...
+    axis : int, optional
+        The axis at fault, counted in the result.
+    """
+
+    def __init__(self, kind, what, argument=None, axis=None):
+        super().__init__(kind, what, argument, axis)
+        self.kind, self.what, self.argument, self.axis = kind, what, argument, axis
+
+
+def format_error(error, name, input=None, names=NO_NAMES, /, **given):
+    """The error that the function `name` raises for `error`; raise it ``from error.__cause__``.
+
+    >>> error = RequestError(ValueError, "must not be negative, got -2", "repeats", axis=1)
+    >>> format_error(error, "ONNX Tile-1", (2, 3), {"repeats": "tiles"}, tiles=-2, axis=1)
+    ValueError('ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape (2, 3), tiles -2, axis 1')
+
+    Parameters
+    ----------
+    input : array, or its shape, or None if unknown
+    names : mapping
+        The function's own names for the core's arguments and for "input shape", if they differ.
+    given : the arguments as they were typed; those that are None are left out
+    """
+    subject = "" if error.argument is None else names.get(error.argument, error.argument) + " "
+    where = "" if error.axis is None else f" for axis {error.axis}"
+    context = []
+    if input is not None:
+        shape = getattr(input, "shape", input)
+        context.append(f"{names.get('input shape', 'input shape')} {short_repr(shape)}")
+        if isinstance(input, np.ndarray):
+            context.append(f"dtype {input.dtype}")
+    context += [f"{what} {short_repr(value)}" for what, value in given.items() if value is not None]
+    asked = f"; {', '.join(context)}" if context else ""
+    return error.kind(f"{name}: {subject}{error.what}{where}{asked}")
+
+
+def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
+    """`format_error` for a RequestError, or for the error of another public function, which the function `name` called.
+
+    Such an error was raised while its RequestError was handled, so the RequestError is its context. Any other error is
+    returned unchanged.
+    """
+    found = error if isinstance(error, RequestError) else error.__context__
+    return format_error(found, name, input, names, **given) if isinstance(found, RequestError) else error
