@@ -34,6 +34,9 @@ class TestRegion:
         """Indices near the largest extent there is; nothing overflows on the way."""
         x = np.broadcast_to(np.array(7, "u1"), 2**63 - 1)
         assert tilecore.tile_region(x, None, (-2,), (3,)).tolist() == [7] * 5
+        for stop in (3, 4):  # rows that all lie in one place, beside an axis of one element
+            x = np.broadcast_to(np.array(7, "u1"), (2**62, 1))
+            assert tilecore.tile_region(x, None, (-2, 0), (2, stop)).tolist() == [[7] * stop] * 4
         words = np.broadcast_to(np.array("w", "O"), 2**60 - 1)
         assert tilecore.tile_region(words, None, (-2,), (3,)).tolist() == ["w"] * 5
         assert tilecore.tile_region(np.zeros(3, "V0"), None, (-2,), (5,)).shape == (7,)

@@ -235,7 +235,7 @@ cdef bint choose_pick(Panels *panels) noexcept nogil:
 cdef void choose_counts(Panels *panels) noexcept nogil:
     """How much of each axis makes a panel."""
     cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
-    cdef Py_ssize_t packed = item, left, count, step
+    cdef Py_ssize_t packed = item, left, count, step, row = panels.nest.axis[panels.level[0]].count
     cdef Axis *axis = panels.source.axis
     cdef Py_ssize_t steps[MOST_AXES]
     cdef int i, k, unit = panels.unit
@@ -243,8 +243,8 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
         nbytes = DIRECT_BYTES
         if panels.stream:
             nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif axis[1].count <= nbytes // LEAST_SIDE_BYTES:
-        side = min(side, nbytes // axis[1].count)
+    elif row <= nbytes // LEAST_SIDE_BYTES:
+        side = min(side, nbytes // row)
     left = nbytes // item
     for k in range(1, panels.source.n):
         steps[k] = 1
