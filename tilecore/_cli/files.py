@@ -61,7 +61,7 @@ def slabs(plan: TilePlan, input: Mapped, total: int, memory: int, limit: int) ->
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
         nbytes = prod(extents) * dtype.itemsize
         if resident + nbytes > memory - PROGRAM - limit:
-            input.let_go()
+            input.release_pages()
             resident = 0
         out: NDArray[Any] = np.ndarray(extents, dtype, buffer)
         plan.region(array, start, stop, out, threads=1)
