@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from importlib.util import MAGIC_NUMBER
-from types import ModuleType, TracebackType
+from types import MethodType, ModuleType, TracebackType
 from typing import Any
 
 import numpy
@@ -40,6 +40,9 @@ class Replacement(functools.partial[Any]):
 
     def __hash__(self) -> int:
         return hash(numpy_tile)
+
+    def __get__(self, instance: object, owner: object = None) -> Any:
+        return self if instance is None else MethodType(self, instance)  # a method, as functions are
 
     def __reduce__(self) -> Any:
         return "tile"  # pickled by its name, as functions are
