@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tilecore
+from tilecore._cli import commands
 from tilecore._cli import main as cli
 
 pytestmark = pytest.mark.process
@@ -211,7 +212,7 @@ def stopped(monkeypatch, stop):
 
         yield advance
 
-    monkeypatch.setattr(cli, "progress_bar", progress)
+    monkeypatch.setattr(commands, "progress_bar", progress)
 
 
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
@@ -293,10 +294,11 @@ def test_killed_half_way(source):
     code = f"""
 import os, signal
 from contextlib import nullcontext
-from tilecore._cli import main as cli
+from tilecore._cli import commands
+from tilecore._cli.main import main
 kill = lambda nbytes: os.kill(os.getpid(), signal.SIGKILL)
-cli.progress_bar = lambda total: nullcontext(kill)
-cli.main(["tile", "in.npy", "out.npy", *{MEGABYTES}])
+commands.progress_bar = lambda total: nullcontext(kill)
+main(["tile", "in.npy", "out.npy", *{MEGABYTES}])
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=source.parent, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL

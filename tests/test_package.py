@@ -74,7 +74,10 @@ def arrows():
 @pytest.mark.quick
 def test_imports_point_one_way():
     seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
-    assert {("_core.write.tiling", "_core.write.blocks", "choose_blocks"), ("onnx", "_core.arrays", "tile_array")} <= seen
+    assert {
+        ("_core.write.tiling", "_core.write.blocks", "choose_blocks"),
+        ("onnx", "_core.arrays", "tile_array"),
+    } <= seen
     assert not {arrow for arrow in seen if None in map(row_of, arrow[:2])}, "a new layer needs its place in LAYERS"
     assert not {arrow for arrow in seen if row_of(arrow[0]) < row_of(arrow[1])}
     by_module = collections.defaultdict(set)
