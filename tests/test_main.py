@@ -407,7 +407,7 @@ class TestStandardStreams:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", ["tile in.npy - --repeats 2", "info", "--help"])
+@pytest.mark.parametrize("arguments", ["tile in.npy - --repeats 2", "info"])
 def test_a_full_disk_behind_standard_output(arguments, unbuffered, source, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "wb") as full:

@@ -91,7 +91,7 @@ def test_without_the_folder_of_the_program(tmp_path):
         ("run", "", "one of the arguments PROGRAM -m is required"),
         ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
         ("profile", "--json folder script.py", "folder: not a regular file"),
-        ("run", "--json t.json script.py", "--json is an option of tilecore profile"),
+        ("run", "--json t.json script.py", "unrecognized arguments: --json"),
     ],
 )
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):

@@ -32,13 +32,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if re.fullmatch("unrecognized arguments:( -?[0-9]+)+", message):
             message += "; write several repeats as one argument, such as 2,2"
-        if message.startswith("unrecognized arguments: --json"):
-            message = "--json is an option of tilecore profile"
         raise ValueError(message)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or the version. argparse's own method ignores write errors."""
-        print(message, end="", file=file, flush=True)
 
 
 def parser() -> Parser:
