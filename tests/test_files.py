@@ -181,7 +181,7 @@ class TestRefused:
     def test_a_dialect_that_lacks_the_type(self, tmp_path):
         np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
         arguments = commands.parser().parse_args(["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"])
-        planned = partial(commands.planned, arguments, commands.rule_of(arguments))
+        planned = partial(commands.make_plan, arguments, commands.rule_of(arguments))
         with pytest.raises(TypeError, match="^ONNX Tile-13: input is of type datetime64"):
             files.tile_file(str(tmp_path / "in.npy"), str(tmp_path / "out.npy"), planned, nullcontext, 1 << 28)
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from numpy.typing import NDArray
 
 import tilecore
 from tilecore._cli.units import LEAST_MEMORY, with_unit
 from tilecore._core.request.refusals import Refusal, reworded
 from tilecore._core.resources.host import parse_bytes  # type: ignore[import-not-found]  # no stub
 from tilecore._dialects.row import Dialect, Rule
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
 
@@ -48,16 +47,16 @@ def parser() -> Parser:
     add = command.add_argument
     add("input", metavar="IN.npy", help="the file to tile; - for standard input")
     add("output", metavar="OUT.npy", help="the new file, written atomically; - for standard output")
-    integer_list: Any = {"type": integers, "metavar": "N,N,..."}
+    integer_list: Any = {"type": read_integers, "metavar": "N,N,..."}
     add("--repeats", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
     axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
     add("--axis", **integer_list, help=axes)
     add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
     for dialect in DIALECTS.values():
         for name, option in dialect.options.items():
-            add(flag(name), type=partial(version, dialect, name), metavar=option.metavar, help=option.help)
+            add(flag(name), type=partial(read_version, dialect, name), metavar=option.metavar, help=option.help)
     most = f"the maximum memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
-    add("--memory", metavar="SIZE", type=memory, default="256M", help=most)
+    add("--memory", metavar="SIZE", type=read_memory, default="256M", help=most)
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
@@ -93,14 +92,14 @@ def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str |
     return partial(run, name, is_module)
 
 
-def integers(text: str) -> tuple[int, ...]:
+def read_integers(text: str) -> tuple[int, ...]:
     try:
         return tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
 
 
-def version(dialect: Dialect, name: str, text: str) -> Any:
+def read_version(dialect: Dialect, name: str, text: str) -> Any:
     """The value of an option that chooses a dialect's version."""
     option = dialect.options[name]
     try:
@@ -111,7 +110,7 @@ def version(dialect: Dialect, name: str, text: str) -> Any:
     return value
 
 
-def memory(text: str) -> int:
+def read_memory(text: str) -> int:
     try:
         nbytes: int = parse_bytes(text)
     except ValueError as reason:
@@ -124,11 +123,11 @@ def memory(text: str) -> int:
 def tile(arguments: argparse.Namespace) -> None:
     from tilecore._cli.files import tile_file
 
-    plan = partial(planned, arguments, rule_of(arguments))
+    plan = partial(make_plan, arguments, rule_of(arguments))
     tile_file(arguments.input, arguments.output, plan, progress_bar, arguments.memory, arguments.force)
 
 
-def planned(arguments: argparse.Namespace, rule: Rule, array: "NDArray[Any]") -> tilecore.TilePlan:
+def make_plan(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
     """The plan for the input. The errors of the command line are made here."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}

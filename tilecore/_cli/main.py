@@ -35,18 +35,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # the reader, `head` for instance, has seen enough
             pass
         except KeyboardInterrupt as error:
-            code = tell("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
+            code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
         except (TypeError, ValueError, MemoryError, OSError) as error:
             from tilecore._cli.output import one_line
 
-            code = tell(one_line(error), 2)
+            code = print_error(one_line(error), 2)
         drop_unwritten(sys.stdout)
     if program is not None and (missing := program(rest)):
-        code = tell(missing, 2)
+        code = print_error(missing, 2)
     return code
 
 
-def tell(message: str, code: int) -> int:
+def print_error(message: str, code: int) -> int:
     if sys.stderr is not None:
         with suppress(OSError):  # a full disk
             print("tilecore:", message, file=sys.stderr, flush=True)

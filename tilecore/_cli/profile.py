@@ -118,17 +118,17 @@ class Profile:
         try:
             arguments = dict(zip(("A", "reps"), given, strict=False)) | named if room > 0 else {}
             A, reps = arguments.get("A"), arguments.get("reps")
-            both, first = room > 0 and expected(A, reps) <= room, (site.pairs + len(self.sites)) % 2
-            pair = timed(A, reps) if both and first else (0.0, None, "")
+            both, first = room > 0 and estimate_seconds(A, reps) <= room, (site.pairs + len(self.sites)) % 2
+            pair = time_tilecore(A, reps) if both and first else (0.0, None, "")
             start, own = perf_counter(), clock()
             result = numpy_tile(*given, **named)
             own = clock() - own
             theirs = perf_counter() - start
-            pair = timed(A, reps) if both and not first else pair
+            pair = time_tilecore(A, reps) if both and not first else pair
             if pair[1] is not None and pair[1].nbytes < SMALL:  # a clock takes longer than such a call
                 calls = max(1, int(BATCH / max(own, 1e-7)))
                 one, two = (tilecore.tile, numpy_tile) if first else (numpy_tile, tilecore.tile)
-                times = batch(one, A, reps, calls), batch(two, A, reps, calls)
+                times = time_batch(one, A, reps, calls), time_batch(two, A, reps, calls)
                 own, pair = times[first], (times[1 - first], *pair[1:])
             returned = True
             return result
@@ -186,7 +186,7 @@ class Profile:
         theirs = sum(row["numpy_seconds"] for row in rows)
         ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
         totals = {"seconds": program, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
-        lines = table(rows, *totals.values(), threads=len(self.threads))
+        lines = make_table(rows, *totals.values(), threads=len(self.threads))
         if children := children_seconds():
             lines.append(f"\nNot measured: child processes, which took {children}")
         others, every = (now - then for now, then in zip(processor_seconds(), self.processors, strict=True))
@@ -210,7 +210,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     return type(value) in PLAIN or isinstance(value, numpy.generic)
 
 
-def expected(A: Any, reps: Any) -> float:
+def estimate_seconds(A: Any, reps: Any) -> float:
     """The seconds to make a result once more, roughly; infinite if that must not be done."""
     if not (is_plain(A) and is_plain(reps)):
         return inf
@@ -221,7 +221,7 @@ def expected(A: Any, reps: Any) -> float:
     return nbytes / 1e9 if nbytes <= tilecore.get_max_bytes() // 32 else inf
 
 
-def timed(A: Any, reps: Any) -> Pair:
+def time_tilecore(A: Any, reps: Any) -> Pair:
     """tilecore's seconds, its result, and why there is none."""
     result, refusal = None, ""
     start = clock()
@@ -232,7 +232,7 @@ def timed(A: Any, reps: Any) -> Pair:
     return clock() - start, result, refusal
 
 
-def batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
+def time_batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
     """The seconds of a call, from several."""
     start = clock()
     for _ in range(calls):
@@ -240,7 +240,7 @@ def batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> flo
     return (clock() - start) / calls
 
 
-def table(rows: list[Row], program: float, cost: float, theirs: float, ours: float, *, threads: int) -> list[str]:
+def make_table(rows: list[Row], program: float, cost: float, theirs: float, ours: float, *, threads: int) -> list[str]:
     if not rows:
         return ["\ntilecore profile: numpy.tile was not called"]
     whole, measuring, before, after, left = (
