@@ -14,6 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf, prod
 from statistics import median, quantiles
 from time import perf_counter, thread_time
@@ -172,13 +173,10 @@ class Profile:
                 self.retained += made.nbytes
                 weakref.finalize(result if result.base is None else result.base, id, made).atexit = False
 
-    def end(self) -> None:
-        self.ended = True
-
     def report(self, path: str | None) -> None:
         if self.ended:  # in a child
             return
-        self.end()
+        self.ended = True
         # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
         program = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         rows = [site.row(*place, program) for place, site in list(self.sites.items())]
@@ -295,7 +293,7 @@ def profile(name: str, is_module: bool, path: str | None, arguments: Sequence[st
     install(measured.tile)
     atexit.register(measured.report, path)  # before the program's own functions, so it runs after them
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=measured.end)
+        os.register_at_fork(after_in_child=partial(setattr, measured, "ended", True))
     missing = start(name, is_module, arguments)
     measured.ended = missing is not None
     return missing
