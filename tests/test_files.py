@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tilecore
 from tilecore import TilePlan
-from tilecore._cli import files, main
+from tilecore._cli import commands, files
 
 pytestmark = pytest.mark.quick
 
@@ -180,8 +180,8 @@ class TestRefused:
 
     def test_a_dialect_that_lacks_the_type(self, tmp_path):
         np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
-        arguments = main.parser().parse_args(["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"])
-        planned = partial(main.planned, arguments, main.rule_of(arguments))
+        arguments = commands.parser().parse_args(["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"])
+        planned = partial(commands.make_plan, arguments, commands.rule_of(arguments))
         with pytest.raises(TypeError, match="^ONNX Tile-13: input is of type datetime64"):
             files.tile_file(str(tmp_path / "in.npy"), str(tmp_path / "out.npy"), planned, nullcontext, 1 << 28)
 

@@ -5,7 +5,6 @@ import inspect
 import os
 import pickle
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -253,16 +252,6 @@ def test_einops_repeats_with_it(monkeypatch):
         np.testing.assert_array_equal(einops.repeat(X, "a b -> n a (b k)", n=2, k=3), expected, strict=True)
         monkeypatch.undo()
     assert len(calls) == 1
-
-
-def test_many_threads_at_once():
-    def work(_):
-        for _ in range(200):
-            with tilecore.replace_numpy_tile():
-                assert is_ours()
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
 
 
 def test_numpys_name_is_deleted_meanwhile():

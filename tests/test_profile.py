@@ -91,7 +91,7 @@ def test_without_the_folder_of_the_program(tmp_path):
         ("run", "", "one of the arguments PROGRAM -m is required"),
         ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
         ("profile", "--json folder script.py", "folder: not a regular file"),
-        ("run", "--json t.json script.py", "--json is an option of tilecore profile"),
+        ("run", "--json t.json script.py", "unrecognized arguments: --json"),
     ],
 )
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
@@ -126,13 +126,21 @@ def test_run_replaces_in_the_program_and_in_forked_children(tmp_path):
     written(tmp_path, {"script.py": REPLACED})
     code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
     methods = [("fork", True), ("forkserver", False), ("spawn", False)]
-    assert (code, err.count("\n")) == (3, 1) and err.startswith("tilecore: child processes by spawn, ")
+    assert (code, err.count("\n")) == (3, 1) and err.startswith("tilecore: child processes took an unknown time; ")
     assert out.splitlines() == [str(methods if os.name == "posix" else methods[2:]), "True b''"]
 
 
-def test_run_imports_what_it_uses_and_tells_of_no_forks(tmp_path):
-    fork = "import os; os.fork() or [None for _ in range(10**7)] and os._exit(0); os.wait(); " * hasattr(os, "fork")
-    written(tmp_path, {"script.py": f"{fork}import sys; print(*sys.modules)"})
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not tell the time of child processes")
+def test_children_that_took_time(tmp_path):
+    written(
+        tmp_path, {"script.py": "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**7))'])"}
+    )
+    err = ran(tmp_path, "-m", "tilecore", "run", "script.py")[2]
+    assert re.fullmatch(r"tilecore: child processes took [\d.]+ m?s; those not made by fork had .*\n", err)
+
+
+def test_run_imports_what_it_uses(tmp_path):
+    written(tmp_path, {"script.py": "import sys; print(*sys.modules)"})
     code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
     ours = {name for name in out.split() if name.startswith("tilecore._cli.")}
     assert (code, err, ours) == (0, "", {f"tilecore._cli.{name}" for name in ("main", "run", "units")})
@@ -242,13 +250,13 @@ def test_objects_of_the_program_are_read_once(measured):
 def test_the_order_changes(measured, monkeypatch):
     order = []
     monkeypatch.setattr(module, "SMALL", 0)
-    for name in ("timed", "numpy_tile"):
+    for name in ("time_tilecore", "numpy_tile"):
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, n=name, f=function: order.append(n) or f(*given))
     for _ in range(4):
         measured.tile(np.arange(3), 2)
     pairs = {tuple(order[n : n + 2]) for n in range(0, 8, 2)}
-    assert pairs == {("timed", "numpy_tile"), ("numpy_tile", "timed")}
+    assert pairs == {("time_tilecore", "numpy_tile"), ("numpy_tile", "time_tilecore")}
 
 
 @pytest.mark.quick
@@ -279,8 +287,8 @@ def test_large_results_are_not_made_twice(measured, monkeypatch, settings_stay):
 
 @pytest.mark.quick
 def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
-    made, timed = [], module.timed
-    monkeypatch.setattr(module, "timed", lambda *given: made.append(weakref.ref((pair := timed(*given))[1])) or pair)
+    made, timed = [], module.time_tilecore
+    monkeypatch.setattr(module, "time_tilecore", lambda *a: made.append(weakref.ref((pair := timed(*a))[1])) or pair)
     kept = measured.tile(np.zeros(2**16, "u1"), 4)
     view = kept[:1]
     del kept
@@ -305,15 +313,34 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
     ],
 )
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
-    timed = module.timed
+    timed = module.time_tilecore
     monkeypatch.setattr(module, "LARGE", 2**15)
     monkeypatch.setattr(module, "SMALL", 0)
-    monkeypatch.setattr(module, "timed", lambda *given: (seconds or 1e-9, *timed(*given)[1:]))
+    monkeypatch.setattr(module, "time_tilecore", lambda *given: (seconds or 1e-9, *timed(*given)[1:]))
     for _ in range(times):
         with suppress(ValueError):
             measured.tile(x, reps)
     (row,) = rows(measured)
     assert row["calls"] == times and row["hint"].startswith(hint) and (hint or not row["hint"])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("whole", "hint"), [(0.4, "one shape many times"), (1.0, "")])
+def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
+    """Of the program's seconds. tilecore takes 5 ms in all; nothing wins more."""
+    site = module.Site()
+    site.calls = site.returned = site.pairs = site.inputs["x"] = module.MANY
+    site.is_view, site.seconds, site.sizes = False, 50e-3, {4: [(1e-3, 1e-4)] * module.MANY}
+    assert site.row("file", 1, "function", whole)["hint"].partition(":")[0] == hint
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("seconds", [(3.0, 10.0), (7.5, 10.0), (0.0, 0.0)])
+def test_other_processes(seconds, measured, monkeypatch, capfd):
+    measured.processors = (0.0, 0.0)
+    monkeypatch.setattr(module, "processor_seconds", lambda: seconds)
+    measured.report(None)
+    assert ("\nOther processes took 75% of" in capfd.readouterr().err) == (seconds[0] == 7.5)
 
 
 @pytest.mark.quick
@@ -340,7 +367,7 @@ def test_threads(measured, capfd):
 def test_the_table(measured, monkeypatch, capfd):
     monkeypatch.setattr(os, "times", lambda: (0, 0, 0, 0, 0))
     measured.report(None)
-    assert capfd.readouterr().err == "\ntilecore profile: numpy.tile was not called\n"
+    assert capfd.readouterr().err.startswith("\ntilecore profile: numpy.tile was not called\n")
     measured = Profile()
     exec(compile("measured.tile(np.zeros(3), 2)", "a\nb", "exec"), {"measured": measured, "np": np})
     monkeypatch.setattr(os, "times", lambda: (9, 9, 2, 0.5, 9))

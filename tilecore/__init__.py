@@ -46,7 +46,6 @@ except ValueError as _error:  # a malformed environment variable
     print(f"tilecore: {_error}", file=_sys.stderr)
     raise SystemExit(2) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
-from tilecore import integrations as integrations  # loads each of them when it is first asked for
 from tilecore._core.config import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
 from tilecore._core.resources.memory import get_max_bytes, set_max_bytes

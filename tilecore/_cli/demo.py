@@ -42,14 +42,14 @@ def demo() -> None:
 
 
 def show_examples(x: NDArray[Any]) -> None:
-    print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indented(x)}")
+    print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indent(x)}")
     for title, (call, reps) in EXAMPLES.items():
         result = eval(call, {"tilecore": tilecore, "x": x})
         verify(result, x, reps)
-        print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indented(result)}")
+        print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indent(result)}")
 
 
-def indented(x: NDArray[Any]) -> str:
+def indent(x: NDArray[Any]) -> str:
     return "\n".join(f"    {line}" for line in str(x).splitlines() if line)
 
 

@@ -24,18 +24,18 @@ from tilecore._cli.output import open_output
 from tilecore._cli.units import MIB, PROGRAM, SLAB, with_unit
 from tilecore._core.tileplan import TilePlan
 
-Planned: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # for an input, by a dialect's rules
+Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # for an input, by a dialect's rules
 # Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 
 
-def tile_file(source: str, target: str, planned: Planned, progress: Progress, memory: int, force: bool = False) -> None:
+def tile_file(source: str, target: str, planner: Planner, progress: Progress, memory: int, force: bool = False) -> None:
     """Write the tiling of `source` to `target`, .npy files or "-".
 
     `memory`, LEAST_MEMORY or more, bounds the resident bytes of the process. `force` replaces an existing `target`.
     """
     input = map_npy(source)
-    plan = planned(input.array)
+    plan = planner(input.array)
     limit = slab_limit(plan.dtype.itemsize, memory)
     begin = header(plan.dtype, plan.output_shape, input.fortran_order, input.version)
     nbytes = prod(plan.output_shape) * plan.dtype.itemsize  # in a file, strings of length 0 take no room
@@ -61,7 +61,7 @@ def slabs(plan: TilePlan, input: Mapped, total: int, memory: int, limit: int) ->
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
         nbytes = prod(extents) * dtype.itemsize
         if resident + nbytes > memory - PROGRAM - limit:
-            input.let_go()
+            input.release_pages()
             resident = 0
         out: NDArray[Any] = np.ndarray(extents, dtype, buffer)
         plan.region(array, start, stop, out, threads=1)

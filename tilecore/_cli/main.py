@@ -1,48 +1,18 @@
-"""The commands: `tilecore tile`, `info`, `demo`, `run`, `profile`.
+"""The command `tilecore`: how it starts, and how it ends.
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
-`run` and `profile` start a program; when it runs, errors and signals are its own. Each command imports its own modules
-when it is run: they take longer than many programs, and stay in the program's `sys.modules`.
+`run` and `profile` start a program; when it runs, errors and signals are its own. The modules of other commands are not
+imported for it: they take longer than many programs, and stay in the program's `sys.modules`.
 """
 
-import argparse
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
-
-import tilecore
-from tilecore._cli.units import LEAST_MEMORY, with_unit
-from tilecore._core.request.errors import RequestError, reformat_error
-from tilecore._core.resources.host import parse_bytes  # type: ignore[import-not-found]  # no stub
-from tilecore._dialects.row import Dialect, Rule
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
-
-
-class Parser(argparse.ArgumentParser):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._negative_number_matcher = re.compile("-[0-9]")  # a value too: -1,2
-
-    def error(self, message: str) -> NoReturn:
-        if re.fullmatch("unrecognized arguments:( -?[0-9]+)+", message):
-            message += "; write several repeats as one argument, such as 2,2"
-        if message.startswith("unrecognized arguments: --json"):
-            message = "--json is an option of tilecore profile"
-        raise ValueError(message)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or the version. argparse's own method ignores write errors."""
-        print(message, end="", file=file, flush=True)
+from typing import TextIO
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,25 +21,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     own, rest = without_program(sys.argv[1:] if argv is None else argv)
     with interrupted_by_signals():
         try:
-            arguments = parser().parse_args(own)
-            program = arguments.run(arguments)
+            if own[:-1] in (["run"], ["run", "-m"]) and own[-1][:1] not in ("", "-"):  # it needs no argparse
+                from tilecore._cli.run import run
+
+                program = partial(run, own[-1], "-m" in own)
+            else:
+                from tilecore._cli.commands import parser
+
+                arguments = parser().parse_args(own)
+                program = arguments.run(arguments)
             if sys.stdout is not None:  # closed, by a daemon for instance
                 sys.stdout.flush()
         except BrokenPipeError:  # the reader, `head` for instance, has seen enough
             pass
         except KeyboardInterrupt as error:
-            code = tell("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
+            code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
         except (TypeError, ValueError, MemoryError, OSError) as error:
             from tilecore._cli.output import one_line
 
-            code = tell(one_line(error), 2)
+            code = print_error(one_line(error), 2)
         drop_unwritten(sys.stdout)
     if program is not None and (missing := program(rest)):
-        code = tell(missing, 2)
+        code = print_error(missing, 2)
     return code
 
 
-def tell(message: str, code: int) -> int:
+def print_error(message: str, code: int) -> int:
     if sys.stderr is not None:
         with suppress(OSError):  # a full disk
             print("tilecore:", message, file=sys.stderr, flush=True)
@@ -121,157 +98,3 @@ def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         if before in ("-m", "--") or (re.match("[^-]|-m.", text) and before != "--json"):
             return argv[: place + 1], argv[place + 1 :]
     return argv, []
-
-
-def parser() -> Parser:
-    top = Parser(
-        prog="tilecore", description="A fast numpy.tile for CPUs, and the exact Tile of ONNX, OpenVINO and DirectML."
-    )
-    top.add_argument("--version", action="version", version=f"tilecore {tilecore.__version__}")
-    top.set_defaults(run=lambda _: top.print_help())
-    commands = top.add_subparsers(metavar="command")
-
-    command = commands.add_parser("tile", help="tile the array of a .npy file into another")
-    command.set_defaults(run=tile)
-    add = command.add_argument
-    add("input", metavar="IN.npy", help="the file to tile; - for standard input")
-    add("output", metavar="OUT.npy", help="the new file, written atomically; - for standard output")
-    integer_list: Any = {"type": integers, "metavar": "N,N,..."}
-    add("--repeats", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
-    axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
-    add("--axis", **integer_list, help=axes)
-    add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
-    for dialect in DIALECTS.values():
-        for name, option in dialect.options.items():
-            add(flag(name), type=partial(version, dialect, name), metavar=option.metavar, help=option.help)
-    most = f"the maximum memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
-    add("--memory", metavar="SIZE", type=memory, default="256M", help=most)
-    add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
-
-    command = commands.add_parser("info", help="show versions, compiler, processor and limits")
-    command.set_defaults(run=lambda a: print(tilecore.get_include()) if a.include else tilecore.show_config())
-    files = {"include": "the C headers", "cmake": "tilecoreConfig.cmake", "pkgconfig": "tilecore.pc"}
-    for name, file in files.items():  # one folder has them all
-        command.add_argument(f"--{name}", dest="include", action="store_true", help=f"print only the folder of {file}")
-
-    for name, what in {
-        "run": "run a Python program with tilecore's tile in the place of numpy.tile",
-        "profile": "run a Python program, and show what tilecore would do for it",
-    }.items():
-        command = commands.add_parser(name, help=what, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
-        command.set_defaults(run=program_of)
-        add = command.add_mutually_exclusive_group(required=True).add_argument
-        add("program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with a file __main__.py")
-        add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
-    command.add_argument("--json", metavar="FILE", help="also write the table to this file")
-
-    command = commands.add_parser("demo", help="show examples, and timings on this machine")
-    command.set_defaults(run=lambda _: import_module("tilecore._cli.demo").demo())
-    return top
-
-
-def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str | None]:
-    from tilecore._cli.run import run
-
-    name, is_module = arguments.module or arguments.program, arguments.module is not None
-    if "json" in arguments:
-        from tilecore._cli.profile import profile, writable
-
-        return partial(profile, name, is_module, None if arguments.json is None else writable(arguments.json))
-    return partial(run, name, is_module)
-
-
-def integers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, text.split(",")))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
-
-
-def version(dialect: Dialect, name: str, text: str) -> Any:
-    """The value of an option that chooses a dialect's version."""
-    option = dialect.options[name]
-    try:
-        value = option.read(text)
-        dialect.rule(**{name: value})
-    except (TypeError, ValueError):
-        raise argparse.ArgumentTypeError(f"expected {option.help}, got {text!r}") from None
-    return value
-
-
-def memory(text: str) -> int:
-    try:
-        nbytes: int = parse_bytes(text)
-    except ValueError as reason:
-        raise argparse.ArgumentTypeError(str(reason)) from None
-    if nbytes < LEAST_MEMORY:
-        raise argparse.ArgumentTypeError(f"expected {LEAST_MEMORY >> 20}M or more, got {text!r}")
-    return nbytes
-
-
-def tile(arguments: argparse.Namespace) -> None:
-    from tilecore._cli.files import tile_file
-
-    plan = partial(planned, arguments, rule_of(arguments))
-    tile_file(arguments.input, arguments.output, plan, progress_bar, arguments.memory, arguments.force)
-
-
-def planned(arguments: argparse.Namespace, rule: Rule, array: "NDArray[Any]") -> tilecore.TilePlan:
-    """The plan for the input. The errors of the command line are made here."""
-    names = {"repeats": "--repeats", "axis": "--axis"}
-    typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
-    try:
-        repeats = rule.counts(array, arguments.repeats)
-        return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
-    except (RequestError, TypeError, ValueError, MemoryError) as error:
-        raise reformat_error(error, rule.name, array, names, **typed) from error.__cause__
-
-
-NUMPY = Rule("tile", lambda array, repeats: repeats)  # TilePlan checks them
-
-
-def rule_of(arguments: argparse.Namespace) -> Rule:
-    """The dialect's rule, of the version that its options choose."""
-    chosen = arguments.dialect
-    if arguments.axis is not None and chosen != "numpy":
-        raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
-    given = {}
-    for dialect, row in DIALECTS.items():
-        for name in row.options:
-            if (value := getattr(arguments, name)) is not None:
-                given[name] = value
-                if dialect != chosen:
-                    raise ValueError(f"{flag(name)} is for --dialect {dialect}, not {chosen}")
-    return DIALECTS[chosen].rule(**given) if chosen in DIALECTS else NUMPY
-
-
-def flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-@contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """On a terminal: tqdm's bar, or a plain line if tqdm is not installed."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda nbytes: None
-        return
-    tqdm = None
-    with suppress(ImportError):
-        tqdm = import_module("tqdm").tqdm
-    if tqdm is not None:
-        with tqdm(total=total, unit="B", unit_scale=True) as bar:
-            yield bar.update
-        return
-    done = 0
-
-    def advance(nbytes: int) -> None:
-        nonlocal done
-        before, done = done, done + nbytes
-        if not before or 100 * before // total < 100 * done // total:
-            print(f"\r{100 * done // total:3}% of {with_unit(total, 'B')}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield advance
-    finally:
-        if done:
-            print(file=sys.stderr)

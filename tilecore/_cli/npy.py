@@ -31,7 +31,7 @@ class Mapped(NamedTuple):
     mapping: mmap.mmap
     status: os.stat_result
 
-    def let_go(self) -> None:
+    def release_pages(self) -> None:
         """Release its pages. The next access reads them again, usually from the page cache."""
         if hasattr(mmap, "MADV_DONTNEED"):  # Windows takes pages back by itself
             self.mapping.madvise(mmap.MADV_DONTNEED)

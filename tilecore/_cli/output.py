@@ -24,7 +24,7 @@ Write: TypeAlias = Callable[[memoryview], None]
 
 def one_line(error: BaseException) -> str:
     text = str(error)
-    if isinstance(error, OSError) and error.strerror:  # else format_error by tilecore
+    if isinstance(error, OSError) and error.strerror:  # else worded by tilecore
         text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__
 

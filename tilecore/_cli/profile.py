@@ -1,8 +1,8 @@
-"""`tilecore profile`: a program with `numpy.tile` measured, and what tilecore's would take in its place.
+"""`tilecore profile`: measures a program's calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
 
-The program gets the results of `numpy.tile`, and each of its calls is timed. At each place that calls it, some calls
-are made by both, in changing order, on the program's own arrays. This may take a second, and a tenth of the time since
-the start; a place may take as much as is left for others.
+The program gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
+by both functions, in alternating order, on the program's own arrays. These pairs may take a second plus a tenth of the
+time since the start. A place may take as much as it leaves for the others.
 """
 
 import atexit
@@ -14,6 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf, prod
 from statistics import median, quantiles
 from time import perf_counter, thread_time
@@ -23,21 +24,22 @@ import numpy
 
 import tilecore
 from tilecore._cli.output import named, new_file, one_line
-from tilecore._cli.run import put, start
+from tilecore._cli.run import children_seconds, install, start
 from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
 
-BUDGET, SHARE = 1.0, 0.1  # of measuring: seconds, and a part of the time since the start
-MOST = 10_000  # pairs of one place and size: more say no more
+BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
+MOST = 10_000  # pairs kept of one place and size
 PLAIN = {numpy.ndarray, int, float, complex, bool, str, bytes}
-LARGE, MANY, FEW = 2**28, 100, 8  # bytes of a result, and calls with one input, that get a hint; pairs that say little
-SMALL, BATCH = 2**17, 50e-6  # bytes below which no memory is kept; seconds of a batch of calls with small results
-# What another process takes from a call is not in this thread's own time. On Windows that has steps of 16 ms.
+LARGE, MANY, FEW = 2**28, 100, 8  # a hint from these bytes of a result, calls with one input; fewer pairs are rough
+SMALL, BATCH = 2**17, 50e-6  # results of fewer bytes are measured in batches, of so many seconds
+BUSY = 0.3  # the report names other processes if they had more of the processors' time
+# A thread's own time excludes that of other processes. On Windows it has steps of 16 ms.
 clock = perf_counter if os.name == "nt" else thread_time
 Row: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[float, Any, str]
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
-INPUTS, ROWS = 1000, 20  # of one place, and places in the table
+INPUTS, ROWS = 1000, 20  # at most: inputs noted of one place, places in the table
 
 
 class Site:
@@ -96,7 +98,8 @@ class Site:
 
 class Profile:
     def __init__(self) -> None:
-        self.ended, self.kept, self.spent, self.cost, self.started = False, 0, 0.0, 0.0, perf_counter()
+        self.ended, self.retained, self.spent, self.cost = False, 0, 0.0, 0.0
+        self.started, self.processors = perf_counter(), processor_seconds()
         self.sites: dict[tuple[str, int, str], Site] = {}
         self.lock, self.local = threading.Lock(), threading.local()
         self.threads: set[int] = set()
@@ -116,17 +119,17 @@ class Profile:
         try:
             arguments = dict(zip(("A", "reps"), given, strict=False)) | named if room > 0 else {}
             A, reps = arguments.get("A"), arguments.get("reps")
-            both, first = room > 0 and expected(A, reps) <= room, (site.pairs + len(self.sites)) % 2
-            pair = timed(A, reps) if both and first else (0.0, None, "")
+            both, first = room > 0 and estimate_seconds(A, reps) <= room, (site.pairs + len(self.sites)) % 2
+            pair = time_tilecore(A, reps) if both and first else (0.0, None, "")
             start, own = perf_counter(), clock()
             result = numpy_tile(*given, **named)
             own = clock() - own
             theirs = perf_counter() - start
-            pair = timed(A, reps) if both and not first else pair
+            pair = time_tilecore(A, reps) if both and not first else pair
             if pair[1] is not None and pair[1].nbytes < SMALL:  # a clock takes longer than such a call
                 calls = max(1, int(BATCH / max(own, 1e-7)))
                 one, two = (tilecore.tile, numpy_tile) if first else (numpy_tile, tilecore.tile)
-                times = batch(one, A, reps, calls), batch(two, A, reps, calls)
+                times = time_batch(one, A, reps, calls), time_batch(two, A, reps, calls)
                 own, pair = times[first], (times[1 - first], *pair[1:])
             returned = True
             return result
@@ -165,18 +168,15 @@ class Profile:
             pairs = site.sizes.setdefault(made.nbytes.bit_length(), [])
             if len(pairs) < MOST:
                 pairs.append((max(own, 1e-9), max(ours, 1e-9)))
-            if made.nbytes >= 2**17 and self.kept < tilecore.get_max_bytes() // 8:
+            if made.nbytes >= SMALL and self.retained < tilecore.get_max_bytes() // 8:
                 # It lives as long as NumPy's: memory that is free again would be quicker than new memory.
-                self.kept += made.nbytes
+                self.retained += made.nbytes
                 weakref.finalize(result if result.base is None else result.base, id, made).atexit = False
-
-    def end(self) -> None:
-        self.ended = True
 
     def report(self, path: str | None) -> None:
         if self.ended:  # in a child
             return
-        self.end()
+        self.ended = True
         # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
         program = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         rows = [site.row(*place, program) for place, site in list(self.sites.items())]
@@ -184,9 +184,12 @@ class Profile:
         theirs = sum(row["numpy_seconds"] for row in rows)
         ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
         totals = {"seconds": program, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
-        lines = table(rows, *totals.values(), threads=len(self.threads))
-        if (children := sum(os.times()[2:4])) > 0.01 * program:
-            lines.append(f"\nNot measured: child processes, which took {with_unit(children, 's')}")
+        lines = make_table(rows, *totals.values(), threads=len(self.threads))
+        if children := children_seconds():
+            lines.append(f"\nNot measured: child processes, which took {children}")
+        others, every = (now - then for now, then in zip(processor_seconds(), self.processors, strict=True))
+        if 0 < BUSY * every < others:
+            lines.append(f"\nOther processes took {others / every:.0%} of the processors' time: times may be too long")
         try:
             if path is not None:
                 text = json.dumps(totals | {"sites": rows}, indent=1).encode()
@@ -205,7 +208,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     return type(value) in PLAIN or isinstance(value, numpy.generic)
 
 
-def expected(A: Any, reps: Any) -> float:
+def estimate_seconds(A: Any, reps: Any) -> float:
     """The seconds to make a result once more, roughly; infinite if that must not be done."""
     if not (is_plain(A) and is_plain(reps)):
         return inf
@@ -216,7 +219,7 @@ def expected(A: Any, reps: Any) -> float:
     return nbytes / 1e9 if nbytes <= tilecore.get_max_bytes() // 32 else inf
 
 
-def timed(A: Any, reps: Any) -> Pair:
+def time_tilecore(A: Any, reps: Any) -> Pair:
     """tilecore's seconds, its result, and why there is none."""
     result, refusal = None, ""
     start = clock()
@@ -227,7 +230,7 @@ def timed(A: Any, reps: Any) -> Pair:
     return clock() - start, result, refusal
 
 
-def batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
+def time_batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
     """The seconds of a call, from several."""
     start = clock()
     for _ in range(calls):
@@ -235,7 +238,7 @@ def batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> flo
     return (clock() - start) / calls
 
 
-def table(rows: list[Row], program: float, cost: float, theirs: float, ours: float, *, threads: int) -> list[str]:
+def make_table(rows: list[Row], program: float, cost: float, theirs: float, ours: float, *, threads: int) -> list[str]:
     if not rows:
         return ["\ntilecore profile: numpy.tile was not called"]
     whole, measuring, before, after, left = (
@@ -264,9 +267,18 @@ def table(rows: list[Row], program: float, cost: float, theirs: float, ours: flo
         what = f"{inputs[0]}{more}; measured {row['measured']:,} of {row['calls']:,} calls" if inputs else ""
         what += f", {low:.2g}x to {high:.2g}x" * (rough and row["measured"] > 1)
         lines += [f"{'':10} {line}" for line in (what, row["hint"]) if line]
-    busy = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 0.0
-    lines += ["\nThe machine was busy: all times are longer than on an idle one"] * (busy > 1.2)
     return lines + [f"{len(rows) - ROWS} more places"] * (len(rows) > ROWS)
+
+
+def processor_seconds() -> tuple[float, float]:
+    """The time that other processes have had, of all processors, and all processors' time; zeros where not Linux."""
+    try:
+        with open("/proc/stat") as file:
+            seconds = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in file.readline().split()[1:9]]
+    except OSError:
+        return 0.0, 0.0
+    idle = sum(seconds[3:5])  # or waiting for a disk
+    return sum(seconds) - idle - sum(os.times()[:4]), sum(seconds)
 
 
 def writable(path: str) -> str:
@@ -278,10 +290,10 @@ def writable(path: str) -> str:
 
 def profile(name: str, is_module: bool, path: str | None, arguments: Sequence[str]) -> str | None:
     measured = Profile()
-    put(measured.tile)
+    install(measured.tile)
     atexit.register(measured.report, path)  # before the program's own functions, so it runs after them
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=measured.end)
+        os.register_at_fork(after_in_child=partial(setattr, measured, "ended", True))
     missing = start(name, is_module, arguments)
     measured.ended = missing is not None
     return missing

@@ -15,21 +15,24 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from importlib.util import MAGIC_NUMBER
-from types import ModuleType, TracebackType
+from types import MethodType, ModuleType, TracebackType
 from typing import Any
 
 import numpy
 
 import tilecore
+from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
 
-kept: list[object] = []  # for threads and exit handlers too
+kept: list[object] = []  # a replacement that is garbage-collected ends
+# Start methods of multiprocessing with children whose times the system does not tell this process.
+UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
 
 
-class InItsPlace(functools.partial[Any]):
+class Replacement(functools.partial[Any]):
     """A function in the place of `numpy.tile`, and equal to it.
 
-    A library that is imported later stores it in its table of NumPy's functions, and is asked for `numpy.tile` itself.
+    A library that is imported later stores it in its table of NumPy's functions, and looks `numpy.tile` up there.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -38,36 +41,38 @@ class InItsPlace(functools.partial[Any]):
     def __hash__(self) -> int:
         return hash(numpy_tile)
 
+    def __get__(self, instance: object, owner: object = None) -> Any:
+        return self if instance is None else MethodType(self, instance)  # a method, as functions are
+
     def __reduce__(self) -> Any:
         return "tile"  # pickled by its name, as functions are
 
 
-def put(function: Callable[..., Any]) -> None:
-    numpy.tile = functools.update_wrapper(InItsPlace(function), numpy_tile)
+def install(function: Callable[..., Any]) -> None:
+    numpy.tile = functools.update_wrapper(Replacement(function), numpy_tile)
 
 
 def run(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
     kept.append(tilecore.replace_numpy_tile())
-    put(numpy.tile)
-    forks: set[int] = set()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_parent=functools.partial(forks.add, 1))
-    atexit.register(tell_of_children, os.getpid(), forks)  # before the program's own functions, so it runs after them
+    install(numpy.tile)
+    atexit.register(report_children, os.getpid())  # before the program's own functions, so it is called after them
     return start(name, is_module, arguments)
 
 
-def tell_of_children(process: int, forks: set[int]) -> None:
-    """Say that child processes kept NumPy's function, if any started Python again.
-
-    multiprocessing, and joblib, import a module for each start method. Other processes are known by their time, which
-    does not tell whether they are forks.
-    """
-    times = os.times()
-    again = any(".popen_" in name and not name.endswith(".popen_fork") for name in list(sys.modules))
-    if os.getpid() == process and (again or (not forks and sum(times[2:4]) > 0.01 * sum(times[:4]))):
+def report_children(process: int) -> None:
+    if os.getpid() == process and (seconds := children_seconds()):
         with suppress(OSError, ValueError):  # a full disk, or it is closed
-            text = "tilecore: child processes by spawn, forkserver or subprocess had NumPy's own numpy.tile"
+            text = f"tilecore: child processes took {seconds}; those not made by fork had NumPy's own numpy.tile"
             print(text, file=sys.__stderr__, flush=True)
+
+
+def children_seconds() -> str:
+    """The processor time of child processes, as text; "" if it is less than a hundredth of this process' own."""
+    if UNTIMED & sys.modules.keys():
+        return "an unknown time"
+    times = os.times()
+    children = sum(times[2:4])
+    return with_unit(children, "s") if children > 0.01 * sum(times[:2]) else ""
 
 
 def absolute(path: str) -> str:

@@ -1,11 +1,11 @@
 """Replaces `numpy.tile` with tilecore's `tile`, for code that is not the user's own.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
-them. The function put there has NumPy's own signature: the first argument is called `A`. A caller may keep
-this function for longer than the replacement is in force. It then calls NumPy's own `tile`.
+them. The replacement has NumPy's own signature: the first argument is called `A`. A caller may keep the replacement
+for longer than it is in force. It then calls NumPy's own `tile`.
 
-No working program breaks: NumPy's own `tile` also gets what tilecore refuses with a TypeError or ValueError, and
-answers or raises its own error. A result above the size limit stays a MemoryError.
+No working program breaks: a request that tilecore refuses with a TypeError or ValueError goes to NumPy's own `tile`,
+which answers or raises its own error. A result above the size limit is a MemoryError.
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
@@ -26,8 +26,9 @@ cimport cython
 
 
 # In C variables, because the module's names are gone at exit.
-# Replacements may end in any order: the one that ends first restores what the last has found.
-cdef list replaced = []     # a stack: what the replacements in force have found as `numpy.tile`
+# A stack: the `numpy.tile` that each replacement in force has found. Replacements may end in any order: whichever ends
+# first restores the top of the stack.
+cdef list replaced = []
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
 cdef object replacement
@@ -100,11 +101,10 @@ cdef class replace_numpy_tile:
     cdef bint in_force, entered
 
     def __init__(self):
-        with cython.critical_section(module):
-            if not self.in_force:
-                replaced.append(module.tile)
-                module.tile = replacement
-                self.in_force = True
+        if not self.in_force:
+            replaced.append(module.tile)
+            module.tile = replacement
+            self.in_force = True
 
     def __del__(self):
         cdef bint forgotten = self.in_force and not self.entered
@@ -128,12 +128,11 @@ cdef class replace_numpy_tile:
         If other code has replaced `numpy.tile` in the meantime, its function stays.
 
         """
-        with cython.critical_section(module):
-            if self.in_force:
-                self.in_force = False
-                found = replaced.pop()
-                if getattr(module, "tile", None) is replacement:
-                    module.tile = found
+        if self.in_force:
+            self.in_force = False
+            found = replaced.pop()
+            if getattr(module, "tile", None) is replacement:
+                module.tile = found
 
     def __enter__(self):
         if not self.in_force:

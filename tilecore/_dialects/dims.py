@@ -90,8 +90,7 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
 _NAME = r"[^\W\d][\w.]*"
 _GROUP = r"\((?:[^()]|\([^()]*\))*\)"
 _FACTOR = rf"([0-9]{{1,18}})(?![\w.])|({_NAME}(?:{_GROUP})?|{_GROUP})(?:\*\*([0-9]{{1,9}}))?"
-_FACTORS = re.compile(_FACTOR)
-_PRODUCT = re.compile(rf"(?:{_FACTOR})(?:\*(?:{_FACTOR}))*")
+_PRODUCT = rf"(?:{_FACTOR})(?:\*(?:{_FACTOR}))*"
 
 
 def multiply_symbols(*dims: int | str) -> Dim:
@@ -106,8 +105,8 @@ def multiply_symbols(*dims: int | str) -> Dim:
     for dim in dims:
         if isinstance(dim, int):
             number *= dim
-        elif _PRODUCT.fullmatch(dim):
-            for digits, factor, power in _FACTORS.findall(dim):
+        elif re.fullmatch(_PRODUCT, dim):
+            for digits, factor, power in re.findall(_FACTOR, dim):
                 if digits:
                     number *= int(digits)
                 else:
