@@ -79,14 +79,12 @@
 #define TILECORE_COMPILER "MSVC"
 #define TILECORE_INLINE static __forceinline
 #define TILECORE_NOINLINE __declspec(noinline)
-#define TILECORE_PREFETCH(p) ((void)(p))
 #define TILECORE_UNROLL
 #define TILECORE_UNUSED
 #define TILECORE_ALIGNED __declspec(align(32))
 #else /* GCC, Clang, and those that take their place */
 #define TILECORE_INLINE static inline __attribute__((always_inline, unused))
 #define TILECORE_NOINLINE __attribute__((noinline))
-#define TILECORE_PREFETCH(p) __builtin_prefetch(p)
 #define TILECORE_UNUSED __attribute__((unused))
 #define TILECORE_ALIGNED __attribute__((aligned(32)))
 #if defined(__clang__)

@@ -136,9 +136,6 @@ static int tilecore_has_size(const tilecore_rows *self)
 
 #if defined(TILECORE_X86) || defined(TILECORE_NEON)
 
-/* One of four 16-bit numbers in a 64-bit one, in the order of memory: no set's processor is big-endian. */
-#define TILECORE_OFFSET(four, i) ((ptrdiff_t)((four) >> 16 * (i) & 0xffff))
-
 /* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
 static int tilecore_period(ptrdiff_t span)
 {

@@ -78,17 +78,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
     const int vectors = self->u.short_rows.vectors;
     int v;
     for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
-        for (v = 0; v + 1 < vectors; v += 2) {
-            uint64_t offset;
-            memcpy(&offset, self->u.short_rows.offset[v], 8);
-            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 0),
-                                                           src + TILECORE_OFFSET(offset, 1));
-            const TILECORE_VECTOR y = TILECORE_LOAD_HALVES(src + TILECORE_OFFSET(offset, 2),
-                                                           src + TILECORE_OFFSET(offset, 3));
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.short_rows.mask[v])));
-            TILECORE_STORE(dst + 32 * v + 32, TILECORE_SHUFFLE(y, TILECORE_LOAD(self->u.short_rows.mask[v + 1])));
-        }
-        if (v < vectors) {
+        for (v = 0; v < vectors; v++) {
             const uint16_t *const offset = self->u.short_rows.offset[v];
             const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
             TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.short_rows.mask[v])));
