@@ -31,7 +31,7 @@
  *                       ~~~~~~~~ joint: two loads, each of its own lanes
  *
  *     kernel         rows of          sets              how
- *     permute        1 to 32          VBMI              spans up to 192 bytes: an index for each vector of a period
+ *     permute        1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
  *     rotate         1 to 127         VBMI              longer spans: the row in one or two registers, permuted anew
  *                                                       for each vector
  *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load

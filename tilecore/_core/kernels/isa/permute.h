@@ -75,7 +75,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(
 TILECORE_TARGETED static void TILECORE_NAME(rotate)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
-    const ptrdiff_t together = self->dst_pitch == self->row * repeats ? rows : 1;
+    const int dense = rows == 1 || self->dst_pitch == self->row * repeats;
+    const ptrdiff_t together = dense ? rows : 1;
     for (; rows > 0; rows -= together, dst += self->dst_pitch, src += self->src_pitch) {
         if (self->row > 64) TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats, 1);
         else TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats, 0);
@@ -98,6 +99,16 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self)
 
 /* ---- permute: short spans of rows that lie together, several of them in a vector */
 
+/* Where a vector that begins `at` bytes into a span is loaded: its first byte's row from the start while a
+ * whole copy of it follows, else from that byte on. So 64 source bytes always do. */
+#define TILECORE_SKIP(at) ((at) > span - row ? (at) - (span - row) : 0)
+
+TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(const uint8_t *index, ptrdiff_t at,
+                                                                             ptrdiff_t skip)
+{
+    return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
+}
+
 /* Whole periods of up to 4 vectors, whose permutations stay in registers; returns how many vectors. `half`: no byte
  * comes from the second half of what a vector would load. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
@@ -109,8 +120,9 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     TILECORE_VECTOR v;
     ptrdiff_t base = 0, reach = 0, over, n, i, k;
     for (k = 0; k < vectors; k++) {
-        permutation[k] = TILECORE_LOAD(self->u.index + at);
-        from[k] = (uint16_t)base;
+        const ptrdiff_t skip = TILECORE_SKIP(at);
+        permutation[k] = TILECORE_NAME(permutation)(self->u.index, at, skip);
+        from[k] = (uint16_t)(base + skip);
         if (from[k] + 64 > reach) reach = from[k] + 64;
         over = -(ptrdiff_t)(at + step >= span); /* no jump: it would be mispredicted */
         base += advance + (over & row);
@@ -138,7 +150,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     const ptrdiff_t step = 64 % span, advance = 64 / span * row;
     const uint8_t *const index = self->u.index;
     const char *const src_end = src + rows * row;
-    /* The furthest source byte of a vector that begins in a span. */
+    /* The furthest source byte of a vector that begins in a span; where that is in reach, none need skip. */
     const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     const int half = furthest < 32;
@@ -168,18 +180,35 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     /* While two rows and 64 source bytes follow, there are as many to write, and no load passes the source's end. */
     if (src_end - src >= 64 + 2 * row) {
         const char *const stop = src_end - 64 - 2 * row;
-        for (; src <= stop; dst += 64, left -= 64) {
-            TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
-            at += step;
-            src += advance;
-            src += at >= span ? row : 0;
-            at -= at >= span ? span : 0;
+        const ptrdiff_t last_copy = span - row;
+        char *const start = dst;
+        if (furthest < 64) {
+            for (; src <= stop; dst += 64) {
+                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
+                at += step;
+                src += advance;
+                src += at >= span ? row : 0;
+                at -= at >= span ? span : 0;
+            }
+        } else {
+            const uint8_t *const index_of_last = index + last_copy;
+            for (at -= last_copy; src <= stop; dst += 64) {
+                const ptrdiff_t skip = at > 0 ? at : 0;
+                v = TILECORE_LOAD(src + skip);
+                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_NAME(permutation)(index_of_last, at, skip), v));
+                at += step;
+                src += advance;
+                src += at >= row ? row : 0;
+                at -= at >= row ? span : 0;
+            }
+            at += last_copy;
         }
+        left -= dst - start;
     }
     for (; left > 0; left -= 64, dst += 64) { /* near the end of the source */
-        const ptrdiff_t there = src_end - src;
-        v = TILECORE_LOAD_LANES(TILECORE_LANES(there < 64 ? there : 64), src);
-        v = TILECORE_PERMUTE(TILECORE_LOAD(index + at), v);
+        const ptrdiff_t skip = TILECORE_SKIP(at), there = src_end - src - skip;
+        v = TILECORE_LOAD_LANES(TILECORE_LANES(there < 64 ? there : 64), src + skip);
+        v = TILECORE_PERMUTE(TILECORE_NAME(permutation)(index, at, skip), v);
         TILECORE_STORE_LANES(dst, TILECORE_LANES(left < 64 ? left : 64), v);
         at += step;
         src += advance;
@@ -188,11 +217,10 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     }
 }
 
-/* Of rows up to 32 bytes that repeat, any 64 output bytes lie within 64 source bytes. */
 static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats;
-    return self->row <= 32 && self->span >= 2 * self->row && self->span <= TILECORE_INDEX_BYTES - 64 &&
+    return self->row <= 64 && self->span <= TILECORE_INDEX_BYTES - 64 &&
            (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
 }
 
@@ -279,5 +307,6 @@ static const tilecore_row_kernel TILECORE_NAME(permute_kernel) = {
     "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
 
 #undef TILECORE_PERIODS
+#undef TILECORE_SKIP
 #undef TILECORE_ROTATED
 #undef TILECORE_PERMUTE
