@@ -91,7 +91,7 @@ typedef struct tilecore_runs {
 typedef struct tilecore_arena {
     char *base;
     ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: no later one was ever open */
-    uint64_t *used, *begun, *paged, *small; /* `small`: a bit for each step that is not advised to use huge pages */
+    uint64_t *used, *begun, *paged, *unadvised; /* `unadvised`: a bit for each step that is not advised to use huge pages */
     tilecore_runs *runs; /* the tree: runs[1] is for all granules, and runs[k]'s halves are runs[2 * k] and the next */
     int retired;
 } tilecore_arena;
@@ -178,7 +178,7 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
         return NULL;
     }
     a->used = (uint64_t *)(a->runs + 2 * words);
-    a->begun = a->used + words, a->paged = a->begun + words, a->small = a->paged + words;
+    a->begun = a->used + words, a->paged = a->begun + words, a->unadvised = a->paged + words;
     a->granules = words * TILECORE_WORD;
     a->cover = TILECORE_OPENED;
     tilecore_arena_mark(a, 0, a->cover, 0);
@@ -226,7 +226,7 @@ static int tilecore_arena_open(tilecore_arena *a, ptrdiff_t to)
 static void tilecore_arena_advise(tilecore_arena *a, ptrdiff_t step, int huge)
 {
     char *at = tilecore_arena_at(a, step * TILECORE_OPENED);
-    if (tilecore_bits_set(a->small, step, step + 1, !huge) == huge)
+    if (tilecore_bits_set(a->unadvised, step, step + 1, !huge) == huge)
         tilecore_addresses_advise(at, tilecore_arena_bytes(TILECORE_OPENED), huge);
 }
 
@@ -242,7 +242,7 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
         stop = (from + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
         if (end == a->open && stop < end &&
             !tilecore_addresses_close(tilecore_arena_at(a, stop), tilecore_arena_bytes(end - stop))) {
-            tilecore_bits_set(a->small, stop / TILECORE_OPENED, end / TILECORE_OPENED, 0);
+            tilecore_bits_set(a->unadvised, stop / TILECORE_OPENED, end / TILECORE_OPENED, 0);
             a->open = end = stop;
         }
         if (from < end) tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
@@ -349,7 +349,7 @@ TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulte
         data = tilecore_arena_at(a, from);
         tilecore_unpoison(data, tilecore_arena_bytes(n));
         step = from / TILECORE_OPENED;
-        if (tilecore_bits_find(a->small, step, step + 1, 1) == step)
+        if (tilecore_bits_find(a->unadvised, step, step + 1, 1) == step)
             populated = 2 * TILECORE_THREAD_BYTES; /* new memory below this size is written by one thread */
     }
     tilecore_release(&tilecore_arena_lock);
