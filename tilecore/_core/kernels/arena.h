@@ -91,7 +91,7 @@ typedef struct tilecore_runs {
 typedef struct tilecore_arena {
     char *base;
     ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: no later one was ever open */
-    uint64_t *used, *begun, *paged, *unadvised; /* `unadvised`: a bit for each step that is not advised to use huge pages */
+    uint64_t *used, *begun, *paged, *unadvised; /* the last: steps that are not advised to use huge pages */
     tilecore_runs *runs; /* the tree: runs[1] is for all granules, and runs[k]'s halves are runs[2 * k] and the next */
     int retired;
 } tilecore_arena;

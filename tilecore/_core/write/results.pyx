@@ -127,7 +127,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if nbytes == 0:
         return out if is_new else emptied(out)
-    call.shape, call.nbytes = shape + is_list, nbytes // call.n
+    call.shape, call.nbytes = shape, nbytes
     if is_list:
         take_first_target(&call)
     if refers and not (is_new and can_be_counted(dtype)):
@@ -184,6 +184,7 @@ cdef bytes ref_arrays(Call *call, list arrays):
 cdef void take_first_target(Call *call) noexcept:
     """`target` is that of all results, with one more axis."""
     cdef ArrayRef whole = call.target
+    call.shape, call.nbytes = call.shape + 1, call.plan.sizes.nbytes
     call.step = call.nbytes if whole.contiguous else whole.strides[0]
     ref_at(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1, call.shape,
            call.plan.sizes.itemsize)
