@@ -25,8 +25,8 @@
 
 /* A call in the main thread checks for signals this often, and reads the clock after this much work: less
  * than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
-#define TILECORE_LOOK_MILLISECONDS 50
-#define TILECORE_WATCH_BYTES ((ptrdiff_t)4 << 20)
+#define TILECORE_CHECK_MILLISECONDS 50
+#define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results from this size on lie in memory of our own, and it is used again (arena.h): from there on glibc maps
  * memory, and gives the top of its heap back whenever a program drops arrays of several sizes. */

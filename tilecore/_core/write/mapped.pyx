@@ -31,7 +31,7 @@ from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.array_refs cimport ArrayRef, ref_array, ref_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, check_signals, raise_pending
+from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_pending
 from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, Mode, choose_mode, write_nest
 
 cnp.import_array()
@@ -132,7 +132,7 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
-            chunk = min(size - begin, TILECORE_WATCH_BYTES)
+            chunk = min(size - begin, TILECORE_CHECK_BYTES)
             if tilecore_file_write(file, src + begin, chunk, offset) < 0:
                 return 1
             offset += chunk

@@ -24,7 +24,7 @@ from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, wr
 from tilecore._core.write.panels cimport SIDE_BYTES, Panels, choose_panels, runs_along, write_panels
 from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.signals cimport (
-    TILECORE_LOOK_MILLISECONDS, TILECORE_WATCH_BYTES, check_signals, signal_checks, tilecore_milliseconds,
+    TILECORE_CHECK_BYTES, TILECORE_CHECK_MILLISECONDS, check_signals, signal_checks, tilecore_milliseconds,
 )
 
 
@@ -96,7 +96,7 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
         if threads > 1 and tilecore_backs_off():
             threads = 1
     mode.threads, mode.prefaulted = threads, prefaulted
-    mode.signals = signal_checks(nbytes >= TILECORE_WATCH_BYTES and in_main_thread())
+    mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return mode
 
 
@@ -287,14 +287,14 @@ cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nb
         return check_signals(&mode.signals, nbytes)
     # Work is cut into chunks no longer than the longest gap allowed between two checks for signals. They are longer
     # after one that took little time, and the first is longer for several threads: so threads wait less for each other.
-    chunk = total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
+    chunk = total // (nbytes // (TILECORE_CHECK_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < total:
         last = first + chunk if first < total - chunk else total
         tilecore_parallel(task, job, first, last, (last - first) * (nbytes // total), mode.threads)
-        if check_signals(&mode.signals, TILECORE_WATCH_BYTES) < 0:
+        if check_signals(&mode.signals, TILECORE_CHECK_BYTES) < 0:
             return -1
-        if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and chunk < total // 2:
+        if tilecore_milliseconds() - begun < TILECORE_CHECK_MILLISECONDS // 2 and chunk < total // 2:
             chunk *= 2
         elif chunk > 1:
             chunk //= 2
