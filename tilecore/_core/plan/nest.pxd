@@ -53,6 +53,17 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
         nest.n += 1
 
 
+cdef inline Py_ssize_t nest_push_piece(Nest *nest, const Step *axis, Py_ssize_t done) noexcept nogil:
+    """Add the loops of the piece (regions.pyx) that follows `done` items of a region's axis; return its items."""
+    cdef Py_ssize_t first = axis.first if done == 0 else 0, repeats = 1
+    cdef Py_ssize_t length = min(axis.extent - first, axis.count - done)
+    if length == axis.extent:
+        repeats = (axis.count - done) // length
+    nest_push(nest, length, axis.src, axis.dst)
+    nest_push(nest, repeats, 0, axis.dst * length)
+    return length * repeats
+
+
 cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 

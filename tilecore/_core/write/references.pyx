@@ -11,7 +11,7 @@ dies meanwhile may write to the arrays, but must not free their memory.
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport array_upon
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push, region_iter_init
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
 from tilecore._core.resources.memory cimport no_memory
@@ -82,24 +82,20 @@ cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray arra
                      char *dst) except -1:
     """Put the loops of axis `k` and of those outside it round `nest`, and copy each piece: see regions.pyx."""
     cdef const Step *axis = &iter.step[k]
-    cdef Py_ssize_t done = 0, first, length, repeats
+    cdef Py_ssize_t done = 0, length
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
     if k == iter.n:
         return copy_nest(nest, array, src, result, dst)
-    first = axis.first
+    src += axis.first * axis.src
     while done < axis.count:
-        repeats = 1
-        length = min(axis.extent - first, axis.count - done)
-        if first == 0 and length == axis.extent:
-            repeats = (axis.count - done) // axis.extent
-        nest_push(nest, length, axis.src, axis.dst)
-        nest_push(nest, repeats, 0, axis.dst * length)
-        copy_pieces(iter, k + 1, nest, array, src + first * axis.src, result, dst + done * axis.dst)
+        length = nest_push_piece(nest, axis, done)
+        copy_pieces(iter, k + 1, nest, array, src, result, dst + done * axis.dst)
+        if done == 0:
+            src -= axis.first * axis.src
+        done += length
         nest.n = n  # as it was, for the next piece
         nest.axis[n - 1] = top
-        done += length * repeats
-        first = 0
     return 0
 
 

@@ -20,6 +20,7 @@ from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_init, nest_pu
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ref_strides
 from tilecore._core.resources.host cimport in_main_thread
+from tilecore._core.resources.threads cimport default_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
 from tilecore._core.write.panels cimport SIDE_BYTES, Panels, choose_panels, runs_along, write_panels
 from tilecore._core.write.processor cimport stream_bytes
@@ -82,22 +83,22 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 
 # ---------------------------------------------------------------- modes
 
-cdef bint backs_off() noexcept nogil:
-    """Whether a call that was given no number of threads uses one: others have cost more than they brought."""
-    return tilecore_backs_off()
-
-
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     """How to write `nbytes`; `threads` as asked for, or 0. It may run the caller's code."""
     cdef Mode mode
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
-        threads = 1 if is_finalizing() else get_num_threads()
-        if threads > 1 and tilecore_backs_off():
-            threads = 1
+        threads = 1 if is_finalizing() or tilecore_backs_off() else get_num_threads()
     mode.threads, mode.prefaulted = threads, prefaulted
     mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return mode
+
+
+cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
+    """How to write for a caller from C, who handles signals; its memory counts as prefaulted."""
+    if threads <= 0:
+        threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES and not tilecore_backs_off() else 1
+    return simple_mode(threads, True)
 
 
 # ---------------------------------------------------------------- small results
