@@ -3,15 +3,17 @@
 A new array of Python objects is written as bytes. Then each reference in it is counted, before other code runs. This
 needs the GIL, and items that are a reference and nothing else.
 
-NumPy copies everything else, with the GIL: into `out`, structures, strings of variable length. Each nest of loops
-becomes two views: one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, an object that
-dies meanwhile may write to the arrays, but must not free their memory.
+NumPy copies all else, with the GIL: into `out`, structures, strings of variable length. Each nest becomes two views,
+one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, an object that dies meanwhile may
+write to the arrays, but must not free their memory.
 """
 
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport array_upon
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, region_iter_init
+from tilecore._core.plan.nest cimport (
+    MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, region_iter_init,
+)
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
 from tilecore._core.resources.memory cimport no_memory
@@ -57,8 +59,7 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
 
 
 cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t copies, cnp.ndarray result) except -1:
-    """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if that differs.
-    """
+    """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if it varies."""
     if copies and source.contiguous:
         tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
         return 0

@@ -17,7 +17,9 @@ Nothing here can fail, as in tiling.pyx.
 
 from libc.string cimport memcpy
 
-from tilecore._core.plan.nest cimport Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, next_item, region_iter_init
+from tilecore._core.plan.nest cimport (
+    Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, next_item, region_iter_init,
+)
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
 from tilecore._core.write.signals cimport check_signals

@@ -1,8 +1,8 @@
 """Checks for signals during a long call.
 
-Python delivers signals to the main thread alone, so only a call in the main thread checks for them; choose_mode finds
-that out while it holds the GIL. Another thread must not ask for the GIL here: a daemon thread goes on while the process
-ends, and the interpreter may be gone.
+Python delivers signals to the main thread alone, so only a call in the main thread checks for them (choose_mode).
+Another thread must not ask for the GIL here: a daemon thread goes on while the process ends, and the interpreter may be
+gone.
 """
 
 

@@ -16,7 +16,7 @@ ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noe
 cdef struct Mode:           # how a call writes
     int threads             # at most
     bint prefaulted         # the output has been written before, so its pages are there
-    SignalChecks signals    # on in the main thread alone
+    SignalChecks signals    # off in all threads but the main one
 
 
 cdef bint plan_prepare(Plan *plan) noexcept nogil
