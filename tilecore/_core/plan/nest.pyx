@@ -71,7 +71,7 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
             rest = extent - 1 - (count - 1) % extent
             first = rest - first if rest >= first else rest - first + extent
             src, dst = -src, -dst
-        if extent == 1 or count <= extent - first:  # it does not repeat
+        if extent == 1 or src == 0 or count <= extent - first:  # it never starts again, or that makes no difference
             iter.src += first * src
             src = 0 if extent == 1 else src
             first, extent = 0, count
