@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.array_refs cimport ArrayRef, ref_at
-from tilecore._core.resources.host cimport ask_cpu_share
+from tilecore._core.resources.host cimport find_cpu_share
 from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.tiling cimport Mode, caller_mode, plan_clear, plan_prepare, write_tiling
 
@@ -195,4 +195,4 @@ fill_table(
     tilecore_plan_execute, tilecore_plan_execute_region, tilecore_output_shape, tilecore_tile, tilecore_status_text,
     tilecore_array_tile)
 _C_API = PyCapsule_New(tilecore_table, TILECORE_CAPSULE, NULL)
-ask_cpu_share()  # the functions without the GIL cannot do this
+find_cpu_share()  # the functions without the GIL cannot do this

@@ -162,9 +162,8 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
         _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
         return dims.tile_dims(*known)
     except RequestError as error:
-        raise format_error(
-            error, level.name, None, {"input": "sizes"}, sizes=sizes, repeats=repeats
-        ) from error.__cause__
+        names = {"input": "sizes"}
+        raise format_error(error, level.name, None, names, sizes=sizes, repeats=repeats) from error.__cause__
 
 
 def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
@@ -190,7 +189,7 @@ def _find_level(feature_level: str) -> _Level:
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-_LEVELS = {text: _find_level(text) for text in _KNOWN}  # made once; those in between are made when needed
+_LEVELS = {text: _find_level(text) for text in _KNOWN}  # made once
 
 
 def _make_rule(feature_level: str = "4_1") -> Rule:

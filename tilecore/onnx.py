@@ -171,9 +171,8 @@ def tile_1(
         repeats[_check_axis(position, tensor.ndim)] = count
         return tile_array(tensor, tuple(repeats), out, threads)
     except RequestError as error:
-        raise format_error(
-            error, _TILE_1.name, tensor, {"repeats": "tiles"}, tiles=tiles, axis=axis
-        ) from error.__cause__
+        names = {"repeats": "tiles"}
+        raise format_error(error, _TILE_1.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__
 
 
 tile_13 = tile
@@ -332,7 +331,7 @@ def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | No
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
-        known = count_repeats(repeats, INT64.numbers) == tensor.ndim  # then `tile_array` reads them as ONNX does
+        known = count_repeats(repeats, INT64.numbers) == tensor.ndim  # `tile_array` reads these as ONNX does
         counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
         return tile_array(tensor, counts, out, threads)
     except RequestError as error:

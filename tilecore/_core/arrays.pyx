@@ -304,8 +304,6 @@ def tile_view(a, reps, *, axis=None):
     TypeError, ValueError
         As `tile`. ValueError also if strides cannot express the result. There is no size limit, because
         nothing is allocated.
-
-    Source: NumPy 2; the values are those of `numpy.tile`.
     """
     cdef Plan plan
     cdef const Sizes *sizes = &plan.sizes
@@ -364,8 +362,6 @@ def tile_mapped(a, reps, *, axis=None):
     TypeError, ValueError, MemoryError
         As `tile`. The size limit applies to the block that is written. If the result is an ordinary array, it
         applies to the whole.
-
-    Source: NumPy 2; the values are those of `numpy.tile`.
     """
     cdef Plan plan
     cdef cnp.ndarray array = None, result = None
@@ -401,8 +397,6 @@ def output_shape(shape, reps, *, axis=None):
     ------
     TypeError, ValueError
         As `tile`, for the shape too.
-
-    Source: NumPy 2, `numpy.tile`.
     """
     cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]

@@ -13,7 +13,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
-from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_init, sizes_check
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, input_shape, plan_init, sizes_check
 from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.batch cimport write_batch
@@ -66,8 +66,6 @@ cdef class TilePlan:
     ------
     TypeError, ValueError
         As `tile`, for the shape and the reps.
-
-    Source: NumPy 2; the values are those of `numpy.tile`.
     """
     cdef Plan plan
     cdef readonly tuple input_shape
@@ -171,8 +169,6 @@ cdef class TilePlan:
         ------
         TypeError, ValueError, MemoryError
             As `tile`, for the whole result. If an array does not fit, the error names its index.
-
-        Source: NumPy 2; the values are those of `numpy.tile`.
         """
         cdef cnp.ndarray target
         try:
@@ -185,7 +181,7 @@ cdef class TilePlan:
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
         """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
         cdef const Sizes *sizes = &self.plan.sizes
-        cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
+        cdef const Py_ssize_t *shape = input_shape(sizes)
         cdef cnp.ndarray target = None
         if descr_of(array) != <PyObject *>self.dtype and array.descr != self.dtype:
             raise RequestError(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
@@ -211,7 +207,7 @@ cdef class TilePlan:
         return TilePlan, (self.input_shape, self.reps, self.dtype)
 
 
-# What `help` and pickles show of the class; Cython cannot express it.
+# The class as `help` and pickles show it; Cython cannot express this.
 cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
 kind.tp_name = "tilecore.TilePlan"
 (<dict>kind.tp_dict).pop("__new__", None)

@@ -1,15 +1,15 @@
 """Shape inference for every dialect: arithmetic on dimensions that are not all known.
 
-A dimension is what is known about a size before there is data:
+A dimension is a size, as far as it is known before there is data:
 
     6          exactly 6
     None       anything
     "N"        anything, but the same wherever "N" stands
     (2, 5)     2 to 5; (2, None) is 2 or more. For OpenVINO only
 
-A shape is a tuple of dimensions, or None if even the rank is unknown. Tiling multiplies dimensions by repeats, by two
-rules: ranges multiply, [a, b] * [c, d] = [a*c, b*d]; and a factor of 1 changes nothing, so symbols survive. Results
-are canonical: (k, k) is k, and (0, None) is None.
+A shape is a tuple of dimensions, or None if even the rank is unknown. Tiling multiplies dimensions by repeats. Ranges
+multiply, [a, b] * [c, d] = [a*c, b*d], and a factor of 1 changes nothing, so symbols survive. Results are canonical:
+(k, k) is k, and (0, None) is None.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def as_plain_shape(value: Any, intervals: bool) -> Any:
 
 
 def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | None:
-    """The caller's shape, checked; None is an unknown rank.
+    """The caller's shape as a tuple of dimensions; None: unknown rank.
 
     >>> as_shape([2, (1, None), "N"], "data_shape", intervals=True)
     (2, (1, None), 'N')
@@ -222,7 +222,7 @@ def as_dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) 
 def as_repeats_dims(
     repeats: Any, repeats_shape: Any, allowed: Types = INTEGERS, *, intervals: bool = False, low: int = 0
 ) -> tuple[Any, Dims | None]:
-    """What is known of a repeats tensor: its length, and its entries or None. Both must agree."""
+    """The length of a repeats tensor, and its entries, as far as they are known. The two arguments must agree."""
     length = None
     lengths = as_shape(repeats_shape, "repeats_shape", intervals=intervals)
     if lengths is not None:

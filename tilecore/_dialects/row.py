@@ -23,9 +23,7 @@ class Rule(NamedTuple):
     """One version of a specification, for callers that do the tiling themselves."""
 
     name: str  # in front of its errors
-    counts: Callable[
-        [NDArray[Any], Any], tuple[int, ...]
-    ]  # from an input and repeats to legal ones; raises `RequestError`
+    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # (input, repeats) -> legal repeats; raises `RequestError`
     names: Mapping[str, str] = {}  # its own names for the core's arguments, as `format_error` takes them
 
 

@@ -1,7 +1,7 @@
 """From arrays, lists and NumPy integers to the tensors and 1-D integer repeats of a specification.
 
-Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a `RequestError`,
-from which the dialect's public function makes the error.
+Each dialect decides what is legal; the core does all arithmetic on sizes. Input that cannot be read raises a
+`RequestError`, from which the dialect's public function makes the error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Types(NamedTuple):
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
     classes: frozenset[type]  # of NumPy's own scalars, for a quick test
-    numbers: int  # for the same: a bit for each of NumPy's type numbers
+    numbers: int  # a bit for each of NumPy's type numbers, for a quick test in C
 
 
 def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
@@ -103,9 +103,8 @@ def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
     if isinstance(value, (list, tuple)):
         return tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
-        raise RequestError(
-            TypeError, f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}", "repeats"
-        )
+        what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
+        raise RequestError(TypeError, what, "repeats")
     array = as_tensor(value, "repeats")
     if array.dtype.name not in allowed.names:
         raise RequestError(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")

@@ -84,8 +84,6 @@ def tile(
     Notes
     -----
     Each task writes with one thread, because Dask runs a task on every processor.
-
-    Source: NumPy 2; the values are those of `numpy.tile`.
     """
     array, names = None, {"input": "x", "repeats": "reps"}
     try:
@@ -103,7 +101,7 @@ def tile(
     if ndim > array.ndim:
         array = array[(None,) * (ndim - array.ndim)]
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
-    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask does not know it
+    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, a Dask array has no nbytes
     small = nbytes <= parse_bytes(config.get("array.chunk-size"))
     wanted = choose_chunks(asked, plan, None if small else blocks)
     pieces = tuple(
@@ -142,7 +140,7 @@ def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
         raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}")
     sizes = chunks.tolist() if isinstance(chunks, np.ndarray) else list(chunks)
     if ndim == 1 and len(sizes) > 1:
-        return [tuple(sizes)]  # (2, 3) is ((2, 3),) there
+        return [tuple(sizes)]  # for one axis, (2, 3) means ((2, 3),)
     return sizes if ndim else []
 
 

@@ -43,7 +43,7 @@ SIGNATURES = {
     "tilecore_output_shape": INT(INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER),
     "tilecore_tile": INT(INT, POINTER, POINTER, INT, POINTER, SIZE, POINTER, POINTER, POINTER, INT),
 }
-# Code in Numba's caches has these names, and was made for this major version of the ABI.
+# Code in Numba's caches refers to these names, which contain the major version of the ABI.
 c_output_shape, c_tile = (types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items())
 
 UNKNOWN = (

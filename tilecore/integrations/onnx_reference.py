@@ -48,7 +48,7 @@ class Tile(OpRun):
         opset = run_params["opsets"][self.op_domain]
         self._tile = for_opset(opset)
         names = ("input", "tiles", "axis") if self._tile is tile_1 else ("input", "repeats")
-        if len(onnx_node.input) != len(names):  # a third one would be taken for `out`
+        if len(onnx_node.input) != len(names):  # a third input would be taken for `out`
             given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
             raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
 
@@ -56,7 +56,7 @@ class Tile(OpRun):
         try:
             return super().run(*inputs, **options)  # type: ignore[no-any-return]
         except TypeError as error:
-            raise _find_ours(error) from None
+            raise _find_tile_error(error) from None
 
     def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
         try:
@@ -66,7 +66,7 @@ class Tile(OpRun):
             raise
 
 
-def _find_ours(error: TypeError) -> TypeError:
+def _find_tile_error(error: TypeError) -> TypeError:
     """The error that `Tile` raised, from the causes of the evaluator's."""
     inner: BaseException | None = error
     while inner is not None and not hasattr(inner, "of_tile"):
@@ -113,4 +113,4 @@ class TileEvaluator(ReferenceEvaluator):
         try:
             return super().run(*arguments, **options)
         except TypeError as error:
-            raise _find_ours(error) from error.__cause__
+            raise _find_tile_error(error) from error.__cause__

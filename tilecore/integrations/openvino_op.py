@@ -122,7 +122,7 @@ class Tile(Op):
 
 
 def _as_node(value: Any, position: int) -> Node | Output:
-    """As OpenVINO's own functions read their inputs: what is no node becomes a Constant."""
+    """A node for an input; a value that is no node becomes a Constant, as in OpenVINO's own functions."""
     if isinstance(value, (Node, Output)):
         return value
     if position == 0:
@@ -151,9 +151,9 @@ def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
 def _find_known(repeats: Output) -> list[Dimension] | None:
     """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
 
-    Its own Tile of a single element reveals them: the output's sizes are the repeats. The element has one more axis
-    than there are repeats, and the size of that axis is unknown if OpenVINO finds no bounds at all. Tile raises if an
-    entry may be negative, and takes a large uint64 for a negative number.
+    OpenVINO's own Tile of a single element reveals them: the output's sizes are the repeats. The element has one axis
+    more than there are repeats, and the size of this axis is unknown if OpenVINO finds no bounds at all. Tile raises if
+    an entry may be negative, and takes a large uint64 for a negative number.
     """
     length = repeats.get_partial_shape()
     if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:

@@ -115,7 +115,7 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
 
 
 def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
-    """The tiling, by the way that fits; `own` is PyTorch's function for it."""
+    """The tiling, in one of the four ways; `own` is PyTorch's own function."""
     counts = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if type(input) not in KINDS or not input.is_cpu or lacks_rule(input):
         return own(input, counts)
@@ -138,7 +138,7 @@ def lacks_rule(input: Tensor) -> bool:
 
 
 def is_watched() -> bool:
-    """Whether a mode or a transform must see calls."""
+    """Whether a mode or a transform intercepts calls."""
     mode = torch._C._is_torch_function_mode_enabled() or torch._C._len_torch_dispatch_stack() > 0
     return mode or torch._C._are_functorch_transforms_active()
 

@@ -23,19 +23,19 @@
  * Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)4 << 20)
 
-/* A call in the main thread checks for signals this often, and reads the clock after this much work: less
- * than 0.1 s of the slowest, bytes that lie 4 KiB apart in the source. */
-#define TILECORE_LOOK_MILLISECONDS 50
-#define TILECORE_WATCH_BYTES ((ptrdiff_t)4 << 20)
+/* A call in the main thread checks for signals this often, and reads the clock each time that it has written this much:
+ * less than 0.1 s, even of bytes that lie 4 KiB apart in the source. */
+#define TILECORE_CHECK_MILLISECONDS 50
+#define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
-/* Results from this size on lie in memory of our own, and it is used again (arena.h): from there on glibc maps
- * memory, and gives the top of its heap back whenever a program drops arrays of several sizes. */
+/* Results from this size on lie in recycled memory (arena.h): from this size on glibc maps memory, and gives the top
+ * of its heap back whenever a program drops arrays of several sizes. */
 #ifndef TILECORE_LEAST_RECYCLED_BYTES
 #define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* It comes in granules, from arenas of addresses of at least this size, which are opened in steps of so many granules
- * (arena.h). */
+/* Recycled memory comes in granules, from arenas of at least this many bytes, which are opened in steps of this many
+ * granules. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
 #define TILECORE_OPENED 256

@@ -4,7 +4,7 @@ from tilecore._core.plan.plan cimport Sizes
 
 
 cdef enum:
-    # The run, and axes of two steps or more: an output of less than 2^63 bytes has 62 of these at most, of any rank.
+    # The run, and axes of at least two steps: an output has less than 2^63 bytes, so there are at most 62 of them.
     MOST_AXES = 64
 
 
@@ -16,23 +16,23 @@ cdef struct Axis:
 
 cdef struct Step:                   # a region along one axis
     Py_ssize_t count                # items of the output, at least 2
-    Py_ssize_t extent               # of the source, after which it starts again
-    Py_ssize_t first                # in the source
-    Py_ssize_t place                # where an iteration is, in the output
+    Py_ssize_t extent               # of the source, which repeats after it
+    Py_ssize_t first                # index of the region's first item in the source
+    Py_ssize_t place                # an iteration's index in the output
     Py_ssize_t src, dst             # bytes to the next item
-    Py_ssize_t index                # in the source; apart: loading both at once would stall on store forwarding
+    Py_ssize_t index                # in the source; away from `place`: loading both at once would stall on forwarding
 
 
 cdef struct RegionIter:             # a region of a tiling, or all of it
     int n
-    Py_ssize_t src, dst             # where index 0 lies on every axis, from the start of source and output
+    Py_ssize_t src, dst             # offsets of index 0 of every axis, in source and output
     Step step[MOST_AXES]            # innermost first
 
 
 cdef struct Nest:
     int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
-    Py_ssize_t src, dst             # where the first run lies, from the start of source and output
-    Axis axis[MOST_AXES]     # innermost first
+    Py_ssize_t src, dst             # offsets of the first run, in source and output
+    Axis axis[MOST_AXES]            # innermost first
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
@@ -42,7 +42,7 @@ cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
 
 
 cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssize_t dst) noexcept nogil:
-    """Add a loop around the nest, or merge it with the outermost loop if it only continues that."""
+    """Add a loop around the nest, or merge it with the outermost loop if it only continues that loop."""
     cdef Axis *top = &nest.axis[nest.n - 1]
     if count == 1:
         return
@@ -51,6 +51,17 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
     else:
         nest.axis[nest.n] = Axis(count, src, dst)
         nest.n += 1
+
+
+cdef inline Py_ssize_t nest_push_piece(Nest *nest, const Step *axis, Py_ssize_t done) noexcept nogil:
+    """Add the loops of the piece (regions.pyx) that follows `done` items of a region's axis; return its items."""
+    cdef Py_ssize_t first = axis.first if done == 0 else 0, repeats = 1
+    cdef Py_ssize_t length = min(axis.extent - first, axis.count - done)
+    if length == axis.extent:
+        repeats = (axis.count - done) // length
+    nest_push(nest, length, axis.src, axis.dst)
+    nest_push(nest, repeats, 0, axis.dst * length)
+    return length * repeats
 
 
 cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:

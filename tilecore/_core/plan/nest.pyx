@@ -7,8 +7,8 @@ outward, round a run of `itemsize` bytes:
 
     loop = (count, src, dst): `count` steps, `src` bytes forward in the source, `dst` in the output
 
-Collapsing. A loop merges with the one inside it if it only continues that: if its step is what the inner loop covers,
-in the source and in the output. Three simplifications follow from this rule:
+Collapsing. A loop merges with the loop inside it if its step is the length of the inner loop, in the source and in the
+output. Three simplifications follow from this rule:
 
   - an inner axis that is not repeated merges into the axis outside it;
   - the repeat of an outer axis of extent 1 merges inward, because two repeats are one longer repeat;
@@ -35,8 +35,8 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
                            const Py_ssize_t *shape) noexcept nogil:
     """The region of `shape` that begins at `start`, or at 0 for NULL; it is not empty. NULL strides: C order.
 
-    The axis of the shortest step in the output is the innermost one; of equals, the last. An axis of a negative step
-    is written from its other end. One that only continues the axis inside it merges with that.
+    The axis of the shortest step in the output is the innermost one; of equals, the last. An axis of negative step is
+    written from its other end. An axis that only continues the axis inside it merges with it.
     """
     cdef Py_ssize_t src_pitch[MAX_RANK]
     cdef Py_ssize_t dst_pitch[MAX_RANK]
@@ -89,10 +89,7 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
 
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil:
-    """The loops of the whole output of a plan that is not empty.
-
-    `src_strides` are those of the input's axes, `dst_strides` those of the output's; NULL for C order.
-    """
+    """The loops of the whole output, not empty. Strides of the input's and of the output's axes; NULL: C order."""
     cdef int k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize
     cdef const Step *step

@@ -18,7 +18,7 @@ cdef enum SizesStatus:
     SIZES_NEGATIVE        # a negative repeat
     SIZES_AXIS_OVERFLOW   # extent * repeat of one axis
     SIZES_COUNT_OVERFLOW  # the product of the output's extents
-    SIZES_BYTES_OVERFLOW  # that times the itemsize
+    SIZES_BYTES_OVERFLOW  # this product * itemsize
 
 
 cdef struct Sizes:
@@ -51,6 +51,11 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
                     Py_ssize_t itemsize) noexcept nogil
 cdef int sizes_check(const Sizes *sizes, int status) except -1
 cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
+
+
+cdef inline const Py_ssize_t *input_shape(const Sizes *sizes) noexcept nogil:
+    """The shape of the input, of `input_ndim` axes."""
+    return &sizes.shape[sizes.ndim - sizes.input_ndim]
 
 
 cdef inline int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,

@@ -14,12 +14,11 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
                     Py_ssize_t itemsize) noexcept nogil:
     """Fill `sizes`; return a SizesStatus. Both ranks must be at most MAX_RANK, and no extent negative.
 
-    Elements and bytes are counted over the non-zero extents, as NumPy does. An empty result is refused if these
-    alone overflow.
+    As in NumPy, an empty result is refused if the product of its non-zero extents overflows.
     """
     cdef int k, status = SIZES_OK
     cdef int rank = ndim if ndim > nreps else nreps
-    cdef Py_ssize_t count = 1, taken = 1, copies = 1, extent, repeat, nbytes
+    cdef Py_ssize_t count = 1, elements = 1, copies = 1, extent, repeat, nbytes
     cdef bint empty = False
     sizes.ndim = rank
     sizes.input_ndim = ndim
@@ -30,7 +29,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
         repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
         sizes.shape[k] = extent
         sizes.repeats[k] = repeat
-        if repeat < 0:  # reported before an overflow of an axis, and that before an overflow of the product
+        if repeat < 0:  # reported before an overflow of an axis, which is reported before one of the product
             sizes.axis = k
             return SIZES_NEGATIVE
         if tilecore_multiply(extent, repeat, &sizes.output[k]):
@@ -44,14 +43,14 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
                 status = SIZES_COUNT_OVERFLOW
                 sizes.axis = k
         else:
-            taken *= extent
+            elements *= extent
             copies *= repeat
     if status != SIZES_OK:
         return status
     if tilecore_multiply(count, itemsize, &nbytes):
         return SIZES_BYTES_OVERFLOW
     sizes.nbytes = 0 if empty else nbytes
-    sizes.input_nbytes = 0 if empty else taken * itemsize
+    sizes.input_nbytes = 0 if empty else elements * itemsize
     sizes.copies = 0 if empty else copies
     return SIZES_OK
 
@@ -75,7 +74,7 @@ cdef int sizes_check(const Sizes *sizes, int status) except -1:
 
 
 cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
-    """The plan for a stack of `n` arrays, with one more axis in front, which does not repeat."""
+    """The plan for a stack of `n` arrays: one more axis in front, not repeated."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int k, status

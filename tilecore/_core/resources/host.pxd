@@ -1,9 +1,9 @@
 """The memory and the processors that this process may use. See host.pyx."""
 
 
-cdef Py_ssize_t forks   # that led to this process, of those that Python knows of
+cdef Py_ssize_t forks   # calls of fork() that led to this process and that Python knows of
 
 cdef Py_ssize_t usable_cpus() noexcept nogil
-cdef int ask_cpu_share() except -1
+cdef int find_cpu_share() except -1
 cdef bint in_main_thread() noexcept nogil
 cpdef bint in_multiprocessing_child() except -1

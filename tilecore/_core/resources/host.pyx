@@ -65,23 +65,23 @@ def physical_memory():
 
 # ---------------------------------------------------------------- processors
 
-# Found once in each process, because C callers cannot find them. 0 and -1 mean that they are not found yet.
+# Found once in each process, because C callers cannot find them. 0 and -1: not found yet.
 forks = 0
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
-# Python delivers signals to it alone. To ask for it at each call would run Python code.
+# Python delivers signals to the main thread alone. To ask for this thread at each call would run Python code.
 cdef unsigned long main_thread = threading.main_thread().ident
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
 
 
 cdef Py_ssize_t usable_cpus() noexcept nogil:
-    """The processors that the calling thread may use now: at most its process' share, 1 if that is not found yet."""
+    """The processors that the calling thread may use now: at most its process' share; 1 until that is found."""
     cdef tilecore_affinity now
     cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
     return min(tilecore_read_affinity(&now) or all_cpus, most) if most > 1 else 1
 
 
-cdef int ask_cpu_share() except -1:
+cdef int find_cpu_share() except -1:
     """Find the share: the control group's quota, or 1 in a child of multiprocessing: its siblings use the rest."""
     if tilecore_atomic_load(&cpu_share) == 0:
         tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())

@@ -14,7 +14,7 @@ cnp.import_array()
 
 
 def get_max_bytes():
-    """The largest result, in bytes, that tilecore allocates.
+    """The largest result, in bytes, that tilecore allocates; see `set_max_bytes`.
 
     >>> import tilecore
     >>> tilecore.get_max_bytes() > 0
@@ -25,10 +25,6 @@ def get_max_bytes():
     int
         Bytes. The default is the lower of the physical memory and the cgroup's limit. The environment variable
         ``TILECORE_MAX_BYTES`` sets another default when tilecore is imported.
-
-    See Also
-    --------
-    set_max_bytes
     """
     return max_bytes
 

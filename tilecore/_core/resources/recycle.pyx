@@ -54,7 +54,7 @@ cdef enum:
     CHILDREN = 8    # a child of multiprocessing keeps 1/8 of the default: its siblings need memory too
 
 cdef bint by_environment = bool(os.environ.get("TILECORE_RECYCLE_BYTES"))
-cdef Py_ssize_t settled = -1    # after how many forks the limit was found to be this process' own
+cdef Py_ssize_t limit_forks = -1    # `forks` when the limit was set or adapted
 cdef unsigned int trace_domain = _tracemalloc_domain
 
 
@@ -101,16 +101,16 @@ cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 cdef bint can_recycle(Py_ssize_t nbytes) except -1:
     """Whether a result of this size may lie in memory of ours."""
-    settle()
+    adapt_limit()
     return nbytes <= tilecore_arena_limit()
 
 
-cdef int settle() except -1:
-    """Find the limit of a process that has not chosen one."""
-    if tilecore_atomic_load(&settled) != forks:
+cdef int adapt_limit() except -1:
+    """Lower the default limit in a child of multiprocessing."""
+    if tilecore_atomic_load(&limit_forks) != forks:
         if not by_environment and in_multiprocessing_child():
             tilecore_arena_set_limit(min(tilecore_arena_limit(), default_limit // CHILDREN))
-        tilecore_atomic_store(&settled, forks)
+        tilecore_atomic_store(&limit_forks, forks)
     return 0
 
 
@@ -119,7 +119,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     cdef cnp.ndarray array
     cdef char *data
     if dtype.type_num == NPY_VSTRING:
-        return None  # upon memory of ours NumPy makes no dtype of its own, so its texts would stay with the input's
+        return None  # for given memory NumPy makes no new dtype instance, so the texts would lie in the input's
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own
@@ -155,16 +155,12 @@ def recycled_bytes():
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
     it. New memory would cost more time than tiling. Tools count idle memory as part of the process. At most 64 MiB
     more are kept than results took at once in the last minute. If no result was garbage-collected for a minute, all
-    idle memory goes back to the system when the next one is. Recycling is Linux-only.
+    idle memory goes back to the system when the next one is; `release_memory` returns it now. Recycling is Linux-only.
 
     Returns
     -------
     int
         Bytes; at most `get_recycle_limit()`, unless an address limit was set since (see `set_recycle_limit`).
-
-    See Also
-    --------
-    set_recycle_limit, release_memory
     """
     return tilecore_arena_idle()
 
@@ -176,7 +172,7 @@ def get_recycle_limit():
     >>> tilecore.get_recycle_limit() >= 0
     True
     """
-    settle()
+    adapt_limit()
     return 0 if tilecore_addresses_limited() else tilecore_arena_limit()
 
 
@@ -207,13 +203,9 @@ def set_recycle_limit(n, /):
     ------
     TypeError, ValueError
         As `set_max_bytes`.
-
-    See Also
-    --------
-    recycled_bytes, release_memory
     """
     cdef Py_ssize_t most = read_bytes("set_recycle_limit", n)
-    tilecore_atomic_store(&settled, forks)
+    tilecore_atomic_store(&limit_forks, forks)
     tilecore_arena_set_limit(most)
 
 

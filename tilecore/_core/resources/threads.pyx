@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.inputs import read_count
-from tilecore._core.resources.host cimport ask_cpu_share, usable_cpus
+from tilecore._core.resources.host cimport find_cpu_share, usable_cpus
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
 
@@ -16,7 +16,7 @@ cdef enum:
     MOST_BY_DEFAULT = 8     # fewer threads already use the whole memory bandwidth
     MOST_OF_ALL = 0x7FFFFFFF    # the largest C int; larger counts are accepted and mean the same
 
-# 0 if nothing was chosen. Other threads read the old choice or the new one.
+# 0: nothing was chosen. Other threads read the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
 cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
 cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the num_threads blocks being executed
@@ -48,7 +48,7 @@ def get_num_threads():
     entered = by_context.get()
     if entered:
         return entered[len(entered) - 1]._count
-    ask_cpu_share()
+    find_cpu_share()
     return default_threads()
 
 
@@ -108,9 +108,6 @@ class num_threads(ContextDecorator):
 
     def __repr__(self):
         return f"tilecore.num_threads({self._count})"
-
-    def _recreate_cm(self):  # for each call of a decorated function
-        return num_threads(self._count)
 
     def __enter__(self):
         by_context.set((*by_context.get(), self))

@@ -2,14 +2,11 @@
 
 The arrays are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere.
 
-    stack    written as one array is, by a plan with one more axis in front, which does not repeat
-    list     the place of each array is noted in a few words; then all are written in one go
+    stack    written as one array, by a plan with one more axis in front, which does not repeat
+    list     an ArrayRef of each array is made, then all are written in one go
 
-Images of one size nearly always have the same strides, so the loops that write one are prepared once, and again
-only where the strides change. Threads share small results by arrays, and a large one by its blocks.
-
-As everywhere (arguments.pyx), all that can run the caller's code comes first: lists are copied, items converted,
-dtypes compared. Shapes are looked at after that.
+Threads share small results by arrays, and a large one by its blocks. As everywhere (arguments.pyx), all that can run
+the caller's code comes first: lists are copied, items converted, dtypes compared. Then shapes are checked.
 """
 
 from tilecore._core.request.errors import RequestError
@@ -19,7 +16,7 @@ from cpython.list cimport PyList_GET_SIZE
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon
-from tilecore._core.plan.plan cimport Plan, Sizes, plan_stack
+from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack
 from tilecore._core.request.arguments cimport has_shape, plain_array, read_target, shape_error
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.write.results cimport write_result
@@ -29,17 +26,17 @@ cnp.import_array()
 
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """The tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
-    if isinstance(arrays, (list, tuple)):
-        return write_list(plan, dtype, list(arrays), out, threads)
-    return write_stack(plan, dtype, arrays, out, threads)
+    if not isinstance(arrays, (list, tuple)):
+        return write_stack(plan, dtype, arrays, out, threads)
+    arrays = list(arrays)
+    read_items(arrays, dtype, &plan.sizes)
+    return write_result(plan, dtype, arrays, NULL, None if out is None else read_target(out, dtype), threads)
 
-
-# ---------------------------------------------------------------- a stack
 
 cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
     cdef int padding = sizes.ndim - sizes.input_ndim
-    cdef const Py_ssize_t *shape = &sizes.shape[padding]
+    cdef const Py_ssize_t *shape = input_shape(sizes)
     cdef Py_ssize_t rows[MAX_RANK + 1]
     cdef Py_ssize_t strides[MAX_RANK]
     cdef Plan stacked
@@ -67,16 +64,9 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
     return write_result(&stacked, found, array, NULL, target, threads)
 
 
-# ---------------------------------------------------------------- a list
-
-cdef cnp.ndarray write_list(const Plan *plan, cnp.dtype dtype, list arrays, out, int threads):
-    read_items(arrays, dtype, &plan.sizes)
-    return write_result(plan, dtype, arrays, NULL, None if out is None else read_target(out, dtype), threads)
-
-
 cdef int read_items(list arrays, cnp.dtype dtype, const Sizes *sizes) except -1:
     """Make each item a plain array of the dtype and the plan's shape."""
-    cdef const Py_ssize_t *shape = &sizes.shape[sizes.ndim - sizes.input_ndim]
+    cdef const Py_ssize_t *shape = input_shape(sizes)
     cdef cnp.ndarray array
     cdef cnp.dtype found
     cdef Py_ssize_t i

@@ -1,20 +1,18 @@
 """A nest of loops and a source -> bytes of the output, by blocks.
 
-The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: made once, by the kernels, from the
-innermost dimension outward. The loops outside go over blocks, in a new order: those that move in the source, and
-within them those that repeat. So every block is written to all of its destinations while it is hot, and the source is
+The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: kernels make it once, from the
+innermost dimension outward. The loops outside go over blocks, in a new order: loops that move in the source, and
+inside them loops that repeat. So every block is written to all of its destinations while it is hot, and the source is
 read once.
 
     nest of (1024, 1024) float32 tiled (4, 4):   run 4096, 4x 4096, 1024 rows, 4x 16777216
     block: run 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
 
-A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks; the last
-of these may be shorter.
+A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks, of which the
+last may be shorter. The blocks are numbered, and a task writes a range of them (tiling.pyx).
 
-The blocks are numbered, and a task writes a range of them (tiling.pyx).
-
-Nothing here can fail: the plan has shown that every offset fits, the memory is the caller's, and the few kilobytes of
-state lie on the stack. Without memory for a block of scratch, the block is made in the output. Hence `noexcept nogil`.
+Nothing here can fail, so all is `noexcept nogil`: the plan has checked every offset, and the state lies on the stack.
+Without memory for a block of scratch, the block is made in the output.
 """
 
 from libc.stdlib cimport free, malloc
@@ -43,7 +41,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
             dense = False
             if payload >= (LEAST_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 dense = True
-                break  # a dense block this large is better than a larger one that is not
+                break  # a dense block this large is better than a larger one with gaps
         if payload * top.count > TILECORE_BLOCK_BYTES:
             break
         axis[n] = top
@@ -84,7 +82,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
             blocks.loop[blocks.loops] = top
             blocks.loops += 1
             blocks.total *= top.count
-    # The axes that one kernel call writes: a run, its repeats in place, and rows of those.
+    # The axes that one kernel call writes: a run, its repeats in place, and rows of them.
     near = blocks.loops == 0
     blocks.kernel_axes = 1
     # Of two inner axes, the longer one is the better innermost loop: pixels rather than their three colours.
@@ -152,8 +150,8 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         write_one_block(blocks, dst, src)
         return
     if stream and blocks.n > 1:
-        # Not on the stack: a thread may have little. Not by PyMem_RawMalloc: tracemalloc takes the GIL for it, and
-        # its holder waits for this thread.
+        # A thread's stack may be small. PyMem_RawMalloc will not do: tracemalloc makes it take the GIL, and the thread
+        # that holds the GIL waits for this one.
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL

@@ -1,22 +1,20 @@
 """Results whose repeats share pages, each page until it is written to.
 
-A repeat copies bytes that, more often than not, nobody will change. Here they are written once, to a file in memory,
-and the file is mapped privately once for each repeat: the addresses are the array's, the pages are shared. The system
-copies a page when it is written to.
+Most repeats are never changed. So their bytes are written once, to a file in memory, and the file is mapped privately
+once for each repeat: the addresses are the array's, the pages are shared. The system copies a page when it is written
+to.
 
     nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats grouped), mapped 500 times
     nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter
     nest of 4096 rows, each 8 times 4096:     file of 16 MiB, every row's page mapped 8 times
 
-Any repeating loop of the nest may be the one that shares. The loops inside it are written to the file. Of those outside
-it, a loop that moves in the source moves in the file, and a repeat does not. As many repeats are grouped as make whole
-pages, or more, if that is cheaper than their mappings.
+Any repeating loop of the nest may share pages. The loops inside it are written to the file. Of the loops outside it, a
+loop that moves in the source moves in the file, and a repeat does not. As many repeats are grouped as make whole pages,
+or more, if that is cheaper than their mappings. At the result's very end the last mapping is rounded up to a page, and
+shows a little more of the file.
 
-A mapping starts on a page, and covers whole pages. At the result's very end the last one is rounded up, and shows a
-little more of the file.
-
-A process may have a limited number of mappings (vm.max_map_count): all living results share a quarter of them. Where
-these do not suffice, and wherever the system refuses, there is no mapped result, and the caller copies.
+The system limits the mappings of a process (vm.max_map_count): all living results share a quarter of them. If these do
+not suffice, or the system refuses one, there is no mapped result, and the caller copies.
 """
 
 from tilecore._core.resources.host import physical_memory, read_text
@@ -26,12 +24,12 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
-from tilecore._core.plan.plan cimport Plan, Sizes
+from tilecore._core.plan.plan cimport Plan, Sizes, input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.array_refs cimport ArrayRef, ref_array, ref_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.write.signals cimport TILECORE_WATCH_BYTES, check_signals, raise_pending
+from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_pending
 from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, Mode, choose_mode, write_nest
 
 cnp.import_array()
@@ -57,13 +55,13 @@ cdef struct Sharing:
     Py_ssize_t grouped               # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
-    Py_ssize_t step[MOST_AXES]   # of each loop outside `level`, in the file; 0 for a repeat
+    Py_ssize_t step[MOST_AXES]      # of each loop outside `level`, in the file; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
-cdef Py_ssize_t memory          # of the machine: Linux gives a file more, and then ends a process
+cdef Py_ssize_t memory          # of the machine; if a file takes more, Linux ends a process
 cdef Py_ssize_t most_mappings   # of all living results
-cdef Py_ssize_t mappings        # of them now; changed by atomic additions alone
+cdef Py_ssize_t mappings        # of all living results now; changed by atomic additions alone
 
 
 # ---------------------------------------------------------------- what to share
@@ -132,7 +130,7 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
-            chunk = min(size - begin, TILECORE_WATCH_BYTES)
+            chunk = min(size - begin, TILECORE_CHECK_BYTES)
             if tilecore_file_write(file, src + begin, chunk, offset) < 0:
                 return 1
             offset += chunk
@@ -158,7 +156,7 @@ cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, ch
                 return -1
         return 0
     i = 0
-    while i < axis.count:  # only at the result's very end these are no whole pages
+    while i < axis.count:  # whole pages, but at the result's very end
         length = round_to_pages(axis.dst * min(sharing.grouped, axis.count - i))
         if tilecore_file_map(file, at + i * axis.dst, length, offset) < 0:
             return -1
@@ -185,7 +183,7 @@ cdef class Mapping:
 
 
 cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode *mode) noexcept nogil:
-    """As write_file; if it is not 0, nothing is left."""
+    """As write_file; other results than 0 leave nothing behind."""
     cdef Nest loops
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
@@ -210,8 +208,8 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef const Sizes *sizes = &plan.sizes
     cdef cnp.dtype dtype = array.descr
     cdef int status
-    # The last look at the array, as in write_result.
-    if not has_shape(array, sizes.input_ndim, &sizes.shape[sizes.ndim - sizes.input_ndim]):
+    # The array is checked last, as in write_result.
+    if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
         return None
     ref_array(&source, array)
     nest_init(&plan.sizes, ref_strides(&source), NULL, &nest)

@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef enum Packer:
-    TURN, PICK, GATHER
+    TRANSPOSE, DEINTERLEAVE, GATHER
 
 
 cdef struct Panels:
@@ -21,7 +21,7 @@ cdef struct Panels:
     Packer packer
     Py_ssize_t item                 # bytes
     Py_ssize_t nbytes               # of a panel that is packed
-    Py_ssize_t cell_bytes           # of scratch for turn, beside the panel
+    Py_ssize_t cell_bytes           # of scratch for `transpose`, beside the panel
     bint direct                     # nothing repeats: it is packed in its place in the output
     bint stream                     # stores into the output bypass the cache
     int where                       # how `transpose` writes: TILECORE_BY_TILES ...
@@ -35,7 +35,7 @@ cdef struct Panels:
     Nest source
     int inner, across               # the two of `source` that the packer goes along; the others are loops round it
     int unit                        # the axis of the shortest steps, but for the innermost; 0: there is none
-    tilecore_shuffles shuffles      # for pick
+    tilecore_shuffles shuffles      # for `deinterleave`
     Py_ssize_t chunks               # of what is made of a panel, for threads and for checks for signals
     Py_ssize_t total                # chunks of all panels
 

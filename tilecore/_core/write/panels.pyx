@@ -28,10 +28,10 @@ merge, also where a repeat lies between them in the output:
 Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
 packers write two axes of a panel each, the inner one the innermost of the output:
 
-    turn      another axis runs along the source, or a few steps of one and then of the next: a transposition
-    pick      the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does the
-              next one: interleaved channels
-    gather    all else: item by item
+    transpose       another axis runs along the source, or a few steps of one and then of the next
+    deinterleave    the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does
+                    the next one: interleaved channels
+    gather          all else: item by item
 
 The panels are numbered, as blocks are, and so are the chunks of what is made of each. Nothing here can fail.
 """
@@ -63,11 +63,11 @@ cdef enum:
     # their stores bypass the caches, which would not hold them.
     ALIASED_BYTES = 1 << 22
     CACHED_BYTES = 1 << 20  # of an output that the second-level cache may hold, with a source of this size
-    MOST_STEP_BYTES = 64    # that pick steps over: farther apart, each item has a cache line of its own
+    MOST_STEP_BYTES = 64    # that `deinterleave` steps over: farther apart, each item has a cache line of its own
     MOST_WOVEN = 4          # channels
     # Bytes of a row from which its stores may bypass the caches.
-    LEAST_STREAMED_TURNED = 512
-    LEAST_STREAMED_PICKED = 2048
+    LEAST_STREAMED_TRANSPOSED = 512
+    LEAST_STREAMED_DEINTERLEAVED = 2048
     LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
     CHUNK_BYTES = 1 << 20   # and eight times the panel, at least: each thread that takes a chunk packs the panel
     # From so many steps of 16 bytes on, a transposition is quicker than gathering: LEAST_COLUMNS along the source, and
@@ -94,7 +94,7 @@ cdef bint runs_along(const Nest *nest) noexcept nogil:
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
                         bint prefaulted) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
-    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1
+    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1, least
     cdef const Axis *axis
     cdef int k, n = 0
     if runs_along(nest):
@@ -124,11 +124,11 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     panels.n = n
     merge_axes(panels)
     choose_packer(panels)
-    if (panels.direct and prefaulted and panels.packer == TURN and size >= ALIASED_BYTES
+    if (panels.direct and prefaulted and panels.packer == TRANSPOSE and size >= ALIASED_BYTES
             and panels.source.axis[panels.across].dst % 4096 == 0):
         panels.stream = True
-    if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * item
-                          < (LEAST_STREAMED_TURNED if panels.packer == TURN else LEAST_STREAMED_PICKED)):
+    least = LEAST_STREAMED_TRANSPOSED if panels.packer == TRANSPOSE else LEAST_STREAMED_DEINTERLEAVED
+    if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * item < least):
         panels.direct = False
     panels.where = TILECORE_BY_TILES
     if panels.direct and panels.stream:
@@ -136,7 +136,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     elif panels.direct and size > CACHED_BYTES:
         panels.where = kernels.into_memory
     panels.cell_bytes = 0
-    if panels.packer == TURN and (panels.where == TILECORE_PAST_CACHES or panels.source.axis[1].src % 1024 == 0):
+    if panels.packer == TRANSPOSE and (panels.where == TILECORE_PAST_CACHES or panels.source.axis[1].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
     size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
@@ -145,7 +145,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     return True
 
 
-cdef bint is_turned(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item,
+cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item,
                     bint stream) noexcept nogil:
     """Whether a transposition is quicker than gathering: of `columns` steps of `step` bytes along the source."""
     # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
@@ -171,8 +171,8 @@ cdef void merge_axes(Panels *panels) noexcept nogil:
         unit = &axis[level[u]]
         other = &axis[level[k]]
         if (k != u and other.src == unit.src * unit.count
-                and not is_turned(inner, unit.src, unit.count, item, panels.stream)
-                and is_turned(inner, unit.src, unit.count * other.count, item, panels.stream)):
+                and not can_transpose(inner, unit.src, unit.count, item, panels.stream)
+                and can_transpose(inner, unit.src, unit.count * other.count, item, panels.stream)):
             while k > u + 1:
                 level[k], level[k - 1] = level[k - 1], level[k]
                 k -= 1
@@ -198,10 +198,10 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             unit = k
     panels.unit = unit if n > 2 else 0
     panels.inner, panels.across = 1, unit
-    if is_turned(&axis[1], axis[unit].src, axis[unit].count, panels.item, panels.stream):
-        panels.packer = TURN
-    elif kernels.deinterleave != NULL and choose_pick(panels):
-        panels.packer = PICK
+    if can_transpose(&axis[1], axis[unit].src, axis[unit].count, panels.item, panels.stream):
+        panels.packer = TRANSPOSE
+    elif kernels.deinterleave != NULL and choose_deinterleave(panels):
+        panels.packer = DEINTERLEAVE
     else:
         panels.packer = GATHER
         for k in range(2, n):  # a long innermost loop, along the output where that is long enough
@@ -211,8 +211,8 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             panels.across = 1
 
 
-cdef bint choose_pick(Panels *panels) noexcept nogil:
-    """Whether the inner axis, or groups of its few steps, can be picked; then it is prepared."""
+cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
+    """Whether the inner axis, or groups of its few steps, can be deinterleaved; then the kernel is prepared."""
     cdef const Axis *axis = &panels.source.axis[1]
     cdef Py_ssize_t item = panels.item, along = axis[0].src, count = axis[0].count, step = axis[1].src
     if axis[0].count > MOST_WOVEN:
@@ -249,7 +249,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     for k in range(1, panels.source.n):
         steps[k] = 1
     step = magnitude(axis[unit].src)
-    if unit and step < side and (panels.packer != PICK or step < magnitude(axis[1].src)):
+    if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(axis[1].src)):
         steps[unit] = take(panels, unit, side // step, &left)
     for k in range(1, panels.source.n):
         if steps[k] == 1:
@@ -379,14 +379,14 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
             n += 1
     rows, columns = steps[panels.inner], steps[panels.across]
     src_pitch, dst_pitch = across.src, across.dst
-    if panels.packer == TURN and src_pitch < 0:  # from the other end
+    if panels.packer == TRANSPOSE and src_pitch < 0:  # from the other end
         dst += (columns - 1) * dst_pitch
         src += (columns - 1) * src_pitch
         dst_pitch = -dst_pitch
     while True:
-        if panels.packer == TURN:
+        if panels.packer == TRANSPOSE:
             kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, item, panels.where, cells)
-        elif panels.packer == PICK:
+        elif panels.packer == DEINTERLEAVE:
             kernels.deinterleave(&panels.shuffles, dst, dst_pitch, src, src_pitch,
                                  1 if panels.inner > 1 else columns, rows, panels.where == TILECORE_PAST_CACHES)
         else:

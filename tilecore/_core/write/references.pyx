@@ -3,15 +3,17 @@
 A new array of Python objects is written as bytes. Then each reference in it is counted, before other code runs. This
 needs the GIL, and items that are a reference and nothing else.
 
-NumPy copies everything else, with the GIL: into `out`, structures, strings of variable length. Each nest of loops
-becomes two views: one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, an object that
-dies meanwhile may write to the arrays, but must not free their memory.
+NumPy copies all else, with the GIL: into `out`, structures, strings of variable length. Each nest becomes two views,
+one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, an object that dies meanwhile may
+write to the arrays, but must not free their memory.
 """
 
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport array_upon
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push, region_iter_init
+from tilecore._core.plan.nest cimport (
+    MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, region_iter_init,
+)
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
 from tilecore._core.resources.memory cimport no_memory
@@ -57,8 +59,7 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
 
 
 cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t copies, cnp.ndarray result) except -1:
-    """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if that differs.
-    """
+    """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if it varies."""
     if copies and source.contiguous:
         tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
         return 0
@@ -82,24 +83,20 @@ cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray arra
                      char *dst) except -1:
     """Put the loops of axis `k` and of those outside it round `nest`, and copy each piece: see regions.pyx."""
     cdef const Step *axis = &iter.step[k]
-    cdef Py_ssize_t done = 0, first, length, repeats
+    cdef Py_ssize_t done = 0, length
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
     if k == iter.n:
         return copy_nest(nest, array, src, result, dst)
-    first = axis.first
+    src += axis.first * axis.src
     while done < axis.count:
-        repeats = 1
-        length = min(axis.extent - first, axis.count - done)
-        if first == 0 and length == axis.extent:
-            repeats = (axis.count - done) // axis.extent
-        nest_push(nest, length, axis.src, axis.dst)
-        nest_push(nest, repeats, 0, axis.dst * length)
-        copy_pieces(iter, k + 1, nest, array, src + first * axis.src, result, dst + done * axis.dst)
+        length = nest_push_piece(nest, axis, done)
+        copy_pieces(iter, k + 1, nest, array, src, result, dst + done * axis.dst)
+        if done == 0:
+            src -= axis.first * axis.src
+        done += length
         nest.n = n  # as it was, for the next piece
         nest.axis[n - 1] = top
-        done += length * repeats
-        first = 0
     return 0
 
 

@@ -1,8 +1,8 @@
 """A plan and its source -> an array that holds the tiling, or a region of it; many sources -> one that holds the tiling
 of each. The array is new, or the caller's.
 
-Memory first, and the number of threads: meanwhile other code may run. Then the last look at the input and `out`
-(see arguments.pyx), then bytes.
+First come the memory and the number of threads: other code may run meanwhile. Then the input and `out` are checked (see
+arguments.pyx), and the bytes are written.
 """
 
 import math
@@ -14,7 +14,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_stack, sizes_check, sizes_init
+from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport (
     blank_itemsize, check_out, has_shape, is_blank, shape_error, share_bytes,
 )
@@ -33,22 +33,9 @@ from tilecore._core.request.errors import RequestError
 cnp.import_array()
 
 
-cdef cnp.ndarray new_result(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, bint *prefaulted, cnp.dtype dtype):
-    """Where a result goes for which there is no `out`."""
-    if nbytes == 0 and is_blank(dtype):
-        return blank_strings(as_tuple(shape, ndim), dtype)
-    return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, prefaulted)
-
-
 cdef blank_bytes(tuple shape, cnp.dtype dtype):
+    """The bytes of an array of strings of length 0, to which NumPy gives length 1."""
     return math.prod(shape) * blank_itemsize(dtype)
-
-
-cdef cnp.ndarray emptied(cnp.ndarray out):
-    """`out` for a result of no bytes: it may have room for a character of each string."""
-    if cnp.PyArray_NBYTES(out):
-        (<object>out).fill((<object>out.descr).type())
-    return out
 
 
 cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
@@ -65,9 +52,9 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
 cdef struct Call:
     const Plan *plan            # of one source
     Py_ssize_t n                # sources
-    const char *refs          # a ArrayRef for each, `pitch` bytes apart: the strides of its own axes end it
+    const char *refs            # an ArrayRef for each, `pitch` bytes apart, without the strides of missing axes
     Py_ssize_t pitch
-    ArrayRef target                # of the first source's result
+    ArrayRef target             # of the first source's result
     Py_ssize_t step             # bytes to the next result
     const Py_ssize_t *start     # of a region, or NULL
     const Py_ssize_t *shape     # of one result
@@ -79,7 +66,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
                               int threads):
     """The tiling of an array of `dtype`, within `bounds` unless NULL; or, in one array, the tilings of a list of them.
 
-    It is written to `out`, which read_out has read, or to a new array where that is None.
+    It is written to `out`, which read_out has read, or to a new array for None.
     """
     cdef const Sizes *sizes = &plan.sizes
     cdef Plan stacked
@@ -103,17 +90,19 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         call.start = &bounds.start[0]
         shape = of_region
         nbytes = measure_region(plan, bounds, of_region)
-    if is_new:
-        out = new_result(sizes.ndim, shape, nbytes, &prefaulted, dtype)
+    if is_new and nbytes == 0 and is_blank(dtype):
+        out = blank_strings(as_tuple(shape, sizes.ndim), dtype)
+    elif is_new:
+        out = new_array(sizes.ndim, <Py_ssize_t *>shape, dtype, nbytes, &prefaulted)
     if nbytes >= TILECORE_NOGIL_BYTES and not refers:
         call.mode = choose_mode(nbytes, threads, prefaulted)
     else:
         call.mode = simple_mode(1, False)
-    # The last look at the arrays: until the bytes are written, no other code runs.
+    # The arrays are checked last: no other code runs until the bytes are written.
     if is_list:
         _refs = ref_arrays(&call, sources)
     else:
-        if not has_input_shape(plan, sources):
+        if not has_shape(sources, plan.sizes.input_ndim, input_shape(&plan.sizes)):
             raise RequestError(ValueError, "changed its shape during the call", "input")
         ref_array(&source, sources)
         call.refs = <const char *>&source
@@ -122,11 +111,13 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     else:
         check_out(out, shape, sizes.ndim, sizes.itemsize, &call.target)
         for i in range(call.n):
-            if share_bytes(ref_of(&call, i), input_shape(plan), &call.target, shape, sizes.itemsize):
+            if share_bytes(ref_of(&call, i), input_shape(&plan.sizes), &call.target, shape, sizes.itemsize):
                 name = f"arrays[{i}]" if is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if nbytes == 0:
-        return out if is_new else emptied(out)
+        if not is_new and cnp.PyArray_NBYTES(out):  # strings of length 0 go to empty strings of length 1
+            (<object>out).fill((<object>out.descr).type())
+        return out
     call.shape, call.nbytes = shape, nbytes
     if is_list:
         take_first_target(&call)
@@ -149,14 +140,6 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     return out
 
 
-cdef inline const Py_ssize_t *input_shape(const Plan *plan) noexcept nogil:
-    return &plan.sizes.shape[plan.sizes.ndim - plan.sizes.input_ndim]
-
-
-cdef inline bint has_input_shape(const Plan *plan, cnp.ndarray array) noexcept:
-    return has_shape(array, plan.sizes.input_ndim, input_shape(plan))
-
-
 cdef inline const ArrayRef *ref_of(const Call *call, Py_ssize_t i) noexcept nogil:
     return <const ArrayRef *>(call.refs + i * call.pitch)
 
@@ -175,14 +158,14 @@ cdef bytes ref_arrays(Call *call, list arrays):
     call.refs = PyBytes_AS_STRING(refs)
     for i in range(call.n):
         array = <cnp.ndarray>arrays[i]
-        if not has_input_shape(call.plan, array):
-            raise shape_error(array, sizes.input_ndim, input_shape(call.plan), "must have", f"arrays[{i}]")
+        if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
+            raise shape_error(array, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
         ref_array(<ArrayRef *>ref_of(call, i), array)
     return refs
 
 
 cdef void take_first_target(Call *call) noexcept:
-    """`target` is that of all results, with one more axis."""
+    """Make `target`, which is that of all results, the target of the first: without the first axis."""
     cdef ArrayRef whole = call.target
     call.shape, call.nbytes = call.shape + 1, call.plan.sizes.nbytes
     call.step = call.nbytes if whole.contiguous else whole.strides[0]
@@ -226,7 +209,7 @@ cdef inline int write_one(const Call *call, const ArrayRef *source, const ArrayR
 # ---------------------------------------------------------------- bounds
 
 cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
-    """Before every look at the array: reading may run code that changes the array."""
+    """Called before the array is looked at, because reading may run code that changes the array."""
     if signed:
         bounds.starts = read_signed(start, bounds.start, "start")
         bounds.stops = read_signed(stop, bounds.stop, "stop")
@@ -237,7 +220,7 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
 
 
 cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_t *shape) except -1:
-    """Note the shape of a region that lies in the tiling, or in the plane; its bytes, which can be counted."""
+    """Check that a region lies in the tiling, or in the plane; fill in its shape, and return its bytes."""
     cdef const Sizes *sizes = &plan.sizes
     cdef Sizes of_region
     cdef Py_ssize_t first, last

@@ -2,8 +2,8 @@
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_WATCH_BYTES
-    long long TILECORE_LOOK_MILLISECONDS
+    Py_ssize_t TILECORE_CHECK_BYTES
+    long long TILECORE_CHECK_MILLISECONDS
 
 
 cdef extern from "kernels/locks.h" nogil:

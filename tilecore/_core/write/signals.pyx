@@ -1,8 +1,8 @@
 """Checks for signals during a long call.
 
-Python delivers signals to the main thread alone, so only a call in the main thread checks for them; choose_mode finds
-that out while it holds the GIL. Another thread must not ask for the GIL here: a daemon thread goes on while the process
-ends, and the interpreter may be gone.
+Python delivers signals to the main thread alone, so only a call in the main thread checks for them (choose_mode).
+Another thread must not ask for the GIL here: a daemon thread goes on while the process ends, and the interpreter may be
+gone.
 """
 
 
@@ -17,7 +17,7 @@ cdef int raise_pending() except -1:
 
 cdef SignalChecks signal_checks(bint on) noexcept nogil:
     """The first check comes early: a Ctrl-C from before a long call ends it at once."""
-    return SignalChecks(on, 0, tilecore_milliseconds() - TILECORE_LOOK_MILLISECONDS + 5 if on else 0)
+    return SignalChecks(on, 0, tilecore_milliseconds() - TILECORE_CHECK_MILLISECONDS + 5 if on else 0)
 
 
 cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
@@ -29,11 +29,11 @@ cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
     if not checks.on:
         return 0
     checks.work += work
-    if checks.work < TILECORE_WATCH_BYTES:
+    if checks.work < TILECORE_CHECK_BYTES:
         return 0
     checks.work = 0
     now = tilecore_milliseconds()
-    if 0 <= now - checks.last < TILECORE_LOOK_MILLISECONDS:
+    if 0 <= now - checks.last < TILECORE_CHECK_MILLISECONDS:
         return 0
     checks.last = now
     with gil:

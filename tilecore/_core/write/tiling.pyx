@@ -4,8 +4,8 @@
       write_nest    a few runs one by one; else by panels, if the source has to be packed (panels.pyx), or by blocks
         run_task    blocks and panels are numbered: threads take ranges of the numbers, between checks for signals
 
-Here it is decided how many threads may write (workers.h takes fewer for few bytes), whether a call checks for signals,
-and whether stores may bypass the cache. Nothing can fail: every offset has been shown to fit, and if a worker cannot be
+This module decides how many threads may write (workers.h takes fewer for few bytes), whether a call checks for signals,
+and whether stores may bypass the cache. Nothing can fail: the plan has checked every offset, and if a worker cannot be
 created, the others do its share.
 """
 
@@ -20,11 +20,12 @@ from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_init, nest_pu
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ref_strides
 from tilecore._core.resources.host cimport in_main_thread
+from tilecore._core.resources.threads cimport default_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
 from tilecore._core.write.panels cimport SIDE_BYTES, Panels, choose_panels, runs_along, write_panels
 from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.signals cimport (
-    TILECORE_LOOK_MILLISECONDS, TILECORE_WATCH_BYTES, check_signals, signal_checks, tilecore_milliseconds,
+    TILECORE_CHECK_BYTES, TILECORE_CHECK_MILLISECONDS, check_signals, signal_checks, tilecore_milliseconds,
 )
 
 
@@ -38,9 +39,8 @@ cdef extern from "kernels/workers.h" nogil:  # all workers of the process are th
 cdef enum:
     SMALL_BYTES = 1024
     SMALL_COPIES = 16
-    # At most this many runs, of at most this many bytes, are copied one by one, because a kernel needs preparing:
-    # 24 runs of 4 bytes, to another stride, take 73 ns one by one, and 118 by kernels. But if a run repeats in place,
-    # kernels are faster.
+    # At most this many runs, of at most this many bytes, are copied one by one: 24 runs of 4 bytes, to another stride,
+    # take 73 ns one by one, and 118 with a kernel, to be prepared first. Runs that repeat in place are for kernels.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
 
@@ -58,13 +58,13 @@ cdef bint plan_prepare(Plan *plan) noexcept nogil:
     cdef Nest nest
     cdef Blocks *blocks
     cdef Py_ssize_t row
-    if not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:  # the extents of an empty result may have no product
+    if not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:  # an empty result's other extents may overflow
         return True
     choose_small_row(&plan.sizes, &row)
     if row:
         return True
-    # The kernels' masks need an alignment that Python's objects lack. Not by PyMem_RawMalloc: tracemalloc takes the
-    # GIL for it, and a plan of C's is made without.
+    # The kernels' masks need an alignment that Python's objects lack. PyMem_RawMalloc will not do: tracemalloc makes
+    # it take the GIL, and C makes plans without the GIL.
     plan.memory = malloc(sizeof(Blocks) + 64)
     if plan.memory == NULL:
         return False
@@ -82,22 +82,22 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 
 # ---------------------------------------------------------------- modes
 
-cdef bint backs_off() noexcept nogil:
-    """Whether a call that was given no number of threads uses one: others have cost more than they brought."""
-    return tilecore_backs_off()
-
-
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
-    """How to write `nbytes`; `threads` as asked for, or 0. It may run the caller's code."""
+    """How to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
     cdef Mode mode
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
-        threads = 1 if is_finalizing() else get_num_threads()
-        if threads > 1 and tilecore_backs_off():
-            threads = 1
+        threads = 1 if is_finalizing() or tilecore_backs_off() else get_num_threads()
     mode.threads, mode.prefaulted = threads, prefaulted
-    mode.signals = signal_checks(nbytes >= TILECORE_WATCH_BYTES and in_main_thread())
+    mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return mode
+
+
+cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
+    """How to write for a caller from C, who handles signals; its memory counts as prefaulted."""
+    if threads <= 0:
+        threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES and not tilecore_backs_off() else 1
+    return simple_mode(threads, True)
 
 
 # ---------------------------------------------------------------- small results
@@ -160,28 +160,11 @@ cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept n
     return True
 
 
-cdef inline void copy_each(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
+cdef inline void copy_each(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t run,
                            char *dst, const char *src) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
-        memcpy(dst + dst_at[i], src + src_at[i], itemsize)
-
-
-cdef void write_table(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t itemsize,
-                      char *dst, const char *src) noexcept nogil:
-    """Copy `n` items, each from its offset in the source to its offset in the output."""
-    if itemsize == 1:  # a constant size is copied without a call
-        copy_each(src_at, dst_at, n, 1, dst, src)
-    elif itemsize == 2:
-        copy_each(src_at, dst_at, n, 2, dst, src)
-    elif itemsize == 4:
-        copy_each(src_at, dst_at, n, 4, dst, src)
-    elif itemsize == 8:
-        copy_each(src_at, dst_at, n, 8, dst, src)
-    elif itemsize == 16:
-        copy_each(src_at, dst_at, n, 16, dst, src)
-    else:
-        copy_each(src_at, dst_at, n, itemsize, dst, src)
+        memcpy(dst + dst_at[i], src + src_at[i], run)
 
 
 cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil:
@@ -189,7 +172,7 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
     cdef Py_ssize_t src_at[FEW_RUNS]
     cdef Py_ssize_t dst_at[FEW_RUNS]
     cdef const Axis *axis
-    cdef Py_ssize_t n = 1, i, j
+    cdef Py_ssize_t n = 1, i, j, run = nest.axis[0].count
     cdef int k
     for k in range(1, nest.n):
         if nest.axis[k].count > FEW_RUNS or n * nest.axis[k].count > FEW_RUNS:  # a division takes 5 ns
@@ -204,14 +187,25 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
                 src_at[j * n + i] = src_at[i] + j * axis.src
                 dst_at[j * n + i] = dst_at[i] + j * axis.dst
         n *= axis.count
-    write_table(src_at, dst_at, n, nest.axis[0].count, dst, src)
+    if run == 1:  # a constant size is copied without a call
+        copy_each(src_at, dst_at, n, 1, dst, src)
+    elif run == 2:
+        copy_each(src_at, dst_at, n, 2, dst, src)
+    elif run == 4:
+        copy_each(src_at, dst_at, n, 4, dst, src)
+    elif run == 8:
+        copy_each(src_at, dst_at, n, 8, dst, src)
+    elif run == 16:
+        copy_each(src_at, dst_at, n, 16, dst, src)
+    else:
+        copy_each(src_at, dst_at, n, run, dst, src)
     return True
 
 
 # ---------------------------------------------------------------- all results
 
 cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *target, Mode *mode) noexcept nogil:
-    """Write all of it; 0, or -1 if a signal handler has raised."""
+    """Write the whole result; 0, or -1 if a signal handler has raised."""
     cdef Nest nest
     if source.contiguous and target.contiguous:
         if write_small(&plan.sizes, target.data, source.data):
@@ -244,7 +238,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
 
 
 cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
-    """Whether the outermost loop repeats what has to be packed, and will lie in long runs.
+    """Whether the outermost loop repeats items that have to be packed, and that will lie in long runs.
 
     `first`: the loops inside it; `others`: those that write its other repeats, from the first in the output.
     """
@@ -285,16 +279,16 @@ cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nb
         else:
             tilecore_parallel(task, job, 0, total, nbytes, mode.threads)
         return check_signals(&mode.signals, nbytes)
-    # Work is cut into chunks no longer than the longest gap allowed between two checks for signals. They are longer
-    # after one that took little time, and the first is longer for several threads: so threads wait less for each other.
-    chunk = total // (nbytes // (TILECORE_WATCH_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
+    # Work is cut into chunks no longer than the longest gap allowed between two checks for signals. A chunk that took
+    # little time is followed by one twice as long, because threads wait for each other at the end of each.
+    chunk = total // (nbytes // (TILECORE_CHECK_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < total:
         last = first + chunk if first < total - chunk else total
         tilecore_parallel(task, job, first, last, (last - first) * (nbytes // total), mode.threads)
-        if check_signals(&mode.signals, TILECORE_WATCH_BYTES) < 0:
+        if check_signals(&mode.signals, TILECORE_CHECK_BYTES) < 0:
             return -1
-        if tilecore_milliseconds() - begun < TILECORE_LOOK_MILLISECONDS // 2 and chunk < total // 2:
+        if tilecore_milliseconds() - begun < TILECORE_CHECK_MILLISECONDS // 2 and chunk < total // 2:
             chunk *= 2
         elif chunk > 1:
             chunk //= 2
