@@ -46,17 +46,6 @@ def test_types_of_one_version():
         onnx.tile_6(x, [2, 1])
 
 
-STRINGS = ["", "é", "a\0b", "longer than sixteen bytes"]
-
-
-@pytest.mark.parametrize("dtype", [object, "U30", np.dtypes.StringDType()], ids=str)
-def test_strings_keep_their_dtype(dtype):
-    x = np.array(STRINGS, dtype)
-    result = onnx.tile_13(x, [2])
-    assert result.dtype == x.dtype
-    assert result.tolist() == STRINGS * 2
-
-
 @pytest.mark.parametrize("item", [b"a", 1, None, np.bytes_(b"a")])
 def test_an_object_that_is_no_string(item):
     with pytest.raises(TypeError, match="every item is a str"):
