@@ -8,11 +8,6 @@ from tilecore import openvino
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize("code", [*"bhilqBHILQ", ">i4", ">u8"])
-def test_every_integer_type_of_repeats(code):
-    assert openvino.tile(np.ones((2, 3)), np.array([2, 1], code)).shape == (4, 3)
-
-
 @pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4"])
 def test_integers_of_less_than_8_bits(name, oracle):
     dtype = getattr(pytest.importorskip("ml_dtypes"), name)
