@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from test_every_way import bounds, check, refers, repeats_of_axes
 
 import tilecore
 from tilecore import capi
@@ -146,74 +147,57 @@ def test_a_plan_made_with_exceptions():
     plan_free(plan)
 
 
-def reverse(x):
-    return x[(..., *[slice(None, None, -1)] * x.ndim)]
+def strides(draw, array):
+    """NULL stands for those of C order."""
+    return None if array.flags.c_contiguous and draw(st.booleans()) else counts(array.strides)
 
 
-LAYOUTS = {
-    "C": lambda x: x.copy(),
-    "Fortran": lambda x: x.copy(order="F"),
-    "reversed": lambda x: reverse(reverse(x).copy()),
-    "steps": lambda x: np.repeat(x, 2, -1)[..., ::2] if x.ndim else x.copy(),
-    "a channel": lambda x: np.stack([x, x, x], -1)[..., 1],
-    "moved": lambda x: np.moveaxis(np.moveaxis(x, -1, 0).copy(), 0, -1) if x.ndim else x.copy(),
-}
-
-
-def strides(array, is_null):
-    return None if is_null and array.flags.c_contiguous else counts(array.strides)
-
-
-def drawn(shape, dtype):
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    x = np.arange(size, dtype="u4").astype("u1").tobytes()
-    return np.frombuffer(x, dtype).reshape(shape)
-
-
-LAYOUT = st.sampled_from(sorted(LAYOUTS))
-
-
-@given(
-    st.lists(st.integers(0, 4), max_size=4),
-    st.lists(st.integers(0, 3), max_size=4),
-    *(st.sampled_from(["u1", "i2", "f4", "f8", "c16", "S3", "V40"]), LAYOUT, LAYOUT, st.booleans(), st.booleans()),
-    st.data(),
-)
-def test_strides(oracle, shape, reps, dtype, of_source, of_target, src_null, dst_null, data):
-    """All of it without a plan, between any two ranks and layouts; with a plan, and a region, between equal ranks.
-    Nothing beside the target is written."""
-    if data.draw(st.booleans()):
-        reps = [*reps, 2, 2, 2, 2][: len(shape)]
-    x = LAYOUTS[of_source](drawn(shape, dtype))
-    want = oracle(x, reps)
+def without_a_plan(draw, x, asked, tiled):
+    """Between any two ranks and layouts."""
+    assume(not refers(x))
+    want, reps = tiled(x), repeats_of_axes(asked, x.ndim)
     asked = (len(reps), counts(reps), x.itemsize)
-    sizes, nbytes = counts([-7] * 5), SIZE(-7)
-    assert output_shape(x.ndim, counts(shape), *asked, sizes, ctypes.byref(nbytes)) == 0
-    assert tuple(sizes) == want.shape + (-7,) * (5 - want.ndim) and nbytes.value == want.nbytes
+    sizes, nbytes = counts([-7] * (want.ndim + 1)), SIZE(-7)
+    assert output_shape(x.ndim, counts(x.shape), *asked, sizes, ctypes.byref(nbytes)) == 0
+    assert tuple(sizes)[: want.ndim + 1] == (*want.shape, -7) and nbytes.value == want.size * x.itemsize
 
-    def check(wanted, call):
-        y = LAYOUTS[of_target](np.zeros_like(wanted, order="C"))
-        before = (y if y.base is None else y.base).tobytes()
-        call(x.ctypes.data, strides(x, src_null), y.ctypes.data, strides(y, dst_null))
-        np.testing.assert_array_equal(y, wanted)
-        y[...] = np.zeros((), y.dtype)
-        assert (y if y.base is None else y.base).tobytes() == before
+    def call(out=None, threads=1):
+        out = np.empty(want.shape, x.dtype) if out is None else out
+        ends = (x.ctypes.data, out.ctypes.data, strides(draw, out), threads)
+        assert tile_once(x.ndim, counts(x.shape), strides(draw, x), *asked, *ends) == 0
+        return out
 
-    def without_a_plan(src, src_strides, dst, dst_strides):
-        assert tile_once(x.ndim, counts(shape), src_strides, *asked, src, dst, dst_strides, 1) == 0
+    return want, call
 
-    check(want, without_a_plan)
-    if len(shape) != len(reps):
-        return
-    bounds = [sorted(data.draw(st.tuples(*[st.integers(0, n)] * 2))) for n in want.shape]
-    start_stop = [counts(each) for each in zip(*bounds, strict=True)] if bounds else [counts([])] * 2
-    with Plan(shape, reps, x.itemsize) as plan:
-        sizes = counts([-7] * 4)
-        plan_output_shape(plan, sizes)
-        assert tuple(sizes)[: want.ndim] == want.shape and plan_nbytes(plan) == want.nbytes
-        check(want, lambda *ends: execute(plan, *ends, 1))
-        part = want[tuple(slice(*two) for two in bounds)]
-        check(part, lambda *ends: execute_region(plan, *ends, *start_stop, 1))
+
+def by_plan(draw, x, asked, tiled):
+    """All of it, or a region, between equal ranks."""
+    assume(not refers(x))
+    want, reps = tiled(x), repeats_of_axes(asked, x.ndim)
+    x = x[(*(None,) * (len(reps) - x.ndim), ...)]
+    start, stop = bounds(draw, want.shape) if draw(st.booleans()) else (None, None)
+    part = want[(*map(slice, start, stop), ...)] if start is not None else want
+
+    def call(out=None, threads=1):
+        out = np.empty(part.shape, x.dtype) if out is None else out
+        ends = (x.ctypes.data, strides(draw, x), out.ctypes.data, strides(draw, out))
+        with Plan(x.shape, reps, x.itemsize) as plan:
+            sizes = counts([-7] * len(reps))
+            plan_output_shape(plan, sizes)
+            assert tuple(sizes)[: want.ndim] == want.shape and plan_nbytes(plan) == want.size * x.itemsize
+            if start is None:
+                execute(plan, *ends, threads)
+            else:
+                execute_region(plan, *ends, counts(start), counts(stop), threads)
+        return out
+
+    return part, call
+
+
+@pytest.mark.parametrize("way", [without_a_plan, by_plan])
+@given(st.data())
+def test_every_way(oracle, way, data):
+    check(oracle, way, data.draw)
 
 
 def test_a_large_result_by_several_threads():

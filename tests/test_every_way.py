@@ -5,6 +5,7 @@
 
 import math
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -191,20 +192,27 @@ def mapped(draw, x, asked, tiled):
     return tiled(x), lambda **to: tilecore.tile_mapped(x, **asked)
 
 
-def dialect(draw, x, asked, tiled):
-    """Of OpenVINO, ONNX and DirectML, one that takes this type and these extents."""
+def repeats_of_axes(asked, rank):
+    """One for each axis of the result."""
     counts = np.atleast_1d(asked["reps"])
-    axes, reps = np.atleast_1d(asked.get("axis", np.arange(-len(counts), 0))), [1] * max(x.ndim, len(counts))
+    axes, reps = np.atleast_1d(asked.get("axis", np.arange(-len(counts), 0))), [1] * max(rank, len(counts))
     for axis, count in zip(axes, counts, strict=True):
         reps[int(axis)] = int(count)
-    want, x, takes = tiled(x), x[(*(None,) * (len(reps) - x.ndim), ...)], [tilecore.openvino]
-    if x.dtype.char in "?bhilqBHILQefdFDU":
-        takes.append(tilecore.onnx)
+    return reps
+
+
+def dialect(draw, x, asked, tiled):
+    """Of OpenVINO, ONNX and DirectML, one that takes this type and these extents."""
+    want, reps = tiled(x), repeats_of_axes(asked, x.ndim)
+    shorter = (x, asked["reps"]) if "axis" not in asked else (x, reps)  # OpenVINO gives the shorter ones in front
+    x = x[(*(None,) * (len(reps) - x.ndim), ...)]
+    takes = [partial(tilecore.openvino.tile, *shorter)]
+    if x.dtype.char in "?bhilqBHILQefdFDUOT":
+        takes += [partial(tilecore.onnx.tile_6, x, reps), partial(tilecore.onnx.tile_13, x, reps)]
     is_legal = 0 < len(reps) <= 8 and x.size and 0 not in reps
     if is_legal and x.dtype.name.upper() in tilecore.directml.supported_types():
-        takes.append(tilecore.directml)
-    tile = draw(st.sampled_from(takes)).tile
-    return want, lambda **to: tile(x, reps, **to)
+        takes.append(partial(tilecore.directml.tile, x, reps))
+    return want, draw(st.sampled_from(takes))
 
 
 def dask(draw, x, asked, tiled):

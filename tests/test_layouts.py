@@ -27,12 +27,7 @@ LAYOUTS = {
     "transposed": lambda t: array((70, 133), t).T,
     "transposed, power of two": lambda t: array((64, 1024), t)[:, :70].T,
     "transposed and reversed": lambda t: array((70, 133), t)[::-1, ::-1].T,
-    "turned": lambda t: np.rot90(array((70, 133), t)),
-    "reversed": lambda t: array(1000, t)[::-1],
-    "mirrored": lambda t: array((30, 200), t)[:, ::-1],
-    "every 2nd": lambda t: array((30, 200), t)[::2, ::2],
     "every 7th, backward": lambda t: array(9000, t)[::-7],
-    "a column": lambda t: array((900, 11), t)[:, 3],
     "channels first": lambda t: array((50, 31, 3), t).transpose(2, 0, 1),
     "channels last": lambda t: array((3, 50, 31), t).transpose(1, 2, 0),
     "channels last, large": lambda t: array((3, 200, 180), t).transpose(1, 2, 0)[::-1],
@@ -44,7 +39,6 @@ LAYOUTS = {
     "heads": lambda t: array((40, 5, 16), t).transpose(1, 0, 2),
     "a few colours of each, transposed": lambda t: array((6, 50, 31), t).transpose(2, 1, 0)[:, ::-1],
     "every 2nd of a few": lambda t: array((90, 58, 10), t)[..., ::2],
-    "broadcast": lambda t: np.broadcast_to(array((200, 1, 7), t).T, (7, 9, 200)),
 }
 
 

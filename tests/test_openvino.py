@@ -8,22 +8,6 @@ from tilecore import openvino
 pytestmark = pytest.mark.quick
 
 
-SHAPES = [((2, 3), [2, 2, 2]), ((4, 2, 3), [2, 2]), ((2, 3), []), ((), []), ((), [2, 3])]
-
-
-@pytest.mark.parametrize(("shape", "repeats"), [*SHAPES, ((0, 3), [2, 2]), ((2, 3), [0, 2])])
-def test_the_shorter_gets_ones_in_front(shape, repeats, oracle):
-    x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
-    expected = oracle(x, tuple(repeats))
-    np.testing.assert_array_equal(openvino.tile_1(x, repeats), expected, strict=True)
-    np.testing.assert_array_equal(openvino.tile(x, np.array(repeats, np.int32)), expected, strict=True)
-
-
-@pytest.mark.parametrize("code", [*"bhilqBHILQ", ">i4", ">u8"])
-def test_every_integer_type_of_repeats(code):
-    assert openvino.tile(np.ones((2, 3)), np.array([2, 1], code)).shape == (4, 3)
-
-
 @pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4"])
 def test_integers_of_less_than_8_bits(name, oracle):
     dtype = getattr(pytest.importorskip("ml_dtypes"), name)

@@ -38,14 +38,6 @@ def interrupted(call, *arguments, **keywords):
     return collections.deque(map(operator.call, calls), maxlen=1).pop()
 
 
-class Stop(Exception):
-    pass
-
-
-def raise_stop(signum, frame):
-    raise Stop
-
-
 @pytest.fixture(scope="module")
 def out():
     return np.empty((ROWS, MIB), "u1")
@@ -150,12 +142,6 @@ signal.signal(signal.SIGINT, handler)
 calls = map(operator.call, [interrupt_main, partial(tilecore.tile, numpy.ones(2**20, "u1"), 40)])
 refuse(partial(list, calls), {kind}, "a handler's")
 """)
-
-
-def test_what_a_handler_raises():
-    signal.signal(signal.SIGINT, raise_stop)
-    with pytest.raises(Stop):
-        interrupted(CALLS["tile"])
 
 
 def test_signals_are_the_main_threads(out):

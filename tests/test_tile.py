@@ -10,33 +10,20 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 
-def same_bytes(got, want):
-    """Equal in shape, dtype and every byte: NaN payloads, -0.0 and padding included."""
-    assert type(got) is np.ndarray
-    assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
-
-
-def random_array(shape, dtype, seed=0):
-    dtype = np.dtype(dtype)
-    raw = np.random.default_rng(seed).integers(0, 256, int(np.prod(shape)) * dtype.itemsize, np.uint8)
-    return np.ndarray(shape, dtype, raw.tobytes())
-
-
 @pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 1000, 40000])
 @pytest.mark.parametrize("repeats", [2, 3, 7, 33])
 def test_rows_of_every_size(oracle, row, repeats):
     """Each kernel, and every change from one to the next; many rows and a few."""
     for rows in (1, 2, 5, 100):
-        x = random_array((rows, row), "u1", row)
-        if rows * row * repeats <= 1 << 21:
-            same_bytes(tilecore.tile(x, (1, repeats)), oracle(x, (1, repeats)))
-            same_bytes(tilecore.tile(x, (3, repeats)), oracle(x, (3, repeats)))
+        x = np.random.default_rng(row).integers(0, 256, (rows, row), "u1")
+        for reps in ((1, repeats), (3, repeats)) if x.size * repeats <= 1 << 21 else ():
+            np.testing.assert_array_equal(tilecore.tile(x, reps), oracle(x, reps), strict=True)
 
 
 def test_beyond_the_cache_into_warm_memory():
     """Large enough for stores that bypass the cache, from every kind of block."""
     for shape, reps in [((700, 3), (40, 600)), ((50_000,), (1030,)), ((3_000_001,), (17,))]:
-        x = random_array(shape, "u1", 2)
+        x = np.random.default_rng(2).integers(0, 256, shape, "u1")
         out = np.empty(tilecore.output_shape(shape, reps), "u1")
         # An index is (repeat, index of x) on each axis: the oracle's own would take eight times as much.
         split = [k for pair in zip(reps, shape, strict=True) for k in pair]

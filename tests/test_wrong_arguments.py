@@ -219,7 +219,6 @@ RULES = [
     # sizes
     ("", {"reps": 2**62}, ValueError, f"axis 1 overflows: 3 * {2**62} is more than {MOST}"),
     *[("", {"reps": value}, ValueError, f"axis 1 overflows: {value} is more than {MOST}") for value in (2**63, 10**30)],
-    ("", {"reps": (2**63, 2**62)}, ValueError, "axis 0 overflows"),
     ("", {"reps": (2**32, 2**32)}, ValueError, f"the result would have more than {MOST} elements: its shape "
      f"{(2**33, 3 * 2**32)} overflows at axis 1"),
     ("^(?!output)", {"reps": (2**30, 2**29)}, ValueError, f"the result would have more than {MOST} bytes"),
@@ -237,7 +236,6 @@ RULES = [
     (OURS, {"stop": (4, 7)}, ValueError, "expected 0 <= start <= stop <= 6 on axis 1, got start 1, stop 7"),
     (OURS, {"start": (2, 0), "stop": (1, 6)}, ValueError, "expected 0 <= start <= stop <= 4 on axis 0, got start 2"),
     (OURS, {"start": (-1, 0)}, ValueError, "start must not be negative, got -1"),
-    (OURS, {"stop": (2**70, 6)}, ValueError, "axis 0 overflows"),
     *[
         ("endless", {"start": start, "stop": stop}, kind, words)
         for start, stop, kind, words in [
@@ -245,7 +243,6 @@ RULES = [
             ((-(2**63) - 1, 0), (1, 1), ValueError, f"start does not fit 64 bits, got {-(2**63) - 1} for axis 0"),
             ((0, 0), (1, 2**63), ValueError, f"stop does not fit 64 bits, got {2**63} for axis 1"),
             ((-(2**63), 0), (0, 1), ValueError, f"axis 0 overflows: from {-(2**63)} to 0"),
-            ((-(2**62), 0), (2**62, 1), ValueError, "axis 0 overflows"),
             ((0, -5), (2**40, 2**40), ValueError, f"the result would have more than {MOST} elements"),
             ((0, 0), (2**31, 2**31), ValueError, f"the result would have more than {MOST} bytes"),
             ((0, 0), (2**30, 2**30), MemoryError, f"the result would take {2**62} bytes (4.6 EB), more than the limit"),
@@ -297,7 +294,6 @@ RULES = [
        "plain array (tilecore.tile keeps masks)") for name in ("input", "data")],
     *[("", {"input": value}, TypeError, "input is of type ")
       for value in (None, np.zeros((2, 3), "S1"), np.zeros((2, 3), "V4"))],
-    ("", {"input": np.zeros((2, 3), "S1"), "repeats": [-1]}, TypeError, "input is of type "),  # before rank and sign
     *[("TilePlan", {"a": np.zeros(shape, "f4")}, ValueError, f"the plan is for shape (2, 3), got {shape}")
       for shape in ((3, 2), (6,), (1, 2, 3), ())],
     ("TilePlan", {"a": np.zeros((2, 3))}, TypeError, "the plan is for dtype float32, got float64"),
@@ -347,11 +343,9 @@ RULES = [
             ("tile", None, TypeError, "must be a 1-D tensor or a list of ints, got a NoneType"),
             *[("tile", [1, value], TypeError, f"must be integers, but item 1 is of type {type(value).__name__}")
               for value in ("1", None)],
-            ("tile", [-1, 1.5, 1], TypeError, "must be integers, but item 1 is of type float"),  # before rank and sign
             *[("ONNX", np.array([1, 1], dtype), TypeError, f"has dtype {dtype}, expected int64")
               for dtype in ("int32", "uint64")],
             *[("ONNX|Direct", [1] * n, ValueError, f"has length {n}, expected the input's rank 2") for n in (0, 1, 3)],
-            ("(ONNX|DirectML) tile", [-1], ValueError, "has length 1"),  # before sign
             ("ONNX tile", [1, -1], ValueError, "must not be negative, got -1 for axis 1"),
             *[("infer", [value, 1], ValueError, "item 0 must be within int64, got") for value in (2**63, 10**5000)],
             *[("DirectML tile", value, ValueError, f"must be 1 to 4294967295, got {words} for axis 0")
