@@ -44,12 +44,14 @@ assert threads() == before
 tilecore.tile(x, (64, 1), out, threads=2)
 assert threads() == before + 1
 for _ in range(5):
-    tilecore.tile(x, (63, 1), out[:63], threads=3)  # 8 MiB, up to the first look for signals, are worth three
+    tilecore.tile(x, (63, 1), out[:63], threads=3)
     assert threads() == before + 2
 tilecore.tile(x, (64, 1), out, threads=2)
 tilecore.tile(x, (15, 1), out[:15], threads=8)  # not worth two
 tilecore.tile(x, (16, 1), out[:16], threads=8)  # 4 MiB are worth two
 assert threads() == before + 2
+tilecore.tile(x, (32, 1), out[:32], threads=4)  # 8 MiB are worth four, between checks for signals too
+assert threads() == before + 3
 assert (out == x).all()
 """)
 

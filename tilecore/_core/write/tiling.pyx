@@ -43,6 +43,7 @@ cdef enum:
     # take 73 ns one by one, and 118 with a kernel, to be prepared first. Runs that repeat in place are for kernels.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
+    MOST_CHECKED_THREADS = 16   # a chunk between two checks for signals grows with the threads up to this number
 
 
 cdef union Job:
@@ -279,9 +280,10 @@ cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nb
         else:
             tilecore_parallel(task, job, 0, total, nbytes, mode.threads)
         return check_signals(&mode.signals, nbytes)
-    # Work is cut into chunks no longer than the longest gap allowed between two checks for signals. A chunk that took
-    # little time is followed by one twice as long, because threads wait for each other at the end of each.
-    chunk = total // (nbytes // (TILECORE_CHECK_BYTES * (2 if mode.threads > 1 else 1)) + 1) + 1
+    # Work is cut into chunks no longer than the longest gap allowed between two checks for signals: each thread writes
+    # as much as one does, and no chunk is worth fewer threads than the whole. A chunk that took little time is followed
+    # by one twice as long, because threads wait for each other at the end of each.
+    chunk = total // (nbytes // (TILECORE_CHECK_BYTES * min(max(mode.threads, 1), MOST_CHECKED_THREADS)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < total:
         last = first + chunk if first < total - chunk else total
