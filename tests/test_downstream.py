@@ -91,24 +91,13 @@ assert (target == want).all() and target.base.sum() == want.sum()
 part, target[:] = target[2:6, 1:6], -1
 tiler.tile_between(np.repeat(x, 2, 1)[:, ::2], part, (1, 0), (5, 5))
 assert (part == want[1:5, :5]).all() and (target == -1).sum() == 8 * 6 - 4 * 5
-tiler.tile_between(x, target[:0], (3, 0), (3, 6))
-colour = np.zeros((4000, 3000, 3), "u1")
-gray = np.arange(4_000_000, dtype="u4").astype("u1").reshape(4000, 1000)[::-1]
-Tiler((4000, 1000), (1, 3), 1).tile_between(gray, colour[:, :, 2])
-assert (colour[:, :, 2] == np.tile(gray, 3)).all() and not colour[:, :, :2].any()
-Tiler((0, 3), (2, 2), 4).tile_between(x[:0], want[:0, :].copy())
 images = np.arange(60, dtype="f4").reshape(5, 3, 4)
 out = np.zeros((5, 6, 8), "f4")
 tile_each(images[:, ::-1], 2, 2, out[:, :, ::-1])
 assert (out[:, :, ::-1] == np.tile(images[:, ::-1], (1, 2, 2))).all()
-tile_each(images[:0], 2, 2, out[:0])
-tile_each(images, 0, 2, out[:, :0])
-large = np.arange(3_000_000, dtype="i4")
-assert Tiler((3_000_000,), (3,), 4).tile(large.tobytes(), 2) == large.tobytes() * 3
 assert Tiler((0, 3), (2, 2), 4).tile(b"") == b"" and Tiler((), (), 2).tile(b"ab") == b"ab"
-for arguments in [((2,), (-1,), 4), ((2**62,), (2,), 4), ((2,), (2,), -1), ((-2,), (2,), 1)]:
-    refuse(ValueError, "tilecore_plan_new: ", Tiler, *arguments)
 refuse(ValueError, "repeats must not be negative", tile_each, images, 2, -1, out)
+refuse(ValueError, "tilecore_plan_new: ", Tiler, (2,), (-1,), 4)
 refuse(ValueError, "at most 64", Tiler, (1,) * 100_000, (1,) * 100_000, 1)
 refuse(ValueError, "expected 24 bytes, got 1", tiler.tile, b"a")
 refuse(ValueError, "a part of 8, on axis 0", tiler.tile_between, x, target, (1, 2), (9, 6))

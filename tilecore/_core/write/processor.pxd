@@ -17,14 +17,14 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
         void (*transpose)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
-                     Py_ssize_t columns, Py_ssize_t item, int how, char *cells) noexcept nogil
+                          Py_ssize_t columns, Py_ssize_t item, int how, char *cells) noexcept nogil
         int into_memory
         void (*deinterleave)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
-                     Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
+                             Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
 
     enum: TILECORE_CELL_BYTES, TILECORE_BY_TILES, TILECORE_PAST_CACHES
     int tilecore_prepare_deinterleave(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
-                              Py_ssize_t item)
+                                      Py_ssize_t item)
     void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
                          Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
