@@ -40,6 +40,7 @@ def interrupted(call, *arguments, **keywords):
 
 @pytest.fixture(scope="module")
 def out():
+    tilecore.get_num_threads()  # reads files; a signal that arrives in the meantime ends a call before it begins
     return np.empty((ROWS, MIB), "u1")
 
 
@@ -130,7 +131,7 @@ def test_a_handler_may_reshape_the_input(out):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", ["TimeoutError", "AttributeError", "ValueError"])
+@pytest.mark.parametrize("kind", ["AttributeError", "ValueError"])
 def test_what_a_handler_raises_in_the_first_large_call(kind, program):
     """It asks for much that later calls know, and expects errors of some of it."""
     program(f"""
