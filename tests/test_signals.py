@@ -131,7 +131,7 @@ def test_a_handler_may_reshape_the_input(out):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", ["AttributeError", "ValueError"])
+@pytest.mark.parametrize("kind", ["TimeoutError", "AttributeError", "ValueError"])
 def test_what_a_handler_raises_in_the_first_large_call(kind, program):
     """It asks for much that later calls know, and expects errors of some of it."""
     program(f"""

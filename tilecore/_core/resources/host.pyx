@@ -163,5 +163,7 @@ def read_text(path):
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
-    except OSError:  # only Linux has these files
+    except OSError as error:  # only Linux has these files
+        if error.errno is None:  # a signal handler has raised it
+            raise
         return ""

@@ -146,7 +146,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
 
 
 cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item,
-                    bint stream) noexcept nogil:
+                        bint stream) noexcept nogil:
     """Whether a transposition is quicker than gathering: of `columns` steps of `step` bytes along the source."""
     # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
     return (magnitude(step) == item and columns >= max(16 // item, LEAST_COLUMNS)
