@@ -73,7 +73,7 @@ class Site:
         low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
         ours = self.seconds / middle if pairs else None
         loses = pairs >= FEW and high < 0.95
-        hints = {
+        hints = {  # the first that holds is shown
             "every call raised an error": not self.returned,
             f"tilecore refuses this: {self.refusal}": self.refusal,
             "nothing to gain: less than a hundredth of the program": self.seconds < 0.01 * program,

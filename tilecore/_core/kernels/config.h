@@ -1,5 +1,5 @@
-/* Everything in the engine's private C that depends on the compiler or on a measured size, once.
- * Plain C11 / C++17; no Python.h. */
+/* Compilers, and the sizes that several files use. The bounds of rows are in kernels.c and in each set's `choose`,
+ * those of threads in workers.h. Plain C11 / C++17; no Python.h. */
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
@@ -20,11 +20,13 @@
  * to wake a virtual processor takes as long as one core takes to write 2 MB into its cache. One thread's time over
  * two's: Zen 4 2.2 MB 0.84, 3 MB 1.0, 4 to 9 MB 1.05 to 1.25; Zen 3 1.6 MB 0.8, 2 to 4 MB 1.0; Sapphire Rapids 2 MB 1.4
  * to 2.0. Into new memory, where the first touch of a huge page takes as long as to write it, from twice as much on:
- * Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. */
+ * Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. Told in the docstrings of tile and get_num_threads, in tilecore.h,
+ * docs/threads.md and docs/numba.md. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)4 << 20)
 
 /* A call in the main thread checks for signals this often, and reads the clock each time that it has written this much:
- * less than 0.1 s, even of bytes that lie 4 KiB apart in the source. */
+ * less than 0.1 s, even of bytes that lie 4 KiB apart in the source. At least TILECORE_THREAD_BYTES: what is written
+ * between two checks is worth several threads. */
 #define TILECORE_CHECK_MILLISECONDS 50
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 

@@ -11,7 +11,7 @@ cdef cnp.ndarray plain_array(a)
 cdef cnp.ndarray read_target(given, cnp.dtype dtype)
 cdef bint is_blank(cnp.dtype dtype) noexcept
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1
-cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, ArrayRef *place) except -1
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, ArrayRef *ref) except -1
 cdef bint share_bytes(const ArrayRef *a, const Py_ssize_t *a_shape, const ArrayRef *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize) except -1
 cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument)

@@ -15,7 +15,7 @@ ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noe
 
 cdef struct Mode:           # how a call writes
     int threads             # at most
-    bint prefaulted         # the output has been written before, so its pages are there
+    bint prefaulted         # most pages of the output are there; assumed of the caller's `out`
     SignalChecks signals    # off in all threads but the main one
 
 
