@@ -116,8 +116,6 @@ def test_for_opset():
     expected = [onnx.tile_1] * 5 + [onnx.tile_6] * 7 + [onnx.tile_13] * 88
     assert [onnx.for_opset(opset) for opset in range(1, 101)] == expected
     assert onnx.for_opset(np.int64(13)) is onnx.tile
-    with pytest.raises(TypeError, match=r"^ONNX Tile: tile\(\) takes no opset; use tilecore.onnx.for_opset\(6\)$"):
-        onnx.tile(np.ones(2), [2], opset=6)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,6 @@ def test_stubs_are_those_of_the_modules(tmp_path, check):
         "tilecore._core.request.(arguments|integers|errors.NO_NAMES)\n"
         "tilecore._core.resources.host\ntilecore._core.write.[a-z]+\n"
         "tilecore.integrations.(numba.on_stack|openvino_op.Tile)\n"  # what makes them has no types
-        "tilecore.onnx.tile(_13)?\n"  # takes more, to refuse it
     )
     if not importlib.util.find_spec("torch"):  # no part of the extra "test"
         with allowed.open("a") as file:

@@ -20,9 +20,6 @@ Which function to use for large results (`help` on each describes its cost):
 of ONNX, OpenVINO and DirectML.
 """
 
-import os as _os
-import sys as _sys
-
 # NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy  # noqa: F401
 
@@ -36,15 +33,6 @@ except ModuleNotFoundError as _error:
         "its source folder first: leave the clone to import the installed package (`pip install .`), or compile in "
         "place (`pip install --editable .`)"
     ) from None
-except ValueError as _error:  # a malformed environment variable
-    # The command line cannot catch it: Python imports this module before __main__.py.
-    _command = _os.path.basename((*_sys.argv, "")[0])
-    if _command == "-m" and _sys.orig_argv[-len(_sys.argv)].endswith("tilecore"):
-        _command = "tilecore"
-    if _command not in ("tilecore", "tilecore.exe"):
-        raise
-    print(f"tilecore: {_error}", file=_sys.stderr)
-    raise SystemExit(2) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.config import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile

@@ -50,9 +50,7 @@ def tile(input: NDArray[T], repeats: Repeats, out: None = None, *, threads: Thre
 def tile(input: ArrayLike, repeats: Repeats, out: None = None, *, threads: Threads = None) -> Array: ...
 @overload
 def tile(input: ArrayLike, repeats: Repeats, out: Out, *, threads: Threads = None) -> Out: ...
-def tile(
-    input: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads: Threads = None, opset: object = None
-) -> Array:
+def tile(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads: Threads = None) -> Array:
     """Tile the input as ONNX Tile-13 does.
 
     >>> import numpy as np
@@ -73,8 +71,6 @@ def tile(
         Repeats of each axis; 0 gives an empty axis.
     out, threads
         As in `tilecore.tile`.
-    opset
-        Not accepted: `for_opset` returns the function for an opset.
 
     Returns
     -------
@@ -89,10 +85,8 @@ def tile(
     MemoryError
         A result above `tilecore.get_max_bytes()`.
 
-    Source: ONNX Tile-13, in opsets 13 to 28.
+    Source: ONNX Tile-13, in opsets 13 to 28. `for_opset` returns the function for another opset.
     """
-    if opset is not None:
-        raise TypeError(f"ONNX Tile: tile() takes no opset; use tilecore.onnx.for_opset({short_repr(opset)})")
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
