@@ -8,7 +8,7 @@ from pathlib import Path
 
 ENDED = "ended early"  # a run that was
 COMPILER = os.environ.get("CC", "cc")
-PACKAGES = ("numpy", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
+PACKAGES = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from machine import others_share
 
-PEERS = ("numpy", "torch", "onnxruntime", "openvino", "jax")
+PEERS = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax")
 FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
 MAKE_ONE = "make it with: pytest benchmarks --benchmark-json={}"
 
