@@ -219,6 +219,8 @@ def dask(draw, x, asked, tiled):
     """In chunks of a few bytes, and in one; of structures, Dask loses padding."""
     assume(not x.dtype.names)
     array, config = pytest.importorskip("dask.array"), pytest.importorskip("dask.config")
+    from tilecore.integrations import dask as ours
+
     want, few = tiled(x), draw(st.booleans()) and x.size < 30
     source = array.from_array(x, chunks=2) if few else x
     size = max(64, want.nbytes // 20) if few else 2**20
@@ -226,7 +228,7 @@ def dask(draw, x, asked, tiled):
 
     def call():
         with config.set({"array.chunk-size": size, "scheduler": "synchronous"}):
-            result = tilecore.integrations.dask.tile(source, chunks=chunks, **asked)
+            result = ours.tile(source, chunks=chunks, **asked)
             assert (type(result._meta), result._meta.dtype, result._meta.ndim) == (np.ndarray, x.dtype, want.ndim)
             return result.compute()
 

@@ -60,7 +60,7 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
 
 cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t copies, cnp.ndarray result) except -1:
     """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if it varies."""
-    if copies and source.contiguous:
+    if copies and cnp.PyArray_ISONESEGMENT(array):  # in any order
         tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
         return 0
     return PyArray_INCREF(result)
