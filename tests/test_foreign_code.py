@@ -322,9 +322,9 @@ def test_out_that_changes_while_arguments_are_read(change):
 def test_arrays_that_change_while_memory_is_sought(monkeypatch):
     """Allocating may collect garbage, and asking for the number of threads may run signal handlers; this one stands for
     them."""
-    v = np.arange(2**20, dtype="i4")
+    v = np.arange(2**21, dtype="i4")  # 8 MiB: so much new memory may be written by several threads
     monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", lambda: v.resize(4, refcheck=False) or 1)
-    plan = tilecore.TilePlan(2**20, 2, "i4")
+    plan = tilecore.TilePlan(2**21, 2, "i4")
     start, stop = (0,), plan.output_shape
     out = np.empty(stop, "i4")
     for call in (
@@ -338,10 +338,10 @@ def test_arrays_that_change_while_memory_is_sought(monkeypatch):
         lambda: plan.batch([v]),
         lambda: plan.batch([v], out[None]),
     ):
-        v.resize(2**20, refcheck=False)
+        v.resize(2**21, refcheck=False)
         with pytest.raises(ValueError, match="changed its shape|must have shape"):
             call()
-    v = np.arange(2**20, dtype="i4")
+    v = np.arange(2**21, dtype="i4")  # 8 MiB: so much new memory may be written by several threads
     monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", lambda: out.resize(4, refcheck=False) or 1)
     for call in (partial(plan.tile, v, out), partial(tilecore.tile_region, v, 2, start, stop, out)):
         out.resize(2**21, refcheck=False)
