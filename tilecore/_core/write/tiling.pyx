@@ -88,7 +88,9 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     cdef Mode mode
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
-        threads = 1 if is_finalizing() or tilecore_backs_off() else get_num_threads()
+        threads = 1 if is_finalizing() else get_num_threads()
+        if threads > 1 and tilecore_backs_off():  # it counts the calls that could have had several
+            threads = 1
     mode.threads, mode.prefaulted = threads, prefaulted
     mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return mode
