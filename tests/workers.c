@@ -96,7 +96,8 @@ static int one_job(caller_state *caller)
     const int threads = 1 + (int)(next_random(&caller->seed) % 6);
     ptrdiff_t k;
     memset(caller->times, 0, sizeof caller->times);
-    tilecore_parallel(write_iterations, caller->times, first, first + iterations, iterations * ITERATION_BYTES, threads);
+    tilecore_parallel(write_iterations, caller->times, first, first + iterations, iterations * ITERATION_BYTES,
+                      threads);
     for (k = 0; k < MOST_ITERATIONS; k++)
         if (caller->times[k] != (first <= k && k < first + iterations)) return 0;
     return 1;

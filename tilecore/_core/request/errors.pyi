@@ -13,7 +13,7 @@ class RequestError(Exception):
     ) -> None: ...
 
 def format_error(
-    request_error: RequestError, name: str, input: Any = None, names: _Names = ..., /, **given: Any
+    error: RequestError, name: str, input: Any = None, names: _Names = ..., /, **given: Any
 ) -> Exception: ...
 def reformat_error(
     error: Exception, name: str, input: Any = None, names: _Names = ..., /, **given: Any
