@@ -79,7 +79,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     cdef bint prefaulted = True
     cdef bytes _refs  # kept until all is written
     cdef int status
-    call.plan, call.n, call.start = plan, 1, NULL
+    call.plan, call.n, call.pitch, call.step, call.start = plan, 1, 0, 0, NULL
     if is_list:
         call.n = PyList_GET_SIZE(sources)
         plan_stack(&stacked, sizes, call.n)
