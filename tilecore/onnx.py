@@ -18,10 +18,10 @@ from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.inputs import read_count
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
+from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import INT64, Types, as_repeats, as_tensor, check_type, make_types
-from tilecore._dialects.types import Array, Out, Repeats, T, Threads
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
 __dir__ = __all__.copy

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tilecore._cli.output import STANDARD_STREAM, named
+from tilecore._cli.output import STANDARD_STREAM, errors_naming
 
 _LONGEST_HEADER = 10_000  # NumPy's own limit: longer ones are slow to parse, or crash the parser
 
@@ -40,20 +40,20 @@ class Mapped(NamedTuple):
 def map_npy(path: str) -> Mapped:
     """The array in a file, or on standard input."""
     if path == STANDARD_STREAM:
-        with _standard_input() as file:
+        with _file_of_standard_input() as file:
             return _map(file, "standard input")
     # O_NONBLOCK: a pipe without a writer opens at once, and is then refused.
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError(f"{path}: not a regular file; use - for standard input")
-        with named(path):
+        with errors_naming(path):
             return _map(os.fdopen(fd, "rb", closefd=False), path)
     finally:
         os.close(fd)  # the mapping has its own
 
 
-def _standard_input() -> BinaryIO:
+def _file_of_standard_input() -> BinaryIO:
     """The redirected file, or a temporary copy of what came from a pipe."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")
@@ -62,7 +62,7 @@ def _standard_input() -> BinaryIO:
     stream = sys.stdin.buffer
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and stream.tell() == 0:
         return os.fdopen(os.dup(stream.fileno()), "rb")
-    with named(f"a copy of standard input in {tempfile.gettempdir()}"):
+    with errors_naming(f"a copy of standard input in {tempfile.gettempdir()}"):
         file = tempfile.TemporaryFile()
         shutil.copyfileobj(stream, file, 1 << 20)
         file.flush()

@@ -33,9 +33,10 @@ def one_line(error: BaseException) -> str:
 def open_output(path: str, nbytes: int, source: os.stat_result, force: bool = False) -> Iterator[Write]:
     """A function that writes the next of the `nbytes` of a result; its input is `source`."""
     if path == STANDARD_STREAM:
-        yield partial(_write_all, _standard_output(source))
+        yield partial(_write_all, _fd_of_standard_output(source))
     else:
-        with named(path), new_file(path, nbytes, force, f"; use {STANDARD_STREAM} for standard output") as write:
+        hint = f"; use {STANDARD_STREAM} for standard output"
+        with errors_naming(path), new_file(path, nbytes, force, hint) as write:
             yield write
 
 
@@ -46,7 +47,7 @@ def _write_all(fd: int, data: memoryview) -> None:
 
 
 @contextmanager
-def named(path: str) -> Iterator[None]:
+def errors_naming(path: str) -> Iterator[None]:
     """Make system errors name `path`, the file that the user knows."""
     try:
         yield
@@ -54,7 +55,7 @@ def named(path: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), path) from None
 
 
-def _standard_output(source: os.stat_result) -> int:
+def _fd_of_standard_output(source: os.stat_result) -> int:
     if sys.stdout is None:
         raise ValueError("standard output is closed")
     if sys.stdout.isatty():

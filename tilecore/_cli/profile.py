@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy
 
 import tilecore
-from tilecore._cli.output import named, new_file, one_line
+from tilecore._cli.output import errors_naming, new_file, one_line
 from tilecore._cli.run import children_seconds, install, start
 from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
@@ -193,7 +193,7 @@ class Profile:
         try:
             if path is not None:
                 text = json.dumps(totals | {"sites": rows}, indent=1).encode()
-                with named(path), new_file(path, len(text), force=True) as write:
+                with errors_naming(path), new_file(path, len(text), force=True) as write:
                     write(memoryview(text))
         except (OSError, ValueError) as error:
             lines.append(f"tilecore: {one_line(error)}")
@@ -283,7 +283,7 @@ def processor_seconds() -> tuple[float, float]:
 
 def writable(path: str) -> str:
     """The absolute path. The errors of writing there are raised now, and not after the program."""
-    with suppress(EOFError), named(path), new_file(path, 0, force=True):
+    with suppress(EOFError), errors_naming(path), new_file(path, 0, force=True):
         raise EOFError  # so nothing is written
     return os.path.abspath(path)
 

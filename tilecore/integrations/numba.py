@@ -87,7 +87,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
     def tile_array(a, reps, out=None, axis=None, threads=None):
         most = threads_for_c(threads)
         counts = as_counts(reps, least, ones)
-        shape = read_shape(a.shape, counts, a.itemsize, room)
+        shape = result_shape(a.shape, counts, a.itemsize, room)
         if out is None:
             result = np.empty(shape, a.dtype)
         else:
@@ -116,7 +116,7 @@ def output_shape(shape, reps):
     dims, ones, room = (1,) * ndim, (1,) * count, (0,) * check_rank(max(ndim, count))
 
     def shape_of_tiling(shape, reps):
-        return read_shape(as_counts(shape, ndim, dims), as_counts(reps, count, ones), 1, room)
+        return result_shape(as_counts(shape, ndim, dims), as_counts(reps, count, ones), 1, room)
 
     return shape_of_tiling
 
@@ -191,7 +191,7 @@ def on_stack(typingctx, integers):
 
 
 @register_jitable
-def read_shape(shape, counts, itemsize, room):
+def result_shape(shape, counts, itemsize, room):
     """The shape of the result; `room` is a tuple of its rank."""
     place, nowhere = on_stack(room), on_stack(())
     status = c_output_shape(len(shape), on_stack(shape), len(counts), on_stack(counts), itemsize, place, nowhere)

@@ -61,16 +61,16 @@ def set_max_bytes(n, /):
 
 cdef int check_size(Py_ssize_t nbytes, what="the result") except -1:
     if nbytes > max_bytes:
-        raise RequestError(MemoryError, f"{what} would take {name_bytes(nbytes)}, more than the limit of "
-                           f"{name_bytes(max_bytes)}, see tilecore.set_max_bytes")
+        raise RequestError(MemoryError, f"{what} would take {format_bytes(nbytes)}, more than the limit of "
+                           f"{format_bytes(max_bytes)}, see tilecore.set_max_bytes")
     return 0
 
 
-cdef no_memory(nbytes):
-    return RequestError(MemoryError, f"no memory for a result of {name_bytes(nbytes)}")
+cdef no_memory_error(nbytes):
+    return RequestError(MemoryError, f"no memory for a result of {format_bytes(nbytes)}")
 
 
-cdef name_bytes(nbytes):
+cdef format_bytes(nbytes):
     """`12000000000000 bytes (12.0 TB)`; without the unit below a gigabyte."""
     for power, unit in ((18, "EB"), (15, "PB"), (12, "TB"), (9, "GB")):
         if nbytes >= 10**power:
@@ -94,7 +94,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
         release_memory()
         array = try_array(ndim, shape, dtype, NULL, 0)
         if array is None:
-            raise no_memory(nbytes)
+            raise no_memory_error(nbytes)
     return array
 
 

@@ -16,7 +16,7 @@ from tilecore._core.plan.nest cimport (
 )
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
-from tilecore._core.resources.memory cimport no_memory
+from tilecore._core.resources.memory cimport no_memory_error
 
 cnp.import_array()
 
@@ -76,7 +76,7 @@ cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *
     try:
         return copy_pieces(&iter, 0, &nest, array, source.data + iter.src, result, target.data + iter.dst)
     except MemoryError:  # for a view, or a string
-        raise no_memory(cnp.PyArray_NBYTES(result)) from None
+        raise no_memory_error(cnp.PyArray_NBYTES(result)) from None
 
 
 cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,

@@ -20,7 +20,7 @@ from tilecore._core.request.arguments cimport (
 )
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 from tilecore._core.request.array_refs cimport ArrayRef, ref_at, ref_array
-from tilecore._core.resources.memory cimport check_size, new_array, no_memory
+from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.signals cimport raise_pending
@@ -44,7 +44,7 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
     try:
         return numpy.zeros(shape, dtype)
     except (MemoryError, ValueError):
-        raise no_memory(nbytes) from None
+        raise no_memory_error(nbytes) from None
 
 
 # ---------------------------------------------------------------- one source, or a list of them

@@ -1,4 +1,4 @@
-"""The types of the dialects' arguments and results."""
+"""Annotations of the dialects' arguments and results. The element types of a specification: tensors.py."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar
