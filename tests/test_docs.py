@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tilecore
+from tilecore._cli.commands import parser
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
@@ -18,6 +19,15 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Which a page may import, and need not be installed.
 LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
+
+# Sizes in config.h, and the files that tell readers about them.
+SIZES = {
+    "LEAST_RECYCLED_BYTES": "README.md docs/memory.md docs/profile.md tilecore/_core/arrays.pyx "
+    "tilecore/_core/resources/recycle.pyx",
+    "THREAD_BYTES": "docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
+    "tilecore/_core/resources/threads.pyx",
+    "SPARE_BYTES": "docs/memory.md tilecore/_core/resources/recycle.pyx",
+}
 
 
 def modules():
@@ -104,3 +114,20 @@ def test_the_readme_is_one_page():
         assert f"\n    {command}\n" in text
     links = re.findall(r"\]\(([^)#]+)", text)
     assert len(links) > 10 and not [link for link in links if not (ROOT / link).exists()]
+
+
+@pytest.mark.tree
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_those_of_config_h(name):
+    header = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
+    number, shift = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+) << (\d+)\)", header).groups()
+    size = f"{number} {'KiB' if shift == '10' else 'MiB'}"
+    assert not [path for path in SIZES[name].split() if size not in (ROOT / path).read_text(encoding="utf-8")]
+
+
+@pytest.mark.tree
+def test_every_option_of_the_command_line_is_explained():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    commands = parser()._actions[-1].choices.values()
+    options = {option for command in commands for option in command._option_string_actions if len(option) > 2}
+    assert len(options) > 8 and not [option for option in options - {"--help"} if option not in text]
