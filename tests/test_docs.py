@@ -131,3 +131,11 @@ def test_every_option_of_the_command_line_is_explained():
     commands = parser()._actions[-1].choices.values()
     options = {option for command in commands for option in command._option_string_actions if len(option) > 2}
     assert len(options) > 8 and not [option for option in options - {"--help"} if option not in text]
+
+
+@pytest.mark.tree
+def test_every_function_is_in_the_reference():
+    text = (ROOT / "docs/reference.rst").read_text(encoding="utf-8")
+    modules = {name: module for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")}
+    names = {*tilecore.__all__, *(f"{dialect}.{name}" for dialect in modules for name in modules[dialect].__all__)}
+    assert not [name for name in names - {*modules} if f"   {name}\n" not in text]
