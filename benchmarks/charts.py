@@ -123,7 +123,7 @@ def draw_rates(file: Path, head: Sequence[str], across: str, ticks: dict[float, 
 
 def draw_peers(run: Run, file: Path) -> None:
     workloads: dict[str, dict[str, Times]] = {}
-    for key, peer, ratio in run.ratios(run.default_calls("warm")):
+    for key, peer, ratio in run.ratios(run.calls("warm")):
         words = f"{key.workload} (tilecore: {size(run.nbytes[key.group])} in {seconds(run.times(key).mid)})"
         workloads.setdefault(words, {})[peer] = ratio
     title = "Time relative to tilecore (higher: tilecore is faster)"

@@ -16,7 +16,7 @@ import argparse
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -29,23 +29,13 @@ HERE = Path(__file__).parent.resolve()
 # A bound, and the case of tilecore that it bounds.
 BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
-PROGRAMS = {
-    "work": "Other work between the calls",
-    "busy": "Beside other processes: two for each CPU compute, copy arrays, or start processes",
-    "first": "The first call of a process",
-    "sizes": "Results of random sizes, by how much is alive at most and the largest size",
-}
-MEMORY = {"get": "get", "read": "read all", "write": "write all", "memory": "memory"}
-DASK = {"built": "built", "summed": "summed", "whole": "made as a whole", "tasks": "tasks"}
 # Kinds that "Every case" leaves out.
-MANY = ("copied", "tiled", "form", "input", "memory", "tasks", "drawn", "references")
-SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's table
+MANY = ("copied", "tiled", "form", "input", "memory", "tasks", "drawn", "references", "references_out")
+SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's picture
 SHORT += ("attention heads", "a large matrix")
-NAMES: dict[str, Callable[[Key], str]] = {"workload": lambda key: key.workload}
-SLOWER = 0.95  # random forms with a lower ratio are named
 
 
-# ---------------------------------------------------------------- tables
+# ---------------------------------------------------------------- tables: empty if a run has no such cases
 
 
 def emphasis(ratio: Times) -> str:
@@ -54,104 +44,52 @@ def emphasis(ratio: Times) -> str:
     return f"{mark}{times(ratio.mid)}{mark}"
 
 
-def ratio_table(run: Run, kind: str, about: dict[str, Callable[[Key], str]] = NAMES, cases: Sequence[str] = ()) -> str:
-    """A row for each workload: what it is about, by heading; tilecore's time; these cases', or all others', relative
-    to it."""
-    keys = run.default_calls(kind)
-    rows = {key: [*(words(key) for words in about.values()), seconds(run.times(key).mid)] for key in keys}
-    return pivot(
-        [*about, "tilecore"],
-        [(rows[key], case, emphasis(it)) for key, case, it in run.ratios(keys, cases or run.others(kind))],
-    )
+def ratio_table(run: Run, kind: str, cases: Sequence[str] = PEERS) -> str:
+    """A row for each workload: tilecore's time, and the times of these cases relative to it."""
+    keys = run.calls(kind)
+    rows = {key: [key.workload, run.shapes[key.group], seconds(run.times(key).mid)] for key in keys}
+    cells = ((rows[key], case, emphasis(ratio)) for key, case, ratio in run.ratios(keys, cases))
+    return pivot(["workload", "input × repeats", "tilecore"], cells)
+
+
+def summary_table(run: Run, kind: str, cases: Sequence[str] = PEERS) -> str:
+    """A row for each of the cases, over all workloads; below it, folded, every workload."""
+    rows = []
+    for case in cases:
+        if found := run.ratios(run.calls(kind), [case]):
+            middle, (key, _, least) = median(it.mid for *_, it in found), min(found, key=lambda it: it[2].mid)
+            cells = [case, str(len(found)), times(middle), times(least.mid), f"{key.workload}: {run.shapes[key.group]}"]
+            rows.append([*cells, str(sum(it.high < 1 for *_, it in found))])
+    summary = table([kind, "workloads", "median", "least", "at", "tilecore is clearly slower"], rows)
+    return f"{summary}\n{fold('Every workload', ratio_table(run, kind, cases))}" if rows else ""
 
 
 def contests(run: Run, *kinds: str) -> list[tuple[Key, str, Times]]:
     """What of these kinds, or of all, tilecore and a peer did alike."""
     keys = [key for key in run.samples if key.ours and (key.kind in kinds or not kinds) and key.kind != "memory"]
-    keys = [key for key in keys if key.kind != "warm" or key.case == "tilecore"]
     return [it for key in keys for it in run.ratios([key], [key.case.replace("tilecore", peer) for peer in PEERS])]
 
 
-def losses(run: Run, *kinds: str) -> dict[str, str]:
-    """By workload, the peers that are faster."""
-    found: dict[str, list[str]] = {}
-    for key, peer, ratio in contests(run, *kinds):
-        if ratio.high < 1:
-            found.setdefault(key.workload, []).append(f"{peer} {times(ratio.mid)}")
-    return {workload: ", ".join(faster) for workload, faster in found.items()}
+def contests_table(run: Run, *kinds: str) -> str:
+    """A column for each kind and way to call a peer."""
+    cells = (([key.workload], f"{key.kind}, {peer}", emphasis(ratio)) for key, peer, ratio in contests(run, *kinds))
+    return pivot(["workload"], cells)
 
 
-def list_losses(run: Run, *kinds: str) -> str:
-    return "; ".join(f"{workload} ({faster})" for workload, faster in losses(run, *kinds).items()) or "none of them"
+def losses(run: Run, *kinds: str) -> list[tuple[Key, str, Times]]:
+    return [it for it in contests(run, *kinds) if it[2].high < 1]
 
 
-def count_losses(run: Run) -> str:
-    found = contests(run)
-    lost = dict.fromkeys(key.kind for key, _, ratio in found if ratio.high < 1)
-    kinds = "".join(f"\n- {kind}: {list_losses(run, kind)}" for kind in lost)
-    return f"in {sum(ratio.high < 1 for *_, ratio in found)} of {len(found)}{':' * bool(kinds)}\n{kinds}"
+def losses_table(run: Run) -> str:
+    rows = (((key.kind, key.workload, run.shapes[key.group]), peer, ratio) for key, peer, ratio in losses(run))
+    cells = ((row, "faster", f"{peer} {times(ratio.mid)}") for row, peer, ratio in rows)
+    return pivot(["kind", "workload", "input × repeats"], cells)
 
 
-def shorten(run: Run) -> Run:
-    """The README's rows, and every one in which tilecore is slower."""
-    chosen = {*SHORT, *losses(run, "warm")}
-    return run._replace(samples={key: values for key, values in run.samples.items() if key.workload in chosen})
-
-
-def peers_table(run: Run, kind: str = "warm") -> str:
-    return ratio_table(run, kind, NAMES | {"input × repeats": lambda key: run.shapes[key.group]}, PEERS)
-
-
-def bounds_table(run: Run) -> str:
-    keys = run.default_calls("warm")
-    sides = ((key._replace(case=case), bound) for key in keys for bound, case in BOUNDS.items())
-    return paired_table(run, ((key, bound, f"{bound} ÷ {key.case}") for key, bound in sides if key in run.samples))
-
-
-def long_table(run: Run) -> str:
-    sides = {"tilecore": "numpy", "tilecore out 1 thread": "memset"}
-    keys = [key for key in run.samples if key.kind == "long" and key.case in sides]
-    return paired_table(run, ((key, sides[key.case], f"{sides[key.case]} ÷ {key.case}") for key in keys))
-
-
-def paired_table(run: Run, pairs: Iterable[tuple[Key, str, str]]) -> str:
-    """The other's time relative to the key's, in the column of that name."""
-    cells = (([key.workload], column, run.ratio(key, other)) for key, other, column in pairs)
-    return pivot(["workload"], [(row, column, emphasis(it)) for row, column, it in cells if it])
-
-
-def summary_table(run: Run, kind: str, name: Callable[[Key], str]) -> str:
-    """A row for each of the others, over all workloads."""
-    rows = []
-    for case in run.others(kind):
-        found = run.ratios(run.default_calls(kind), [case])
-        if found:
-            middle, (key, _, least) = median(it.mid for *_, it in found), min(found, key=lambda it: it[2].mid)
-            cells = [case, str(len(found)), times(middle), times(least.mid), name(key) + run.shapes[key.group]]
-            rows.append([*cells, str(sum(it.high < 1 for *_, it in found))])
-    return table(["", "workloads", "median", "least", "at", "tilecore is clearly slower"], rows)
-
-
-def programs_tables(run: Run) -> str:
-    kinds = [kind for kind in PROGRAMS if run.default_calls(kind)]
-    tables = (ratio_table(run, kind, cases=[*run.others(kind), "tilecore 1 thread"]) for kind in kinds)
-    return "\n".join(f"{PROGRAMS[kind]}:\n\n{table}" for kind, table in zip(kinds, tables, strict=True))
-
-
-def layouts_table(run: Run, kind: str) -> str:
-    about = {
-        "layout": lambda key: key.workload.rsplit(", ", 2)[0],
-        "input × repeats": lambda key: run.shapes[key.group],
-        "output": lambda key: size(run.nbytes[key.group]),
-    }
-    summary = summary_table(run, kind, lambda key: f"{about['layout'](key)}, ")
-    return f"{summary}\n{fold('Every layout', ratio_table(run, kind, about))}"
-
-
-def torch_table(run: Run) -> str:
-    keys = [key for key in run.samples if key.kind in ("call", "step") and key.ours]
-    counts = ((key, key.case.removeprefix("tilecore ")) for key in keys)
-    return paired_table(run, ((key, f"torch {threads}", f"{key.kind}, {threads}") for key, threads in counts))
+def bounds_table(run: Run, kind: str) -> str:
+    sides = ((run.calls(kind, case), bound) for bound, case in BOUNDS.items())
+    found = (it for keys, bound in sides for it in run.ratios(keys, [bound]))
+    return pivot(["workload"], (([key.workload], f"{bound} ÷ {key.case}", emphasis(it)) for key, bound, it in found))
 
 
 def threads_table(run: Run, kind: str) -> str:
@@ -159,37 +97,20 @@ def threads_table(run: Run, kind: str) -> str:
     return pivot([""], [([f"{key.case}: {key.workload}"], f"threads: {key.threads}", speed(run, key)) for key in keys])
 
 
-def forms_tables(run: Run) -> str:
+def forms_table(run: Run, kind: str) -> str:
     """The workloads' names begin with a row and a column."""
-    text = ""
-    for kind in ("form", "input"):
-        found = run.ratios(run.default_calls(kind), ["numpy"])
-        names = [key.workload.partition(":")[0].partition(", ") for key, *_ in found]
-        cells = [([row], column, it.mid) for (row, _, column), (*_, it) in zip(names, found, strict=True)]
-        text += pivot([""], cells, lambda values: f"{times(median(values))}, {times(min(values))}") + "\n"
-    return f"{text}tilecore is clearly slower at: {list_losses(run, 'form', 'input')}.\n"
+    found = run.ratios(run.calls(kind), ["numpy"])
+    names = [key.workload.partition(":")[0].partition(", ") for key, *_ in found]
+    cells = [([row], column, it.mid) for (row, _, column), (*_, it) in zip(names, found, strict=True)]
+    return pivot([kind], cells, lambda values: f"{times(median(values))}, {times(min(values))}")
 
 
-def drawn_tables(run: Run) -> str:
-    """How many are below 0.95, and which."""
-    groups: dict[str, list[tuple[float, Key]]] = {}
-    for key, peer, ratio in contests(run, "drawn", "references"):
-        groups.setdefault(f"{key.kind}, {key.case}, {peer}", []).append((ratio.mid, key))
-    text = ""
-    for group, found in groups.items():
-        slower = [(mid, key) for mid, key in sorted(found) if mid < SLOWER]
-        text += f"- {group}: {len(found)} forms, median {times(median(mid for mid, _ in found))}, least "
-        text += f"{times(min(found)[0])}, below {SLOWER}: {len(slower)}\n"
-        text += "".join(f"  - {key.workload}: {run.shapes[key.group]}, {times(mid)}\n" for mid, key in slower)
-    return text
-
-
-def kinds_table(run: Run, kinds: dict[str, str]) -> str:
+def kinds_table(run: Run, *kinds: str) -> str:
     """A column for each kind."""
     keys = [key for key in run.samples if key.kind in kinds]
     show = {"memory": lambda nbytes: f"{nbytes / 2**20:.0f} MiB", "tasks": "{:.0f}".format}
     cells = [(key, show.get(key.kind, seconds)(run.times(key).mid)) for key in keys]
-    return pivot([""], [([f"{key.workload}: {key.case}"], kinds[key.kind], text) for key, text in cells])
+    return pivot([""], [([f"{key.workload}: {key.case}"], key.kind, text) for key, text in cells])
 
 
 def every_case(run: Run) -> str:
@@ -212,141 +133,159 @@ def speed(run: Run, key: Key) -> str:
 
 # ---------------------------------------------------------------- one version
 
-REPORT = """\
+
+def draw(run: Run, folder: Path) -> dict[str, str]:
+    """The charts that the run has cases for, as SVG in the folder; links to them."""
+    import charts
+
+    short = {*SHORT, *(key.workload for key, *_ in losses(run, "warm"))}
+    few = run._replace(samples={key: values for key, values in run.samples.items() if key.workload in short})
+    found = {}
+    if few.calls("warm"):
+        charts.draw_peers(few, folder / "peers.svg")
+        found["peers"] = "![Time relative to tilecore, for each library and workload](peers.svg)"
+    if run.calls("size"):
+        charts.draw_sizes(run, folder / "sizes.svg")
+        found["sizes"] = "![Bytes written a second, by size](sizes.svg)"
+    return found
+
+
+def report(run: Run, folder: Path | None) -> str:
+    """The Markdown; with a folder, the charts are drawn there. Sections without a table or chart are left out."""
+    charts = draw(run, folder) if folder else {}
+    text = f"""\
 # Benchmarks
 
-{machine}
+{as_list(run.machine)}
 Made by `python benchmarks/report.py`. Every result was verified before it was timed. The cases of a
 workload took turns.
 
 Ratios are times relative to tilecore: higher means that tilecore is faster. Each is the median over the
 rounds; bold if the difference is clear, above 1 or below 1 in three quarters of the rounds. f4 is
 float32, f2 float16, u1 uint8.
-"""
 
-WARM = """
+Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly slower in {len(losses(run))}.
+
 ## In short
 
-{short_chart}The default call of each library. Each result is dropped before the next call. Workloads in which
+{charts.get("peers", "")}
+
+The default call of each library. Each result is dropped before the next call. Workloads in which
 tilecore is slower are never left out here.
 
-{short}
-tilecore is clearly slower at: {losses}. Of all comparisons with these libraries in this report, by kind, it is clearly
-slower {all_losses}
+## Where tilecore is clearly slower
 
+{losses_table(run)}
 ## All workloads
 
-{peers}
+{ratio_table(run, "warm")}
 ## The bounds
 
 memset and memcpy write as many bytes to memory that was written to before, and tile nothing.
 
-{bounds}"""
+{bounds_table(run, "warm")}
+## By size
 
-SIZES = """\
+{charts.get("sizes", "")}
+
 - "tilecore, warm" and "numpy, warm": each result is dropped before the next call. tilecore then reuses its memory, and
   so does numpy's allocator up to some size.
 - "tilecore, fresh" and "numpy, fresh": each result is kept, as in a program that needs them all. The next result is
   written to memory that the system has to clear first.
 - "tilecore out" and "memset" write to an array that was written to before.
-"""
 
-# Kinds, of which there must be one; a title, a text, and what makes the tables.
-SECTIONS: list[tuple[set[str], str, str, Callable[[Run], str]]] = [
-    ({"long"}, "One array to a batch", "", long_table),
-    (
-        {"fresh"},
-        "In fresh memory",
-        "Each result is kept, so the next one is written to memory that the system has to clear first.",
-        lambda run: peers_table(run, "fresh"),
-    ),
-    (
-        {*PROGRAMS},
-        "In programs that do other things between the calls",
-        "Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.",
-        programs_tables,
-    ),
-    (
-        {"rival"},
-        "Functions that do the same for some shapes",
-        "numpy.?stack: by the axis; torch.expand: with `.contiguous()`. No ratio: the function does other work.",
-        lambda run: ratio_table(run, "rival"),
-    ),
-    (
-        {"program"},
-        "Whole programs",
-        '"other work" is the program with a result that was made before; what is above it is the time of the tilings.',
-        lambda run: ratio_table(run, "program"),
-    ),
-    (
-        {"copied", "tiled"},
-        "By layout",
-        """\
-One thread. tilecore writes to memory that was written to before, and so do numpy (`numpy.copyto`) and memcpy
-where the input is only copied. First copied into C order, all repeats 1; then tiled twice along each axis.""",
-        lambda run: f"{layouts_table(run, 'copied')}\n{layouts_table(run, 'tiled')}",
-    ),
-    (
-        {"call", "step"},
-        "PyTorch tensors",
-        """\
+## One array to a batch
+
+{ratio_table(run, "long")}
+{bounds_table(run, "long")}
+## In fresh memory
+
+Each result is kept, so the next one is written to memory that the system has to clear first.
+
+{ratio_table(run, "fresh")}
+## In programs that do other things between the calls
+
+Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.
+
+{ratio_table(run, "work")}
+## In such programs beside other processes
+
+Two for each CPU compute, copy arrays, or start processes.
+
+{ratio_table(run, "busy", ["numpy", "tilecore 1 thread"])}
+## The first call of a process
+
+{ratio_table(run, "first")}
+## In programs with results of random sizes
+
+By how much is alive at most, and the largest size.
+
+{ratio_table(run, "sizes")}
+## Functions that do the same for some shapes
+
+numpy.?stack: by the axis; torch.expand: with `.contiguous()`. Without a ratio, the function does other work.
+
+{ratio_table(run, "rival", run.others("rival"))}
+## Whole programs
+
+"other work" is the program with a result that was made before; what is above it is the time of the tilings.
+
+{ratio_table(run, "program", ["numpy", "other work"])}
+## By layout: copied into C order
+
+All repeats are 1. One thread. tilecore, numpy (`numpy.copyto`) and memcpy write to memory that was written to before.
+
+{summary_table(run, "copied", ["numpy", "torch", "memcpy"])}
+## By layout: tiled twice along each axis
+
+One thread. tilecore writes to memory that was written to before.
+
+{summary_table(run, "tiled")}
+## PyTorch tensors
+
 The time of `torch.tile` relative to `tilecore.integrations.torch.tile`, with as many threads for both. A step also
-computes the gradient of the input.""",
-        torch_table,
-    ),
-    (
-        {"drawn", "references"},
-        "Random forms",
-        "Shapes, layouts, dtypes and repeats at random; what was slower was timed a second time, for longer.",
-        drawn_tables,
-    ),
-    ({"threads"}, "By threads", "Into memory that was written to before.", lambda run: threads_table(run, "threads")),
-    (
-        {"scaling"},
-        "Small calls of several threads at once",
-        "Bytes written a second, by all of them together.",
-        lambda run: threads_table(run, "scaling"),
-    ),
-    (
-        {"form", "input"},
-        "By form of the repeats, and by kind of input",
-        "The time of `numpy.tile` relative to tilecore: the median of the calls, and the least.",
-        forms_tables,
-    ),
-    (
-        {*MEMORY},
-        "By what is done with a large result",
-        "Its memory is what the process has more once the result was read.",
-        lambda run: kinds_table(run, MEMORY),
-    ),
-    ({*DASK}, "Lazy arrays of Dask", "By its threads.", lambda run: kinds_table(run, DASK)),
-]
+computes the gradient of the input.
 
+{contests_table(run, "call", "step")}
+## Random forms
 
-def report(run: Run, folder: Path | None) -> str:
-    """The Markdown; with a folder, the charts are drawn there."""
-    kinds = {key.kind for key in run.samples}
+Shapes, layouts, dtypes and repeats at random; what was slower was timed a second time, for longer. First numbers,
+then references (objects and strings), then these into an array that was there already.
 
-    def picture(name: str, about: str, run: Run = run) -> str:
-        if folder is None:
-            return ""
-        import charts
+{summary_table(run, "drawn")}
+{summary_table(run, "references")}
+{summary_table(run, "references_out")}
+## By threads
 
-        getattr(charts, f"draw_{name}")(run, folder / f"{name}.svg")
-        return f"![{about}]({name}.svg)\n\n"
+Into memory that was written to before.
 
-    text = REPORT.format(machine=as_list(run.machine))
-    if run.default_calls("warm"):
-        short = shorten(run)
-        chart = picture("peers", "Time relative to tilecore, for each library and workload", short)
-        tables = {"short": peers_table(short), "peers": peers_table(run), "bounds": bounds_table(run)}
-        text += WARM.format(short_chart=chart, losses=list_losses(run, "warm"), all_losses=count_losses(run), **tables)
-    if folder and "size" in kinds:
-        text += "\n## By size\n\n" + picture("sizes", "Bytes written a second, by size") + SIZES
-    for needed, title, about, tables in SECTIONS:
-        if kinds & needed:
-            text += "\n".join([f"\n## {title}\n", *([f"{about}\n"] if about else []), tables(run)])
-    return f"{text}\n## Every case\n\n{fold('Median and quartiles', every_case(run))}"
+{threads_table(run, "threads")}
+## Small calls of several threads at once
+
+Bytes written a second, by all of them together.
+
+{threads_table(run, "scaling")}
+## By form of the repeats, and by kind of input
+
+The time of `numpy.tile` relative to tilecore: the median of the calls, and the least.
+
+{forms_table(run, "form")}
+{forms_table(run, "input")}
+## By what is done with a large result
+
+The time to get it, to read and to write all of it. Its memory is what the process has more once the result was read.
+
+{kinds_table(run, "get", "read", "write", "memory")}
+## Lazy arrays of Dask
+
+By its threads: the call alone, with the sum of the result, with the whole result; and the number of tasks.
+
+{kinds_table(run, "built", "summed", "whole", "tasks")}
+## Every case
+
+{fold("Median and quartiles", every_case(run))}"""
+    head, *sections = text.split("\n## ")
+    return "\n## ".join([head, *(section for section in sections if "\n| " in section or "\n![" in section)])
 
 
 def require(*names: str) -> None:

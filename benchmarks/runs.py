@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -57,8 +58,8 @@ class Run(NamedTuple):
         """GB/s."""
         return Times(*(self.nbytes[key.group] / 1e9 / value for value in self.times(key)[::-1]))
 
-    def default_calls(self, kind: str) -> list[Key]:
-        return [key for key in self.samples if (key.kind, key.case) == (kind, "tilecore")]
+    def calls(self, kind: str, case: str = "tilecore") -> list[Key]:
+        return [key for key in self.samples if (key.kind, key.case) == (kind, case)]
 
     def others(self, kind: str) -> list[str]:
         return list(dict.fromkeys(key.case for key in self.samples if key.kind == kind and not key.ours))
@@ -114,23 +115,15 @@ def pool(several: Iterable[Times]) -> Times:
 def merge(runs: Sequence[Run]) -> Run:
     """Runs of the same cases, or of different ones. Of a workload's cases, which took turns, those stay that
     every run with the workload has."""
-    groups: dict[tuple[str, str], list[dict[Key, list[float]]]] = {}
-    nbytes, shapes = {}, {}
+    merged = Run(busiest(runs), {}, {}, {})
     for run in runs:
-        parts: dict[tuple[str, str], dict[Key, list[float]]] = {}
-        for key, values in run.samples.items():
-            parts.setdefault(key.group, {})[key] = values
-        for group, part in parts.items():
-            groups.setdefault(group, []).append(part)
-        nbytes |= run.nbytes
-        shapes |= run.shapes
-    samples = {
-        key: [value for part in parts for value in part[key]]
-        for parts in groups.values()
-        for key in parts[0]
-        if all(key in part for part in parts)
-    }
-    return Run(busiest(runs), samples, nbytes, shapes)
+        merged.nbytes.update(run.nbytes)
+        merged.shapes.update(run.shapes)
+    for key in dict.fromkeys(key for run in runs for key in run.samples):
+        parts = [run.samples.get(key, []) for run in runs if key.group in run.nbytes]
+        if all(parts):
+            merged.samples[key] = list(chain(*parts))
+    return merged
 
 
 def busiest(runs: Sequence[Run]) -> dict[str, str]:

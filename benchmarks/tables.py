@@ -8,8 +8,10 @@ T = TypeVar("T")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Empty without rows."""
     marks = ["---", *["--:"] * (len(header) - 1)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *rows)) + "\n"
+    lines = ["| " + " | ".join(cells) + " |\n" for cells in (header, marks, *rows)]
+    return "".join(lines) if len(lines) > 2 else ""
 
 
 def pivot(
