@@ -10,7 +10,7 @@ import ctypes
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -41,6 +41,7 @@ SIMPLER = {
     "copies": "memcpy",
     "stream": "copies",
 }
+NEVER_CHOSEN = ("memset", "memcpy", "stream")  # by the size of a row
 
 
 class Point(NamedTuple):
@@ -107,7 +108,7 @@ def build(folder: str) -> ctypes.CDLL:
     return loaded
 
 
-def time_point(library: ctypes.CDLL, point: Point) -> Iterator[tuple[str, str, bool, list[float]]]:
+def time_point(library: ctypes.CDLL, point: Point) -> list[tuple[str, str, bool, list[float]]]:
     """Of each kernel that can serve it: set, name, whether it is the chosen one, and seconds by round."""
     src = np.resize(np.arange(1, 252, dtype="u1"), (point.rows, point.pitch))
     wanted, dst = np.tile(src[:, : point.row], point.repeats), np.ones(point.nbytes, "u1")
@@ -122,42 +123,29 @@ def time_point(library: ctypes.CDLL, point: Point) -> Iterator[tuple[str, str, b
         job = job.contents.next
     rounds = LARGE_ROUNDS if point.nbytes >= LARGE_BYTES else ROUNDS
     found = in_turn({job: Kernel(job[3]) for job in jobs}, least=rounds, most=rounds)
-    return ((*job[:3], samples) for job, samples in found.items())
+    return [(*job[:3], samples) for job, samples in found.items()]
 
 
 def time_all(points: Iterable[Point]) -> tuple[Run, list[Key]]:
-    """All times, and the chosen kernels. The kind is the instruction set, and the case is the kernel."""
+    """All times, and the chosen kernels. The kind is the instruction set, and the case is the kernel: each set has
+    memset and memcpy too, as all took turns."""
     run, chosen = Run({}, {}, {}, {}), []
     with tempfile.TemporaryDirectory() as folder:
         library = build(folder)
         for point in dict.fromkeys(points):
-            for isa, kernel, is_chosen, samples in time_point(library, point):
-                key = Key(isa, point.words, kernel, 0)
-                run.samples[key] = samples
-                chosen += [key] * is_chosen
+            found = time_point(library, point)
+            sets = dict.fromkeys(isa for isa, *_ in found if isa != "libc")
+            for isa, kernel, is_chosen, samples in found:
+                for kind in sets if isa == "libc" else [isa]:
+                    run.samples[Key(kind, point.words, kernel, 0)] = samples
+                if is_chosen:
+                    chosen.append(Key(isa, point.words, kernel, 0))
     return run, chosen
 
 
-def gain(run: Run, key: Key, other: Key) -> float:
+def speed(run: Run, key: Key, other: str) -> float:
     """Its speed relative to the other's: the median over rounds, each of which timed both."""
-    return median(b / a for a, b in zip(run.samples[key], run.samples[other], strict=True))
-
-
-def of_memset(run: Run, key: Key) -> float:
-    return gain(run, key, key._replace(kind="libc", case="memset"))
-
-
-def simpler_than(key: Key) -> str:
-    return SIMPLER[key.case.removesuffix(" 64")]  # a set may have one kernel in two widths
-
-
-def gains(run: Run, keys: Iterable[Key]) -> Iterator[tuple[Key, str, float]]:
-    for key in keys:
-        yield key, "of memset", of_memset(run, key)
-        simpler = simpler_than(key)
-        other = key._replace(kind="libc" if simpler == "memcpy" else key.kind, case=simpler)
-        if other in run.samples:
-            yield key, "over the simpler kernel", gain(run, key, other)
+    return run.ratio(key, other).mid
 
 
 def report(run: Run, chosen: list[Key]) -> str:
@@ -166,19 +154,24 @@ def report(run: Run, chosen: list[Key]) -> str:
 
     # stream is chosen by the size of the whole output, which is not known here.
     keys = sorted([*chosen, *(key for key in run.samples if key.case == "stream")], key=lambda key: key.case)
-    kernels = (((key.kind, key.case, simpler_than(key)), name, value) for key, name, value in gains(run, keys))
+    cells = []
+    for key in keys:
+        simpler = SIMPLER[key.case.removesuffix(" 64")]  # a set may have one kernel in two widths
+        for name, other in (("of memset", "memset"), ("over the simpler kernel", simpler)):
+            if key._replace(case=other) in run.samples:
+                cells.append(((key.kind, key.case, simpler), name, speed(run, key, other)))
     text = "### Speed of each kernel: median (least to most) over the points for which its set chooses it\n\n"
-    text += pivot(["set", "kernel", "simpler kernel"], kernels, spread)
+    text += pivot(["set", "kernel", "simpler kernel"], cells, spread)
     text += "\n### The chosen kernel at each point, and its speed relative to memset's\n\n"
-    points = (((key.workload,), key.kind, f"{key.case} {of_memset(run, key):.2f}") for key in chosen)
+    points = (((key.workload,), key.kind, f"{key.case} {speed(run, key, 'memset'):.2f}") for key in chosen)
     text += pivot(["row × repeats, output"], points)
     text += "\n### Where another kernel of the set is over 10 % faster than the chosen one\n\n"
     better = []
     for key in chosen:
-        others = [other for other in run.samples if other._replace(case=key.case) == key and other.case != "stream"]
-        best = max(others, key=lambda other: gain(run, other, key))
-        if gain(run, best, key) > 1.1:
-            better.append([key.kind, key.workload, key.case, best.case, f"{gain(run, best, key):.2f}"])
+        others = [other for other in run.samples if other.group == key.group and other.case not in NEVER_CHOSEN]
+        best = max(others, key=lambda other: speed(run, other, key.case))
+        if speed(run, best, key.case) > 1.1:
+            better.append([key.kind, key.workload, key.case, best.case, f"{speed(run, best, key.case):.2f}"])
     return text + table(["set", "row × repeats, output", "chosen", "faster", "speed relative to the chosen"], better)
 
 

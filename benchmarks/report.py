@@ -152,7 +152,7 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
 
 def report(run: Run, folder: Path | None) -> str:
     """The Markdown; with a folder, the charts are drawn there. Sections without a table or chart are left out."""
-    charts = draw(run, folder) if folder else {}
+    pictures = draw(run, folder) if folder else {}
     text = f"""\
 # Benchmarks
 
@@ -168,7 +168,7 @@ Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly
 
 ## In short
 
-{charts.get("peers", "")}
+{pictures.get("peers", "")}
 
 The default call of each library. Each result is dropped before the next call. Workloads in which
 tilecore is slower are never left out here.
@@ -186,7 +186,7 @@ memset and memcpy write as many bytes to memory that was written to before, and 
 {bounds_table(run, "warm")}
 ## By size
 
-{charts.get("sizes", "")}
+{pictures.get("sizes", "")}
 
 - "tilecore, warm" and "numpy, warm": each result is dropped before the next call. tilecore then reuses its memory, and
   so does numpy's allocator up to some size.
