@@ -7,6 +7,7 @@ Compiles kernels.c, calls it at points, and prints Markdown tables.
 
 import argparse
 import ctypes
+import os
 import subprocess
 import tempfile
 import time
@@ -24,6 +25,7 @@ from tables import pivot, size, table
 from timing import in_turn
 
 HERE = Path(__file__).parent
+COMPILER = os.environ.get("CC", "cc")
 BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
 ROUNDS, LARGE_ROUNDS, LARGE_BYTES = 15, 7, 2**24
 SAMPLE_SECONDS = 0.0003  # the least that one sample lasts
@@ -101,7 +103,7 @@ def build(folder: str) -> ctypes.CDLL:
     core, library = HERE.parent / "tilecore" / "_core", Path(folder, "kernels.so")
     sources = [HERE / "kernels.c", core / "kernels" / "kernels.c"]
     flags = ["-O3", "-falign-loops=64", "-shared", "-fPIC", f"-I{core}", *sources, "-o", library]
-    subprocess.run([machine.COMPILER, *flags], check=True)
+    subprocess.run([COMPILER, *flags], check=True)
     loaded = ctypes.CDLL(str(library))
     loaded.list_jobs.argtypes, loaded.list_jobs.restype = [ctypes.c_ssize_t] * 4, ctypes.POINTER(Job)
     loaded.run_job.argtypes = [ctypes.POINTER(Job), ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
@@ -180,7 +182,8 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
     arguments = parser.parse_args()
     run, chosen = time_all(points(arguments.full))
-    print("".join(f"- {what}: {said}\n" for what, said in machine.describe().items()))
+    compiler = subprocess.check_output([COMPILER, "--version"], text=True).partition("\n")[0]
+    print("".join(f"- {what}: {said}\n" for what, said in (machine.describe() | {"compiler": compiler}).items()))
     print(report(run, chosen))
 
 

@@ -1,13 +1,11 @@
-"""What a report says about the machine it was made on: processor, compiler, versions."""
+"""What a report says about the machine it was made on: processor, memory, versions."""
 
 import os
 import platform
-import subprocess
 from importlib import metadata
 from pathlib import Path
 
 ENDED = "ended early"  # a run that was
-COMPILER = os.environ.get("CC", "cc")
 PACKAGES = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 
@@ -21,7 +19,6 @@ def describe() -> dict[str, str]:
         "huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "system": platform.platform(),
         "Python": f"{platform.python_version()}, built by {platform.python_compiler()}",
-        "compiler": _first_line_of([COMPILER, "--version"]),
         "versions": ", ".join(f"{package} {version}" for package in PACKAGES if (version := _version(package))),
     }
     try:
@@ -65,7 +62,7 @@ class Elsewhere:
 
 
 # Where a report was made, in this order; what else a file holds is not printed.
-SHOWN = ("memory", "caches", Elsewhere.NAME, "huge pages", "system", "Python", "compiler", "versions")
+SHOWN = ("memory", "caches", Elsewhere.NAME, "huge pages", "system", "Python", "versions")
 SHOWN += ("tilecore, build", "tilecore, kernels", "tilecore, threads", ENDED)
 
 
@@ -82,9 +79,9 @@ def head(machine: dict[str, str]) -> str:
 
 
 def warn(machine: dict[str, str]) -> str:
-    text = f"Made on a loaded machine: other processes took {machine.get(Elsewhere.NAME)}. "
-    text += "Times and ratios are not to be relied upon."
-    return text if others_share(machine) > LOADED else ""
+    if others_share(machine) <= LOADED:
+        return ""
+    return f"Made on a loaded machine: other processes took {machine[Elsewhere.NAME]}. Do not rely on times and ratios."
 
 
 def as_list(machine: dict[str, str]) -> str:
@@ -123,14 +120,6 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _first_line_of(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.partition("\n")[0]
 
 
 def _read(path: str | Path) -> str:

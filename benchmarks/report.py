@@ -218,7 +218,7 @@ Two for each CPU compute, copy arrays, or start processes.
 {ratio_table(run, "first")}
 ## In programs with results of random sizes
 
-By how much is alive at most, and the largest size.
+By how much is alive at most, and the largest size; the repeats make a result of the mean size.
 
 {ratio_table(run, "sizes")}
 ## Functions that do the same for some shapes

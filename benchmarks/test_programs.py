@@ -14,8 +14,8 @@ import random
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from itertools import product
+from math import log
 from statistics import mean, median
 
 import numpy as np
@@ -32,7 +32,6 @@ NEIGHBOURS = {
     "start": f"import subprocess\nwhile True: subprocess.run([{sys.executable!r}, '-c', 'import json'])",
 }
 SIZES = ((0, 32), (0, 6), (9, 4), (35, 23), (180, 8), (220, 32))  # MB: at most alive, the largest result
-KINDS = {"work": MEGABYTES, "first": FIRST_MEGABYTES, "sizes": SIZES}
 STEPS, SECONDS = 60, 1.0  # a program ends after so many, or so long
 LEAST_STEPS = 24
 CASE_SECONDS = {"work": 4, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
@@ -41,6 +40,13 @@ CASE_SECONDS = {"work": 4, "busy": 6, "first": 1.3, "sizes": 4}  # most of it st
 def rows(megabytes, beside=""):
     """Rows of 100 bytes, each repeated ten times."""
     return Workload(f"{beside}{megabytes} MB", (int(megabytes * 1000), 25), (1, 10), "f4")
+
+
+def regime(alive, largest):
+    """Of the mean size: as many are of each power of two, from 128 KiB on."""
+    least, most = 2**17, largest * 1e6
+    mean = (most - least) / log(most / least)
+    return Workload(f"{alive}-{largest} MB", (1, 8192), (round(mean / 2**15), 1), "f4")
 
 
 class Program:
@@ -56,13 +62,12 @@ class Program:
 
 def choose(kind, full):
     if kind == "sizes":
-        regimes = [Workload(f"{alive}-{largest} MB", (1, 8192), (largest * 10, 1), "f4") for alive, largest in SIZES]
-        return product(regimes, ["tilecore", "numpy"])
+        return product([regime(*sizes) for sizes in SIZES], ["tilecore", "numpy"])
     if kind == "busy":
         besides = product(NEIGHBOURS, BUSY_MEGABYTES[:: 1 if full else 2])
         return product([rows(n, f"{code}-") for code, n in besides], ["tilecore", "tilecore 1 thread", "numpy"])
-    sizes = KINDS[kind][:: 2 if full else 4]
-    return product(map(rows, sizes), ["tilecore", *(PEERS if kind == "work" else ["numpy"])])
+    megabytes = {"work": MEGABYTES, "first": FIRST_MEGABYTES}[kind][:: 2 if full else 4]
+    return product(map(rows, megabytes), ["tilecore", *(PEERS if kind == "work" else ["numpy"])])
 
 
 def prepare(kind, workload, case):
@@ -148,11 +153,11 @@ def vary(case, regime):
     print(mean(times[len(times) // 3 :]), peak)
 
 
-@contextmanager
-def beside(code):
-    neighbours = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2 * usable_cpus())]
+def beside(case, regime):
+    name, _, megabytes = regime.partition("-")
+    neighbours = [subprocess.Popen([sys.executable, "-c", NEIGHBOURS[name]]) for _ in range(2 * usable_cpus())]
     try:
-        yield
+        main("busy", case, megabytes)
     finally:
         for neighbour in neighbours:
             neighbour.kill()
@@ -163,8 +168,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "sizes":
         vary(*sys.argv[2:])
     elif sys.argv[1] == "busy":
-        neighbour, _, megabytes = sys.argv[3].partition("-")
-        with beside(NEIGHBOURS[neighbour]):
-            main(*sys.argv[1:3], megabytes)
+        beside(*sys.argv[2:])
     else:
         main(*sys.argv[1:])

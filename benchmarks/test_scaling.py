@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from workloads import Workload
+from workloads import Workload, verify
 
 import tilecore
 
@@ -69,7 +69,10 @@ class Callers:
 
 
 def prepare(kind, workload, case, threads):
-    return Callers(makers(workload)[case], threads)
+    make = makers(workload)[case]
+    if case not in ("empty", "copy"):
+        verify(make()(), workload.input(), workload.reps)
+    return Callers(make, threads)
 
 
 def test_scaling(record, threads):
