@@ -14,9 +14,8 @@ them, the smaller the difference that can be told from noise. --fail exits with 
 
 import argparse
 import importlib.util
-import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -288,25 +287,12 @@ By its threads: the call alone, with the sum of the result, with the whole resul
     return "\n## ".join([head, *(section for section in sections if "\n| " in section or "\n![" in section)])
 
 
-def require(*names: str) -> None:
-    for name in names:
-        if importlib.util.find_spec(name) is None:
-            raise SystemExit(f"{name} is not installed; in the clone: pip install '.[bench]'")
+def measure(file: Path, options: Sequence[str]) -> bool:
+    """Run the benchmarks into a file, which has what was timed before Ctrl-C; whether one failed."""
+    import pytest
 
-
-def measure(file: Path, options: Iterable[str]) -> bool:
-    """Run the benchmarks into a file, or exit with what to do; whether one failed, and the file lacks it."""
-    words = "-P -m pytest -q --benchmark-quiet --benchmark-json".split()
-    command = [sys.executable, *words, file, HERE, *options]
     file.unlink(missing_ok=True)
-    with subprocess.Popen(command) as process:
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:
-            status = process.wait()  # pytest got it too, and writes what it has
-    if not file.exists() or not file.stat().st_size:
-        raise SystemExit("nothing was timed: see what pytest says above")
-    return status == 1
+    return pytest.main([str(HERE), "-q", "--benchmark-quiet", f"--benchmark-json={file}", *options]) == 1
 
 
 def main() -> None:
@@ -318,33 +304,27 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="without a file: measure every case")
     parser.add_argument("--only", metavar="NAMES", help="without a file: these, by pytest's -k")
     arguments = parser.parse_args()
+    new, folder, failed, slower = arguments.new, arguments.output, False, False
     if arguments.fail and not arguments.against:
         parser.error("--fail needs --against")
-    measured, failed = not arguments.new, False
-    if (arguments.full or arguments.only) and not measured:
+    if new and (arguments.full or arguments.only):
         parser.error("--full and --only choose what is measured, and there are files already")
-    if measured:
-        require("tilecore", "pytest_benchmark")
-        arguments.output = arguments.output or Path("build", "report")
-    if arguments.output and not arguments.against:
-        require("matplotlib")
-    if arguments.output:
-        try:
-            arguments.output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            parser.error(f"--output {arguments.output}: {error.strerror}")
-    if measured:
-        options = ["--full"] * arguments.full + (["-k", arguments.only] if arguments.only else [])
-        arguments.new = [arguments.output / "benchmarks.json"]
-        failed = measure(arguments.new[0].resolve(), options)
-    new, slower = [load(path) for path in arguments.new], False
+    if not new:
+        folder = folder or Path("build", "report")
+    if folder:
+        if not arguments.against and importlib.util.find_spec("matplotlib") is None:
+            parser.error("the charts need matplotlib; in the clone: pip install '.[bench]'")
+        folder.mkdir(parents=True, exist_ok=True)
+    if not new:
+        new = [folder / "benchmarks.json"]
+        failed = measure(new[0], ["--full"] * arguments.full + ["-k", arguments.only or ""])
+    runs = [load(path) for path in new]
     if arguments.against:
-        old = [load(path) for path in arguments.against]
-        text, slower = judge.compare(old, new, as_list(busiest(new)))
+        text, slower = judge.compare([load(path) for path in arguments.against], runs, as_list(busiest(runs)))
     else:
-        text = report(merge(new), arguments.output)
-    if arguments.output:
-        path = arguments.output / ("comparison.md" if arguments.against else "report.md")
+        text = report(merge(runs), folder)
+    if folder:
+        path = folder / ("comparison.md" if arguments.against else "report.md")
         path.write_text(text, encoding="utf-8")
         print(path)
     else:
