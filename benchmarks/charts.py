@@ -1,7 +1,6 @@
 """Charts by matplotlib, as SVG: bars of ratios by workload, and curves of rates. They can be read on a phone."""
 
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -14,7 +13,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from runs import Run, Times
 from tables import seconds, size, times
 
-Lines = dict[str, list[tuple[float, Times]]]  # by name, points (x, GB/s)
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
 LINE = 540  # letters times their points, in a line of the notes
 MOST_TICKS = 7  # of sizes, whose names are long
@@ -40,9 +38,9 @@ STYLE = {
 }
 
 
-def save(figure, file: Path, title: str, note: str, warning: str) -> None:
+def save(figure, file: Path, title: str, machine: dict[str, str]) -> None:
     """With a title, and below it the release and the host, and a warning if other processes were busy."""
-    parts = [(title, INK, 10), (note, QUIET, 8), (warning, WARNING, 8)]
+    parts = [(title, INK, 10), (head(machine), QUIET, 8), (warn(machine), WARNING, 8)]
     parts = [(textwrap.wrap(text, LINE // points), colour, points) for text, colour, points in parts if text]
     heights = [1.5 * points / 72 * len(lines) for lines, _, points in parts]
     width, height = figure.get_size_inches()
@@ -57,8 +55,12 @@ def save(figure, file: Path, title: str, note: str, warning: str) -> None:
     file.write_text(file.read_text(encoding="utf-8").replace("</style>", DARK + "</style>", 1), encoding="utf-8")
 
 
-def draw_ratios(file: Path, head: Sequence[str], workloads: dict[str, dict[str, Times]]) -> None:
+def draw_peers(run: Run, file: Path) -> None:
     """A group for each workload, a bar for each peer: its time relative to tilecore's."""
+    workloads: dict[str, dict[str, Times]] = {}
+    for key, peer, ratio in run.ratios(run.calls("warm")):
+        words = f"{key.workload} (tilecore: {size(run.nbytes[key.group])} in {seconds(run.times(key).mid)})"
+        workloads.setdefault(words, {})[peer] = ratio
     bars = [bar for group in workloads.values() for bar in group.values()]
     count = sum(len(group) + 1.9 for group in workloads.values())
     with plt.rc_context(STYLE):
@@ -89,27 +91,34 @@ def draw_ratios(file: Path, head: Sequence[str], workloads: dict[str, dict[str, 
         handles = [Patch(color=colour, label=text) for colour, text in LEGEND.items()]
         handles.append(Patch(color="white", label=f"//: the bar is longer than {CAP}×"))
         figure.legend(handles=handles, ncols=2, frameon=False, loc="outside lower center")
-        save(figure, file, *head)
+        save(figure, file, "Time relative to tilecore (higher: tilecore is faster)", run.machine)
 
 
-def draw_rates(file: Path, head: Sequence[str], across: str, ticks: dict[float, str], lines: Lines) -> None:
+def draw_sizes(run: Run, file: Path) -> None:
     """Curves of GB/s over logarithmic axes, shaded between the quartiles.
 
     "X, fresh" has the colour of "X, warm", and is dashed; bounds are dotted.
     """
+    lines: dict[str, list[tuple[float, Times]]] = {}  # by name, points (bytes, GB/s)
+    ticks = {}
+    for key in run.samples:
+        two_memories = key.case in ("tilecore", "numpy")
+        if key.workload.startswith("block ") and (key.kind == "size" or (key.kind == "fresh" and two_memories)):
+            memory = f", {'fresh' if key.kind == 'fresh' else 'warm'}" * two_memories
+            lines.setdefault(key.case + memory, []).append((run.nbytes[key.group], run.rate(key)))
+            ticks[run.nbytes[key.group]] = key.workload.removeprefix("block ")
     marks = [float(f"{m}e{e}") for e in range(-3, 6) for m in (1, 2, 5)]
-    bases = list(dict.fromkeys(name.removesuffix(", fresh").removesuffix(", warm") for name in lines))
+    bases = list(dict.fromkeys(name.partition(", ")[0] for name in lines))
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, 4))
         for name, points in lines.items():
-            base = name.removesuffix(", fresh").removesuffix(", warm")
             style = ":" if name.startswith("memset") else "--" if name.endswith("fresh") else "-"
-            colour = f"C{bases.index(base)}"
+            colour = f"C{bases.index(name.partition(', ')[0])}"
             xs, rates = zip(*sorted(points), strict=True)
             lows, mids, highs = zip(*rates, strict=True)
             axes.plot(xs, mids, style, color=colour, marker=".", label=name)
             axes.fill_between(xs, lows, highs, color=colour, alpha=0.12, linewidth=0)
-        axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel=across)
+        axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel="size of the result")
         places = sorted(ticks)[:: 1 + len(ticks) // MOST_TICKS]
         axes.set_xticks(places, [ticks[x] for x in places])
         axes.yaxis.set_major_locator(FixedLocator(marks))
@@ -118,26 +127,4 @@ def draw_rates(file: Path, head: Sequence[str], across: str, ticks: dict[float, 
         axes.yaxis.set_minor_locator(NullLocator())
         axes.grid()
         figure.legend(ncols=2, frameon=False, loc="outside lower center")
-        save(figure, file, *head)
-
-
-def draw_peers(run: Run, file: Path) -> None:
-    workloads: dict[str, dict[str, Times]] = {}
-    for key, peer, ratio in run.ratios(run.calls("warm")):
-        words = f"{key.workload} (tilecore: {size(run.nbytes[key.group])} in {seconds(run.times(key).mid)})"
-        workloads.setdefault(words, {})[peer] = ratio
-    title = "Time relative to tilecore (higher: tilecore is faster)"
-    draw_ratios(file, (title, head(run.machine), warn(run.machine)), workloads)
-
-
-def draw_sizes(run: Run, file: Path) -> None:
-    lines: dict[str, list[tuple[float, Times]]] = {}
-    ticks = {}
-    for key in run.samples:
-        two_memories = key.case in ("tilecore", "numpy")
-        if key.workload.startswith("block ") and (key.kind == "size" or (key.kind == "fresh" and two_memories)):
-            memory = f", {'fresh' if key.kind == 'fresh' else 'warm'}" * two_memories
-            lines.setdefault(key.case + memory, []).append((run.nbytes[key.group], run.rate(key)))
-            ticks[run.nbytes[key.group]] = key.workload.removeprefix("block ")
-    top = "Bytes written a second, by size of the result", head(run.machine), warn(run.machine)
-    draw_rates(file, top, "size of the result", ticks, lines)
+        save(figure, file, "Bytes written a second, by size of the result", run.machine)

@@ -21,16 +21,13 @@ def describe() -> dict[str, str]:
         "Python": f"{platform.python_version()}, built by {platform.python_compiler()}",
         "versions": ", ".join(f"{package} {version}" for package in PACKAGES if (version := _version(package))),
     }
-    try:
-        import tilecore
+    import tilecore  # a report of times from elsewhere does not need it
 
-        about["versions"] = f"tilecore {tilecore.__version__}, {about['versions']}"
-        config = tilecore.show_config(mode="dicts")
-        for part in ("Build", "Kernels", "Threads"):
-            known = (f"{what} {it}" for what, it in config[part].items() if what != "include")
-            about[f"tilecore, {part.lower()}"] = ", ".join(known)
-    except (ImportError, AttributeError):
-        pass
+    about["versions"] = f"tilecore {tilecore.__version__}, {about['versions']}"
+    config = tilecore.show_config(mode="dicts")
+    for part in ("Build", "Kernels", "Threads"):
+        known = (f"{what} {it}" for what, it in config[part].items() if what != "include")
+        about[f"tilecore, {part.lower()}"] = ", ".join(known)
     return {what: said for what, said in about.items() if said}
 
 

@@ -47,8 +47,6 @@ SIZES = {
 # fmt: on
 QUICK = ["to 1 KB"]
 CASE_SECONDS = {"form": 0.1, "input": 0.1}
-
-
 TILE = {"tilecore": tilecore.tile, "numpy": np.tile}
 
 

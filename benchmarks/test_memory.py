@@ -11,8 +11,8 @@ import time
 from functools import partial
 
 import numpy as np
+import peers
 import pytest
-from peers import onnxruntime, warm_output
 from workloads import Workload, verify
 
 import tilecore
@@ -35,14 +35,14 @@ def in_parts(x, reps):
 
 
 CASES = {
-    "numpy": lambda x, reps: partial(np.tile, x, reps),
-    "tilecore first": lambda x, reps: partial(tilecore.tile, x, reps),
-    "tilecore": lambda x, reps: partial(tilecore.tile, x, reps),
-    "tilecore out": lambda x, reps: partial(tilecore.tile, x, reps, warm_output(x, reps)),
+    "numpy": peers.numpy,
+    "tilecore first": peers.tilecore,
+    "tilecore": peers.tilecore,
+    "tilecore out": peers.tilecore_out,
     "tilecore in parts": in_parts,
     "tilecore mapped": lambda x, reps: partial(tilecore.tile_mapped, x, reps),
     "tilecore view": lambda x, reps: partial(tilecore.tile_view, x[:, :1], (reps[0], x.size)),
-    "onnxruntime": onnxruntime,
+    "onnxruntime": peers.onnxruntime,
 }
 
 

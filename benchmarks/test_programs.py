@@ -110,9 +110,8 @@ def main(kind, case, megabytes):
         started = time.perf_counter()
         y = call()
         times.append(time.perf_counter() - started)
-        if kind == "first" or len(times) == STEPS:
-            break
-        if len(times) >= LEAST_STEPS and time.perf_counter() - begin > SECONDS:
+        late = len(times) >= LEAST_STEPS and time.perf_counter() - begin > SECONDS
+        if kind == "first" or len(times) == STEPS or late:
             break
         product = np.asarray(y) * np.float32(2)
         joined = np.concatenate([product.ravel(), x.ravel()])
