@@ -6,7 +6,8 @@ from importlib import metadata
 from pathlib import Path
 
 ENDED = "ended early"  # a run that was
-PACKAGES = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "pytest-benchmark")
+PACKAGES = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "dask", "opencv-python-headless")
+PACKAGES += ("pytest-benchmark",)
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 
 

@@ -15,13 +15,14 @@ them, the smaller the difference that can be told from noise. --fail exits with 
 import argparse
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import median
 
 import judge
 from machine import as_list
-from runs import PEERS, Key, Run, Times, busiest, load, merge
+from peers import PEERS
+from runs import Key, Run, Times, busiest, load, merge
 from tables import pivot, seconds, size, table, times
 
 HERE = Path(__file__).parent.resolve()
@@ -43,7 +44,7 @@ def emphasis(ratio: Times) -> str:
     return f"{mark}{times(ratio.mid)}{mark}"
 
 
-def ratio_table(run: Run, kind: str, cases: Sequence[str] = PEERS) -> str:
+def ratio_table(run: Run, kind: str, cases: Collection[str] = PEERS) -> str:
     """A row for each workload: tilecore's time, and the times of these cases relative to it."""
     keys = run.calls(kind)
     rows = {key: [key.workload, run.shapes[key.group], seconds(run.times(key).mid)] for key in keys}
@@ -51,7 +52,7 @@ def ratio_table(run: Run, kind: str, cases: Sequence[str] = PEERS) -> str:
     return pivot(["workload", "input × repeats", "tilecore"], cells)
 
 
-def summary_table(run: Run, kind: str, cases: Sequence[str] = PEERS) -> str:
+def summary_table(run: Run, kind: str, cases: Collection[str] = PEERS) -> str:
     """A row for each of the cases, over all workloads; below it, folded, every workload."""
     rows = []
     for case in cases:

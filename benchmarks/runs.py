@@ -8,8 +8,8 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 from machine import others_share
+from peers import PEERS
 
-PEERS = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax")
 FEW_ROUNDS = 8  # with fewer, quartiles say little, and the least and the most stand for them
 MAKE_ONE = "make it with: pytest benchmarks --benchmark-json={}"
 

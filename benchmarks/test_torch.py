@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import product
+from math import prod
 
 import pytest
 from timing import WithThreads
@@ -37,6 +38,7 @@ def prepare(kind, workload, case):
     def step():
         return torch.autograd.grad(call(parameter, reps), parameter, gradient)
 
+    assert (step()[0] == prod(reps)).all()
     return WithThreads(step, threads)
 
 
