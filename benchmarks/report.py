@@ -14,6 +14,7 @@ them, the smaller the difference that can be told from noise. --fail exits with 
 
 import argparse
 import importlib.util
+import re
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -170,13 +171,14 @@ Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly
 
 {pictures.get("peers", "")}
 
-The default call of each library. Each result is dropped before the next call. Workloads in which
-tilecore is slower are never left out here.
+Workloads in which tilecore is slower are never left out here.
 
 ## Where tilecore is clearly slower
 
 {losses_table(run)}
 ## All workloads
+
+The default call of each library. Each result is dropped before the next call.
 
 {ratio_table(run, "warm")}
 ## The bounds
@@ -208,9 +210,9 @@ Each result is kept, so the next one is written to memory that the system has to
 Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.
 
 {ratio_table(run, "work")}
-## In such programs beside other processes
+## Beside other processes
 
-Two for each CPU compute, copy arrays, or start processes.
+The same programs, each beside two processes for each CPU that compute, copy arrays, or start processes.
 
 {ratio_table(run, "busy", ["numpy", "tilecore 1 thread"])}
 ## The first call of a process
@@ -285,7 +287,8 @@ By its threads: the call alone, with the sum of the result, with the whole resul
 
 {fold("Median and quartiles", every_case(run))}"""
     head, *sections = text.split("\n## ")
-    return "\n## ".join([head, *(section for section in sections if "\n| " in section or "\n![" in section)])
+    text = "\n## ".join([head, *(section for section in sections if "\n| " in section or "\n![" in section)])
+    return re.sub("\n{3,}", "\n\n", text)  # where a table is empty
 
 
 def measure(file: Path, options: Sequence[str]) -> bool:
