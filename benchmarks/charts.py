@@ -16,7 +16,7 @@ from tables import seconds, size, times
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
 LINE = 540  # letters times their points, in a line of the notes
 MOST_TICKS = 7  # of sizes, whose names are long
-CAP = 100  # longer bars end here, broken, and their numbers tell
+CAP = 100  # longer bars are cut off here
 AHEAD, BEHIND, EVEN = "#2f81d6", "#d1620a", "#a3adb8"
 LEGEND = {AHEAD: "tilecore is faster", BEHIND: "tilecore is slower", EVEN: "no clear difference"}
 INK, QUIET, WARNING = "#1f2328", "#59636e", "#b42318"

@@ -5,8 +5,8 @@ Call `pytest`, not `python -m pytest`: the latter would import the uncompiled ch
 A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, the name of a
 case, and a number of threads if the test has that. `prepare(kind, **params)` returns what `timing.in_turn` samples. The
 cases of one test and one workload take turns: the first that runs has all of them timed, and each records its own
-samples by the fixture `record`. A module that has SECONDS_OF_LOSERS looks so long a second time at what is slower.
-Ctrl-C ends a run, and what was recorded before is written.
+samples by the fixture `record`. If tilecore is slower than numpy, and the module sets SECONDS_OF_LOSERS, the cases are
+timed again, each that long. Ctrl-C ends a run, and the cases recorded before are written.
 """
 
 import math
@@ -52,7 +52,7 @@ def case_seconds(item):
 
 
 def in_group(item):
-    """What takes turns with the item."""
+    """Items of equal groups take turns."""
     return item.module, item.originalname, item.callspec.params["workload"]
 
 

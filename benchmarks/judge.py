@@ -51,7 +51,7 @@ def judge(found: Sequence[tuple[float, int]], floor: float = 1.0) -> str:
 
 
 def measure_noise(old: Sequence[Run], new: Sequence[Run], keys: Iterable[Key]) -> float:
-    """The change that one in ERRORS of the cases that cannot have changed seems to exceed."""
+    """Peers and bounds did not change: at most one in ERRORS of them seems to have changed by more than this."""
     unchanged = [found for key in keys if not key.ours and (found := changes(old, new, key))]
     told = [abs(log(middle_change(found))) for found in unchanged if judge(found) != SAME]
     return exp(sorted([*told, 0.0], reverse=True)[min(len(told), len(unchanged) // ERRORS)])

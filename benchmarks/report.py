@@ -30,8 +30,9 @@ HERE = Path(__file__).parent.resolve()
 # A bound, and the case of tilecore that it bounds.
 BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
-# Kinds that "Every case" leaves out.
-MANY = ("copied", "tiled", "form", "input", "memory", "tasks", "drawn", "references", "references_out")
+# Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
+OMITTED = ("copied", "tiled", "form", "input", "drawn", "references", "references_out")
+OMITTED += ("memory", "tasks", "get", "built")
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's picture
 SHORT += ("attention heads", "a large matrix")
 
@@ -66,7 +67,7 @@ def summary_table(run: Run, kind: str, cases: Collection[str] = PEERS) -> str:
 
 
 def contests(run: Run, *kinds: str) -> list[tuple[Key, str, Times]]:
-    """What of these kinds, or of all, tilecore and a peer did alike."""
+    """Of these kinds, or of all: tilecore, and a peer that was called in the same way."""
     keys = [key for key in run.samples if key.ours and (key.kind in kinds or not kinds) and key.kind != "memory"]
     return [it for key in keys for it in run.ratios([key], [key.case.replace("tilecore", peer) for peer in PEERS])]
 
@@ -117,7 +118,7 @@ def kinds_table(run: Run, *kinds: str) -> str:
 def every_case(run: Run) -> str:
     rows = []
     for key in run.samples:
-        if key.kind not in MANY:
+        if key.kind not in OMITTED:
             row = [key.workload, key.kind, key.case, str(key.threads or "")]
             rows.append([*row, *map(seconds, run.times(key)), speed(run, key)])
     spread = ["lower quartile", "median", "upper quartile"]
@@ -141,14 +142,14 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
 
     short = {*SHORT, *(key.workload for key, *_ in losses(run, "warm"))}
     few = run._replace(samples={key: values for key, values in run.samples.items() if key.workload in short})
-    found = {}
+    links = {}
     if few.calls("warm"):
         charts.draw_peers(few, folder / "peers.svg")
-        found["peers"] = "![Time relative to tilecore, for each library and workload](peers.svg)"
+        links["peers"] = "![Time relative to tilecore, for each library and workload](peers.svg)"
     if run.calls("size"):
         charts.draw_sizes(run, folder / "sizes.svg")
-        found["sizes"] = "![Bytes written a second, by size](sizes.svg)"
-    return found
+        links["sizes"] = "![Bytes written a second, by size](sizes.svg)"
+    return links
 
 
 def report(run: Run, folder: Path | None) -> str:
@@ -230,7 +231,7 @@ numpy.?stack: by the axis; torch.expand: with `.contiguous()`. Without a ratio, 
 {ratio_table(run, "rival", run.others("rival"))}
 ## Whole programs
 
-"other work" is the program with a result that was made before; what is above it is the time of the tilings.
+"other work" is the program with a result that was made before: the rest of the time is that of the tilings.
 
 {ratio_table(run, "program", ["numpy", "other work"])}
 ## By layout: copied into C order
@@ -251,8 +252,8 @@ computes the gradient of the input.
 {contests_table(run, "call", "step")}
 ## Random forms
 
-Shapes, layouts, dtypes and repeats at random; what was slower was timed a second time, for longer. First numbers,
-then references (objects and strings), then these into an array that was there already.
+Shapes, layouts, dtypes and repeats at random. Forms in which tilecore was slower were timed a second time, for longer.
+First numbers, then references (objects and strings), then these into an array that was there already.
 
 {summary_table(run, "drawn")}
 {summary_table(run, "references")}

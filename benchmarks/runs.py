@@ -24,7 +24,7 @@ class Key(NamedTuple):
 
     @property
     def group(self) -> tuple[str, str]:
-        """What takes turns with it."""
+        """The cases of one group took turns."""
         return self.kind, self.workload
 
     @property
@@ -65,7 +65,7 @@ class Run(NamedTuple):
         return list(dict.fromkeys(key.case for key in self.samples if key.kind == kind and not key.ours))
 
     def ratios(self, keys: Iterable[Key], cases: Iterable[str] = PEERS) -> list[tuple[Key, str, Times]]:
-        """Those of the cases that took turns with each."""
+        """Each key, with each of the cases that took turns with it."""
         pairs = ((key, case, self.ratio(key, case)) for key in keys for case in cases)
         return [(key, case, ratio) for key, case, ratio in pairs if ratio]
 
@@ -107,14 +107,14 @@ def load(path: Path) -> Run:
 
 
 def pool(several: Iterable[Times]) -> Times:
-    """Several runs as one: what any of them leaves open stays open."""
+    """The outermost quartiles of several runs, and the median of their medians."""
     lows, mids, highs = zip(*several, strict=True)
     return Times(min(lows), median(mids), max(highs))
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    """Runs of the same cases, or of different ones. Of a workload's cases, which took turns, those stay that
-    every run with the workload has."""
+    """One run of several, of the same cases or of different ones. The cases of a group took turns, so a case stays
+    only if every run with its group has it."""
     merged = Run(busiest(runs), {}, {}, {})
     for run in runs:
         merged.nbytes.update(run.nbytes)

@@ -1,7 +1,7 @@
 """Random tilings, to find what the named workloads miss: shapes, layouts, dtypes and repeats; against numpy.tile.
 
-The draw is the same each time. The environment variable SEED chooses another one. What is slower is looked at a second
-time, for longer, and the report names it.
+The draw is the same each time. The environment variable SEED chooses another one. Forms in which tilecore is slower are
+timed a second time, for longer, and the report names those in which it clearly is.
 """
 
 import os
@@ -49,7 +49,7 @@ def make(items, n):
 
 
 def draw(random, number, kind):
-    """Half of the forms repeat one axis, most layouts have one property."""
+    """Most forms repeat one axis, and most layouts have one property."""
     items = random.choice(TYPES if kind == "drawn" else KINDS)
     rank = random.choice([1, 2, 2, 3, 3, 4])
     reps = [1] * rank

@@ -90,7 +90,7 @@ def prepare(kind, workload, case):
         verify(np.asarray(result), x, reps)
 
     def drop():
-        """An earlier result; its memory stays idle for "tilecore", and else goes back."""
+        """Make and drop a result; its memory stays idle for "tilecore", and otherwise goes back to the system."""
         tilecore.tile(x, reps)
         if case != "tilecore":
             tilecore.release_memory()

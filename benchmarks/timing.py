@@ -40,7 +40,7 @@ class Call:
 
 
 class WithThreads(Call):
-    """A call whose samples are taken with so many threads of PyTorch and tilecore, which others then have as before."""
+    """A call with this many threads of PyTorch and tilecore; other calls have as many as before."""
 
     def __init__(self, call: Callable[[], Any], threads: int):
         self.threads = threads

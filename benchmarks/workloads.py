@@ -22,7 +22,7 @@ class Workload(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of the output."""
+        """The size of the output."""
         return prod(self.output_shape) * np.dtype(self.dtype).itemsize
 
     def input(self) -> np.ndarray:
