@@ -4,7 +4,7 @@ from tilecore._core.plan.plan cimport Sizes
 
 
 cdef enum:
-    # The run, and axes of at least two steps: an output has less than 2^63 bytes, so there are at most 62 of them.
+    # One run, and at most 62 axes of at least two steps each: an output has less than 2^63 bytes.
     MOST_AXES = 64
 
 
@@ -14,19 +14,19 @@ cdef struct Axis:
     Py_ssize_t dst    # bytes per step in the output
 
 
-cdef struct Step:                   # a region along one axis
-    Py_ssize_t count                # items of the output, at least 2
-    Py_ssize_t extent               # of the source, which repeats after it
-    Py_ssize_t first                # index of the region's first item in the source
-    Py_ssize_t place                # an iteration's index in the output
+cdef struct AxisIter:               # one axis of a region, and a position on it
+    Py_ssize_t count                # items in the output, at least 2
+    Py_ssize_t extent               # items in the source, which starts again after them
+    Py_ssize_t first                # source index of the region's first item
+    Py_ssize_t dst_index            # the position in the output, from 0 to count - 1
     Py_ssize_t src, dst             # bytes to the next item
-    Py_ssize_t index                # in the source; away from `place`: loading both at once would stall on forwarding
+    Py_ssize_t src_index            # not beside `dst_index`: loading both at once would stall on store forwarding
 
 
 cdef struct RegionIter:             # a region of a tiling, or all of it
-    int n
-    Py_ssize_t src, dst             # offsets of index 0 of every axis, in source and output
-    Step step[MOST_AXES]            # innermost first
+    int n                           # axes in use
+    Py_ssize_t src, dst             # offsets of index 0 on every axis, in source and output
+    AxisIter axis[MOST_AXES]        # innermost first
 
 
 cdef struct Nest:
@@ -53,8 +53,8 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
         nest.n += 1
 
 
-cdef inline Py_ssize_t nest_push_piece(Nest *nest, const Step *axis, Py_ssize_t done) noexcept nogil:
-    """Add the loops of the piece (regions.pyx) that follows `done` items of a region's axis; return its items."""
+cdef inline Py_ssize_t nest_push_piece(Nest *nest, const AxisIter *axis, Py_ssize_t done) noexcept nogil:
+    """Add the loops of the piece (regions.pyx) that begins after `done` items of the axis; return its item count."""
     cdef Py_ssize_t first = axis.first if done == 0 else 0, repeats = 1
     cdef Py_ssize_t length = min(axis.extent - first, axis.count - done)
     if length == axis.extent:
@@ -68,23 +68,23 @@ cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 
 
-cdef inline bint next_item(Step *step, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
-    """Go past `items` items of the innermost axis; False at the end of the outermost."""
+cdef inline bint next_item(AxisIter *axis, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
+    """Advance by `items` items of the innermost axis; return False at the end of the outermost axis."""
     cdef int k
     for k in range(n):
-        src[0] += items * step[k].src
-        dst[0] += items * step[k].dst
-        step[k].place += items
-        step[k].index += items
-        if step[k].index == step[k].extent:
-            src[0] -= step[k].extent * step[k].src
-            step[k].index = 0
-        if step[k].place < step[k].count:
+        src[0] += items * axis[k].src
+        dst[0] += items * axis[k].dst
+        axis[k].dst_index += items
+        axis[k].src_index += items
+        if axis[k].src_index == axis[k].extent:
+            src[0] -= axis[k].extent * axis[k].src
+            axis[k].src_index = 0
+        if axis[k].dst_index < axis[k].count:
             return True
-        src[0] += (step[k].first - step[k].index) * step[k].src
-        dst[0] -= step[k].count * step[k].dst
-        step[k].index = step[k].first
-        step[k].place = 0
+        src[0] += (axis[k].first - axis[k].src_index) * axis[k].src
+        dst[0] -= axis[k].count * axis[k].dst
+        axis[k].src_index = axis[k].first
+        axis[k].dst_index = 0
         items = 1
     return False
 

@@ -33,16 +33,16 @@ from tilecore._core.numpy_api cimport MAX_RANK
 cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,
                            const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                            const Py_ssize_t *shape) noexcept nogil:
-    """The region of `shape` that begins at `start`, or at 0 for NULL; it is not empty. NULL strides: C order.
+    """Fill `iter` for the region of `shape` at `start`, or at 0 for NULL; it must not be empty. NULL strides: C order.
 
-    The axis of the shortest step in the output is the innermost one; of equals, the last. An axis of negative step is
-    written from its other end. An axis that only continues the axis inside it merges with it.
+    Axes are sorted by their stride in the output, the shortest innermost; of equal strides, the last axis. An axis of
+    negative stride is written from its other end. An axis that only continues the axis inside it merges with it.
     """
     cdef Py_ssize_t src_pitch[MAX_RANK]
     cdef Py_ssize_t dst_pitch[MAX_RANK]
     cdef int order[MAX_RANK]
     cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize, count, extent, first, rest
-    cdef Step *inner
+    cdef AxisIter *inner
     cdef int i = 0, k, n = sizes.ndim, padding = sizes.ndim - sizes.input_ndim
     for k in range(n - 1, -1, -1):
         src_pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src
@@ -71,28 +71,28 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
             rest = extent - 1 - (count - 1) % extent
             first = rest - first if rest >= first else rest - first + extent
             src, dst = -src, -dst
-        if extent == 1 or src == 0 or count <= extent - first:  # it never starts again, or that makes no difference
+        if extent == 1 or src == 0 or count <= extent - first:  # the source never starts again, or without effect
             iter.src += first * src
             src = 0 if extent == 1 else src
             first, extent = 0, count
         if iter.n:
-            inner = &iter.step[iter.n - 1]
+            inner = &iter.axis[iter.n - 1]
             if (inner.first == 0 and inner.extent == inner.count and src == inner.src * inner.count
                     and dst == inner.dst * inner.count):
-                inner.first = inner.index = first * inner.count
+                inner.first = inner.src_index = first * inner.count
                 inner.extent = extent * inner.count
                 inner.count *= count
                 continue
-        iter.step[iter.n] = Step(count, extent, first, 0, src, dst, first)
+        iter.axis[iter.n] = AxisIter(count, extent, first, 0, src, dst, first)
         iter.n += 1
 
 
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil:
-    """The loops of the whole output, not empty. Strides of the input's and of the output's axes; NULL: C order."""
+    """Fill `nest` with the loops of a whole output, which must not be empty. NULL strides: C order."""
     cdef int k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize
-    cdef const Step *step
+    cdef const AxisIter *axis
     cdef RegionIter iter
     nest_begin(nest, sizes.itemsize)
     if dst_strides == NULL:
@@ -108,6 +108,6 @@ cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_
     region_iter_init(&iter, sizes, src_strides, dst_strides, NULL, sizes.output)
     nest.src, nest.dst = iter.src, iter.dst
     for k in range(iter.n):
-        step = &iter.step[k]
-        nest_push(nest, step.extent, step.src, step.dst)
-        nest_push(nest, step.count // step.extent, 0, step.dst * step.extent)
+        axis = &iter.axis[k]
+        nest_push(nest, axis.extent, axis.src, axis.dst)
+        nest_push(nest, axis.count // axis.extent, 0, axis.dst * axis.extent)

@@ -37,14 +37,14 @@ cdef struct Sizes:
 cdef struct Plan:
     Sizes sizes
     bint endless        # for regions: the input repeats without end in all directions
-    void *memory        # of `block`
-    void *block         # Blocks of write/blocks.pxd, if the result has plain bytes in C order; or NULL
+    void *memory        # the allocation that holds `block`, or NULL
+    void *block         # prepared Blocks (write/blocks.pxd) of a result in C order, if it is a single block; or NULL
 
 
 cdef struct Bounds:     # of a region
     Py_ssize_t start[MAX_RANK + 1]
     Py_ssize_t stop[MAX_RANK + 1]
-    int starts, stops   # how many were given
+    int starts, stops   # how many entries each has
 
 
 cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -60,14 +60,14 @@ cdef inline const Py_ssize_t *input_shape(const Sizes *sizes) noexcept nogil:
 
 cdef inline int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                           Py_ssize_t itemsize) noexcept nogil:
-    """As sizes_init."""
+    """Fill `plan`; return a SizesStatus, as sizes_init does."""
     plan.endless = False
     plan.memory = plan.block = NULL
     return sizes_init(&plan.sizes, ndim, shape, nreps, repeats, itemsize)
 
 
 cdef inline int plan_for(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) except -1:
-    """For the shape that `array` has now."""
+    """Fill `plan` for the present shape of `array`, or raise a RequestError."""
     cdef int status = plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
                                 cnp.PyArray_ITEMSIZE(array))
     return sizes_check(&plan.sizes, status) if status != SIZES_OK else 0

@@ -14,7 +14,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
                     Py_ssize_t itemsize) noexcept nogil:
     """Fill `sizes`; return a SizesStatus. Both ranks must be at most MAX_RANK, and no extent negative.
 
-    As in NumPy, an empty result is refused if the product of its non-zero extents overflows.
+    As in NumPy, an empty result is an error if the product of its non-zero extents overflows.
     """
     cdef int k, status = SIZES_OK
     cdef int rank = ndim if ndim > nreps else nreps
@@ -24,12 +24,12 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
     sizes.input_ndim = ndim
     sizes.itemsize = itemsize
     sizes.axis = 0
-    for k in range(rank):  # one loop, in registers: several may take three times as long on a busy machine
+    for k in range(rank):  # one loop, in registers: several loops may take three times as long
         extent = shape[k - (rank - ndim)] if k >= rank - ndim else 1
         repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
         sizes.shape[k] = extent
         sizes.repeats[k] = repeat
-        if repeat < 0:  # reported before an overflow of an axis, which is reported before one of the product
+        if repeat < 0:  # the first error of the order: sign, overflow of an axis, of the product
             sizes.axis = k
             return SIZES_NEGATIVE
         if tilecore_multiply(extent, repeat, &sizes.output[k]):
@@ -56,7 +56,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
 
 
 cdef int sizes_check(const Sizes *sizes, int status) except -1:
-    """Raise the RequestError for the status of a failed sizes_init."""
+    """Raise the RequestError for a `status` of sizes_init other than SIZES_OK."""
     cdef int k = sizes.axis
     if status == SIZES_OK:
         return 0
@@ -74,7 +74,7 @@ cdef int sizes_check(const Sizes *sizes, int status) except -1:
 
 
 cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
-    """The plan for a stack of `n` arrays: one more axis in front, not repeated."""
+    """Fill `stacked` for a stack of `n` arrays: one more axis in front, which is not repeated."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int k, status

@@ -18,7 +18,7 @@ Without memory for a block of scratch, the block is made in the output.
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, next_item
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, AxisIter, Nest, next_item
 from tilecore._core.write.processor cimport kernels, libc_bytes, tilecore_prepare_rows
 
 
@@ -140,7 +140,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef void *scratch = NULL
     cdef char *aligned = NULL
     cdef bint stream = blocks.stream
-    cdef Step loop[MOST_AXES]
+    cdef AxisIter loop[MOST_AXES]
     cdef const char *hot = NULL     # `ready` steps of the current block, already made
     cdef const char *made = src     # from here
     cdef Py_ssize_t number = first, count, nbytes, ready = 0, index, _block
@@ -159,12 +159,12 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         count = blocks.loop[k].count
         index = number % count
         number //= count
-        loop[k] = Step(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
+        loop[k] = AxisIter(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
         dst += index * loop[k].dst
         src += index * loop[k].src
     for _block in range(first, last):
         count = top.count
-        if blocks.split >= 0 and loop[blocks.split].place == loop[blocks.split].count - 1:
+        if blocks.split >= 0 and loop[blocks.split].dst_index == loop[blocks.split].count - 1:
             count = blocks.last_count
         if not blocks.dense:
             write_axes(blocks, blocks.n, count, dst, src)

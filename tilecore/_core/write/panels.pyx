@@ -38,7 +38,7 @@ The panels are numbered, as blocks are, and so are the chunks of what is made of
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, Step, magnitude, nest_begin, nest_push, next_item
+from tilecore._core.plan.nest cimport MOST_AXES, Axis, AxisIter, Nest, magnitude, nest_begin, nest_push, next_item
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport (
     TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather,
@@ -362,7 +362,7 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count,
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
                      char *cells) noexcept nogil:
     """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
-    cdef Step others[MOST_AXES]
+    cdef AxisIter others[MOST_AXES]
     cdef Py_ssize_t steps[MOST_AXES]
     cdef const Axis *axis = &panels.source.axis[0]
     cdef const Axis *inner = &axis[panels.inner]
@@ -375,7 +375,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
         steps[panels.merged[k]] *= count[panels.level[k]]
     for k in range(1, panels.source.n):
         if k != panels.inner and k != panels.across:
-            others[n] = Step(steps[k], steps[k], 0, 0, axis[k].src, axis[k].dst, 0)
+            others[n] = AxisIter(steps[k], steps[k], 0, 0, axis[k].src, axis[k].dst, 0)
             n += 1
     rows, columns = steps[panels.inner], steps[panels.across]
     src_pitch, dst_pitch = across.src, across.dst

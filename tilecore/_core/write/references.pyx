@@ -12,7 +12,7 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport array_upon
 from tilecore._core.plan.nest cimport (
-    MOST_AXES, Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, region_iter_init,
+    MOST_AXES, Axis, AxisIter, Nest, RegionIter, nest_begin, nest_push_piece, region_iter_init,
 )
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
@@ -82,7 +82,7 @@ cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *
 cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,
                      char *dst) except -1:
     """Put the loops of axis `k` and of those outside it round `nest`, and copy each piece: see regions.pyx."""
-    cdef const Step *axis = &iter.step[k]
+    cdef const AxisIter *axis = &iter.axis[k]
     cdef Py_ssize_t done = 0, length
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]

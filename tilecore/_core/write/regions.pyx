@@ -18,7 +18,7 @@ Nothing here can fail, as in tiling.pyx.
 from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport (
-    Axis, Nest, RegionIter, Step, nest_begin, nest_push_piece, next_item, region_iter_init,
+    Axis, AxisIter, Nest, RegionIter, nest_begin, nest_push_piece, next_item, region_iter_init,
 )
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
@@ -56,7 +56,7 @@ cdef int write_region(const Sizes *sizes, const ArrayRef *source, const ArrayRef
     src, dst = source.data + region.iter.src, target.data + region.iter.dst
     for k in range(region.iter.n):
         if pieces <= nbytes:
-            pieces *= pieces_along(&region.iter.step[k])
+            pieces *= pieces_along(&region.iter.axis[k])
     if nbytes // pieces < LEAST_PIECE:
         return write_items(&region, dst, src)
     nest_begin(&nest, sizes.itemsize)
@@ -65,7 +65,7 @@ cdef int write_region(const Sizes *sizes, const ArrayRef *source, const ArrayRef
 
 # ---------------------------------------------------------------- pieces
 
-cdef Py_ssize_t pieces_along(const Step *axis) noexcept nogil:
+cdef Py_ssize_t pieces_along(const AxisIter *axis) noexcept nogil:
     cdef Py_ssize_t head = axis.extent - axis.first if axis.first else 0
     if axis.count <= head:
         return 1
@@ -74,7 +74,7 @@ cdef Py_ssize_t pieces_along(const Step *axis) noexcept nogil:
 
 cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src, Py_ssize_t nbytes) noexcept nogil:
     """Put the loops of axis `k` and of those outside it round `nest`, once for each piece, and write."""
-    cdef const Step *axis = &region.iter.step[k]
+    cdef const AxisIter *axis = &region.iter.axis[k]
     cdef Py_ssize_t done = 0, length
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
@@ -100,7 +100,7 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
 
 cdef int write_items(Region *region, char *dst, const char *src) noexcept nogil:
     """As write_region."""
-    cdef Step *axis = region.iter.step
+    cdef AxisIter *axis = region.iter.axis
     cdef int k
     for k in range(region.iter.n):
         src += axis[k].first * axis[k].src
