@@ -8,7 +8,7 @@ from tilecore._core.request.array_refs cimport ArrayRef
 
 cdef cnp.ndarray convert_to_plain(a)
 cdef cnp.ndarray plain_array(a)
-cdef cnp.ndarray read_target(given, cnp.dtype dtype)
+cdef cnp.ndarray read_target(value, cnp.dtype dtype)
 cdef bint is_blank(cnp.dtype dtype) noexcept
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, ArrayRef *ref) except -1
@@ -22,15 +22,15 @@ cdef inline cnp.ndarray as_plain_array(a):
     return <cnp.ndarray>a if PyArray_CheckExact(a) else convert_to_plain(a)
 
 
-cdef inline cnp.ndarray read_out(given, cnp.ndarray array):
-    """`given` as a plain array of the dtype of `array`; the rest of its checks are check_out's."""
-    if PyArray_CheckExact(given) and descr_of(<cnp.ndarray>given) == descr_of(array):
-        return <cnp.ndarray>given
-    return read_target(given, array.descr)
+cdef inline cnp.ndarray read_out(out, cnp.ndarray array):
+    """Return `out`, which must be a plain array of the dtype of `array`; check_out checks its shape and memory."""
+    if PyArray_CheckExact(out) and descr_of(<cnp.ndarray>out) == descr_of(array):
+        return <cnp.ndarray>out
+    return read_target(out, array.descr)
 
 
 cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape) noexcept:
-    """Whether the array has this shape. A dtype of another itemsize, assigned to an array, changes its shape too."""
+    """Whether the array has this shape. It may change during a call, also by assigning a dtype of another itemsize."""
     cdef int k
     if cnp.PyArray_NDIM(array) != ndim:
         return False

@@ -3,9 +3,9 @@
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
-may change the input and `out`. So everything that may run it comes first, then memory for the result, which may collect
-garbage, and the number of threads. Arrays are looked at last: their shape must still be the plan's, and where their
-elements lie is noted (`ref_array`) just before they are read and written.
+may change the input and `out`. So all reading comes first. Allocating the result comes next, because it may collect
+garbage, and the number of threads. The arrays are inspected last: their shape must still be the plan's, and `ref_array`
+records their address and strides just before they are read and written.
 """
 
 import numpy
@@ -45,7 +45,7 @@ cdef cnp.ndarray convert_to_plain(a):
 
 
 cdef cnp.ndarray plain_array(a):
-    """`a` as a plain array, for functions that take no other."""
+    """`a` as a plain array, for functions that accept nothing else."""
     cdef cnp.ndarray array = as_plain_array(a)
     if array is None:
         raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
@@ -54,32 +54,32 @@ cdef cnp.ndarray plain_array(a):
 
 # ---------------------------------------------------------------- out
 
-cdef cnp.ndarray read_target(given, cnp.dtype dtype):
-    """`given` as a plain array of this dtype. Comparing dtypes may run code: the `__eq__` of titles."""
+cdef cnp.ndarray read_target(value, cnp.dtype dtype):
+    """Return the `out` of a call, which must have this dtype. Comparing dtypes may run code: the `__eq__` of titles."""
     cdef cnp.ndarray out
-    cdef cnp.dtype found
-    if not PyArray_CheckExact(given) and (not PyArray_Check(given) or is_masked(given)):
-        raise out_error(given)
-    out = given
-    found = out.descr
-    if not (found is dtype or found == dtype or is_blank(dtype)
-            and found.type_num == dtype.type_num and found.itemsize == blank_itemsize(dtype)):
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {found}", "out")
+    cdef cnp.dtype actual
+    if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):
+        raise out_error(value)
+    out = value
+    actual = out.descr
+    if not (actual is dtype or actual == dtype or is_blank(dtype)
+            and actual.type_num == dtype.type_num and actual.itemsize == blank_itemsize(dtype)):
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", "out")
     return out
 
 
 cdef bint is_blank(cnp.dtype dtype) noexcept:
-    """Whether its items are strings of no characters. In a new array, NumPy gives each room for one character."""
+    """Whether its items are strings of length 0. In a new array, NumPy makes them strings of length 1."""
     return dtype.itemsize == 0 and dtype.kind in b"SU"
 
 
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
-    """The room for each string in a new array of `dtype`, which is blank."""
+    """The itemsize of a new array of the blank `dtype`: one character."""
     return numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, ArrayRef *ref) except -1:
-    """Check the shape of `out`, and that its elements lie apart. Describe it in `ref`."""
+    """Check that `out` has this shape, is writeable, and has no overlapping elements. Fill `ref`."""
     if not has_shape(out, ndim, shape):
         raise shape_error(out, ndim, shape, "must have", "out")
     if not PyArray_ISWRITEABLE(out):
@@ -93,14 +93,14 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
 
 cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument):
     """The RequestError for an array that does not have this shape."""
-    found = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
-    return RequestError(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {found}", argument)
+    actual = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
+    return RequestError(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {actual}", argument)
 
 
-cdef int extents(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
-                 size_t *high) noexcept:
-    """Set the address of the first byte and that after the last byte. Return 0 if there are no bytes."""
-    cdef Py_ssize_t span
+cdef int find_ends(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
+                   size_t *high) noexcept:
+    """Set `low` to the address of the first byte, `high` to the end of the last. Return 0 if there are no bytes."""
+    cdef Py_ssize_t reach
     cdef int k
     low[0] = high[0] = <size_t>ref.data
     if ref.contiguous:
@@ -112,19 +112,19 @@ cdef int extents(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsi
     for k in range(ref.ndim):
         if shape[k] == 0:
             return 0
-        span = (shape[k] - 1) * ref.strides[k]
-        if span < 0:
-            low[0] += span
+        reach = (shape[k] - 1) * ref.strides[k]
+        if reach < 0:
+            low[0] += reach
         else:
-            high[0] += span
+            high[0] += reach
     return itemsize > 0
 
 
 cdef bint share_bytes(const ArrayRef *a, const Py_ssize_t *a_shape, const ArrayRef *b, const Py_ssize_t *b_shape,
                       Py_ssize_t itemsize) except -1:
-    """Whether the two share a byte."""
+    """Whether the arrays share a byte."""
     cdef size_t a_low, a_high, b_low, b_high
-    if not extents(a, a_shape, itemsize, &a_low, &a_high) or not extents(b, b_shape, itemsize, &b_low, &b_high):
+    if not find_ends(a, a_shape, itemsize, &a_low, &a_high) or not find_ends(b, b_shape, itemsize, &b_low, &b_high):
         return False
     if a_high <= b_low or b_high <= a_low:
         return False
@@ -146,7 +146,7 @@ cdef bint overlaps_itself(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize
         if shape[k] > 1 and step < covered:
             break
     else:
-        return False  # each step is longer than all that the shorter steps cover
+        return False  # each step is longer than the bytes that all shorter steps cover
     # If two overlapping elements differ in their index on axis k, then moving both along k, until the smaller index is
     # 0, keeps the overlap. So it is enough to compare index 0 with all others, axis by axis.
     view = bytes_at(ref, shape, itemsize)
@@ -158,7 +158,7 @@ cdef bint overlaps_itself(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize
 
 
 cdef bytes_at(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsize):
-    """The elements as an array of plain bytes."""
+    """A view of the elements, with items of plain bytes."""
     return array_upon(None, ref.ndim, shape, ref_strides(ref), numpy.dtype((numpy.void, itemsize)), ref.data, 0)
 
 

@@ -1,11 +1,11 @@
-"""Refers to the elements of an array, for code that has no Python objects. See arguments.pyx."""
+"""The address and the strides of an array, for code without Python objects. See arguments.pyx."""
 
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS
 
 
-cdef struct ArrayRef:   # where the elements of an array lie
+cdef struct ArrayRef:
     char *data
     int ndim
     bint contiguous     # in C order
@@ -24,7 +24,7 @@ cdef inline void ref_array(ArrayRef *ref, cnp.ndarray array) noexcept:
 
 cdef inline void ref_at(ArrayRef *ref, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
                         Py_ssize_t itemsize) noexcept nogil:
-    """Describe an array at `data`, from its strides. NULL means C order; strides of C order are recognized."""
+    """Fill `ref` for an array at `data`. NULL strides mean C order; other strides are compared with C order."""
     cdef int k
     ref.data = <char *>data
     ref.ndim = ndim
@@ -39,7 +39,7 @@ cdef inline void ref_at(ArrayRef *ref, const void *data, const Py_ssize_t *strid
 
 
 cdef inline const Py_ssize_t *ref_strides(const ArrayRef *ref) noexcept nogil:
-    """Its strides, or NULL for C order."""
+    """The strides, or NULL for C order."""
     if ref.contiguous:
         return NULL
     return &ref.strides[0]

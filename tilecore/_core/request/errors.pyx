@@ -62,9 +62,9 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
         context.append(f"{names.get('input shape', 'input shape')} {short_repr(shape)}")
         if isinstance(input, np.ndarray):
             context.append(f"dtype {input.dtype}")
-    context += [f"{what} {short_repr(value)}" for what, value in given.items() if value is not None]
-    asked = f"; {', '.join(context)}" if context else ""
-    return error.kind(f"{name}: {subject}{error.what}{where}{asked}")
+    context += [f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None]
+    suffix = f"; {', '.join(context)}" if context else ""
+    return error.kind(f"{name}: {subject}{error.what}{where}{suffix}")
 
 
 def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
@@ -73,5 +73,5 @@ def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
     Such an error was raised while its RequestError was handled, so the RequestError is its context. Any other error is
     returned unchanged.
     """
-    found = error if isinstance(error, RequestError) else error.__context__
-    return format_error(found, name, input, names, **given) if isinstance(found, RequestError) else error
+    origin = error if isinstance(error, RequestError) else error.__context__
+    return format_error(origin, name, input, names, **given) if isinstance(origin, RequestError) else error

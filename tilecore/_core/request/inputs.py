@@ -15,16 +15,16 @@ from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
-# PyTorch's types that NumPy lacks, by their names in PyTorch's messages, and a type of the same size.
+# Types that NumPy lacks, as PyTorch's messages name them, and NumPy types of the same size.
 _SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
 
 
 def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
-    """As as_any_array, but always a plain array; a masked one is refused, because the mask would be lost."""
+    """`value` as a plain array. A masked array is an error, because its mask would be lost."""
     array = as_any_array(value, argument)
     if is_masked(array):
-        given = f"of type {type(value).__name__} gives a {type(array).__name__}"
-        raise RequestError(TypeError, f"{given}, expected a plain array", argument)
+        what = f"of type {type(value).__name__} gives a {type(array).__name__}, expected a plain array"
+        raise RequestError(TypeError, what, argument)
     return np.asarray(array)
 
 
@@ -64,7 +64,7 @@ def read_count(name: str, n: SupportsIndex) -> int:
 
 
 def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
-    """An item of a list of integers. A bool is refused: a list of bools is a bool tensor."""
+    """An item of a list of integers, as an int. A bool is an error: a list of bools is a bool tensor."""
     try:
         return read_index(item)
     except TypeError as reason:

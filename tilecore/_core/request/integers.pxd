@@ -2,25 +2,25 @@
 
 
 cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2
-cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) except -1
+cdef int read_unusual(given, Py_ssize_t *values, str argument, int input_ndim) except -1
 cdef int count_integers(value, unsigned long numbers) noexcept
-cdef int read_signed(given, Py_ssize_t *values, str what) except -1
+cdef int read_signed(given, Py_ssize_t *values, str argument) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
 
-cdef inline int read_integers(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+cdef inline int read_integers(given, Py_ssize_t *values, str argument, int input_ndim) except -1:
     """Fill `values` (of length MAX_RANK + 1) with integers of 0 or more, and return how many.
 
-    Errors name axes of the result. If `input_ndim` is negative, the axes of the integers are not known yet.
+    Errors count axes in the result. If `input_ndim` is negative, the axes of the integers are not known yet.
     """
     cdef int n = read_usual(given, 0, values)
-    return n if n >= 0 else read_unusual(given, values, what, input_ndim)
+    return n if n >= 0 else read_unusual(given, values, argument, input_ndim)
 
 
 cdef inline int read_repeats(reps, axis, Py_ssize_t *repeats, int ndim) except -1:
-    """Fill `repeats` for the last of `ndim` axes, or for those that `axis` names; return how many."""
+    """Fill `repeats` for the last of `ndim` axes, or for the axes in `axis`; return how many."""
     if axis is None:
         return read_integers(reps, repeats, "repeats", ndim)
     return spread_repeats(axis, repeats, read_integers(reps, repeats, "repeats", -1), ndim)

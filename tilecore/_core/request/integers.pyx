@@ -1,7 +1,7 @@
 """Reads integers: repeats, bounds, axes, shapes, the number of threads.
 
-The usual kinds are read without running the caller's code: ints, NumPy's integers, tuples, lists and arrays of them.
-Other kinds, and the messages of errors, may run it (`__index__`, `__iter__`); arguments.pyx explains the consequences.
+Ints, NumPy's integers, and tuples, lists and arrays of them are read without running the caller's code. Other kinds
+and error messages may run it (`__index__`, `__iter__`): arguments.pyx explains the consequences.
 """
 
 import numpy
@@ -25,7 +25,7 @@ cdef extern from "Python.h":
 
 
 cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
-    """Read an int or a NumPy integer of at least `least` that fits. Runs no code. False for all else."""
+    """Read an int or a NumPy integer from `least` to PY_SSIZE_T_MAX, else return False. Runs no caller's code."""
     cdef int overflow = 0
     cdef long long number
     if PyLong_CheckExact(item):
@@ -68,7 +68,7 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
 
 
 cdef int count_integers(value, unsigned long numbers) noexcept:
-    """The length of a tuple, or of an array of one of the types in `numbers`; -1 for all else, or above MAX_RANK.
+    """The length of a tuple, or of a 1-D array of a type in `numbers`; -1 for anything else, or above MAX_RANK.
 
     `numbers` has a bit for each of NumPy's type numbers. Runs none of the caller's code: no item is read.
     """
@@ -86,10 +86,10 @@ cdef int count_integers(value, unsigned long numbers) noexcept:
 cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
 
 
-cdef list draw_integers(given, str what):
-    """The integers of an integer or an iterable. Draws at most 65 items, and never calls __len__."""
+cdef list draw_integers(given, str argument):
+    """A list of the integers in an integer or an iterable. Draws at most 65 items, and never calls __len__."""
     cdef list integers = []
-    cdef str hint = "; pass the array's shape" if what == "shape" and hasattr(type(given), "shape") else ""
+    cdef str hint = "; pass the array's shape" if argument == "shape" and hasattr(type(given), "shape") else ""
     if type(given) is tuple or type(given) is list:
         items = tuple(given)
     elif PyArray_CheckExact(given) and cnp.PyArray_NDIM(given) == 1 and cnp.PyArray_ISINTEGER(given):
@@ -104,52 +104,52 @@ cdef list draw_integers(given, str what):
                 items = iter(given)
             except TypeError as reason:
                 raise RequestError(TypeError, "must be an integer or a sequence of integers, "
-                                   f"got {type(given).__name__}{hint}", what) from reason
+                                   f"got {type(given).__name__}{hint}", argument) from reason
     for item in items:
-        integers.append(item if PyLong_CheckExact(item) else read_item(item, what, len(integers), hint))
+        integers.append(item if PyLong_CheckExact(item) else read_item(item, argument, len(integers), hint))
         if len(integers) > MAX_RANK:
-            raise RequestError(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", what)
+            raise RequestError(ValueError, f"must have at most {MAX_RANK} entries, NumPy's largest rank", argument)
     return integers
 
 
-cdef int read_unusual(given, Py_ssize_t *values, str what, int input_ndim) except -1:
+cdef int read_unusual(given, Py_ssize_t *values, str argument, int input_ndim) except -1:
     """`read_integers` for integers of any kind."""
-    cdef list integers = draw_integers(given, what)
+    cdef list integers = draw_integers(given, argument)
     cdef Py_ssize_t k, rank
-    # Axes are counted in the output, whose rank is the larger of the two.
-    rank = max(len(integers), input_ndim)
+    rank = max(len(integers), input_ndim)  # of the output, in which errors count axes
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
-            raise RequestError(ValueError, f"must not be negative, got {short_repr(value)}", what,
+            raise RequestError(ValueError, f"must not be negative, got {short_repr(value)}", argument,
                                k if input_ndim >= 0 else None)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
             if input_ndim < 0:
-                raise RequestError(ValueError, f"overflows: {short_repr(value)} is more than {PY_SSIZE_T_MAX}", what)
+                raise RequestError(ValueError, f"overflows: {short_repr(value)} is more than {PY_SSIZE_T_MAX}",
+                                   argument)
             raise RequestError(ValueError, f"axis {rank - len(integers) + k} overflows: {short_repr(value)} is "
                                f"more than {PY_SSIZE_T_MAX}")
         values[k] = value
     return <int>len(integers)
 
 
-cdef int read_signed(given, Py_ssize_t *values, str what) except -1:
+cdef int read_signed(given, Py_ssize_t *values, str argument) except -1:
     """`read_integers` for integers of either sign."""
     cdef int n = read_usual(given, -PY_SSIZE_T_MAX - 1, values)
     if n >= 0:
         return n
-    cdef list integers = draw_integers(given, what)
+    cdef list integers = draw_integers(given, argument)
     for k, value in enumerate(integers):
         if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
-            if what == "axis":
+            if argument == "axis":
                 raise RequestError(numpy.exceptions.AxisError,
                                    f"axis {short_repr(value)} is out of bounds for every array")
-            raise RequestError(ValueError, f"does not fit 64 bits, got {short_repr(value)}", what, k)
+            raise RequestError(ValueError, f"does not fit 64 bits, got {short_repr(value)}", argument, k)
         values[k] = value
     return <int>len(integers)
 
 
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
-    """Put each repeat at the index of its axis, and 1 at all others; return the new count, `ndim`."""
+    """Move each repeat to the index of its axis, and set all others to 1; return the new count, `ndim`."""
     cdef Py_ssize_t axes[MAX_RANK + 1]
     cdef Py_ssize_t placed[MAX_RANK]
     cdef int k, n = read_signed(axis, axes, "axis")

@@ -1,7 +1,7 @@
 """Subclasses of ndarray, masked arrays and arrays of other libraries: their results are those of `numpy.tile`.
 
-tilecore tiles a masked array's data and mask. What arrays.pyx cannot tile as an ndarray goes to `numpy.tile` as it was
-when tilecore was imported, because a program may have replaced it since.
+tilecore tiles a masked array's data and mask. Arrays that arrays.pyx cannot tile as an ndarray are passed to the
+`numpy.tile` that tilecore found at import, because a program may have replaced it since.
 """
 
 import sys
@@ -15,7 +15,7 @@ _masked: Any = None  # numpy.ma.MaskedArray, when found
 
 
 def is_masked(a: object) -> bool:
-    """Whether `a` is a masked array. This does not import numpy.ma: before that is imported, no masked array exists."""
+    """Whether `a` is a masked array. Without importing numpy.ma: no masked array exists before its import."""
     global _masked
     if _masked is None:
         _masked = getattr(sys.modules.get("numpy.ma.core"), "MaskedArray", None)
@@ -23,9 +23,9 @@ def is_masked(a: object) -> bool:
 
 
 def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
-    """What `numpy.tile(a, counts)` gives for a masked array; `tile_plain` tiles a plain one by these counts.
+    """The `numpy.tile(a, counts)` of a masked array; `tile_plain` tiles a plain array by these counts.
 
-    It builds the result as MaskedArray's own methods do: the data, its attributes, the mask. MaskedArray(...) would
+    The result is built as MaskedArray's own methods do: the data, its attributes, the mask. MaskedArray(...) would
     turn the default fill value into an explicit one.
     """
     if type(a) is not _masked or a._baseclass is not np.ndarray:
