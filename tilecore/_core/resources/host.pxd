@@ -1,7 +1,7 @@
 """The memory and the processors that this process may use. See host.pyx."""
 
 
-cdef Py_ssize_t forks   # calls of fork() that led to this process and that Python knows of
+cdef Py_ssize_t forks   # how often fork() was called from the import to this process, as Python saw it
 
 cdef Py_ssize_t usable_cpus() noexcept nogil
 cdef int find_cpu_share() except -1

@@ -35,7 +35,7 @@ def read_bytes(name, n):
     """A count of bytes, from an integer or a text; errors begin with `name`."""
     if isinstance(n, str):
         try:
-            return min(parse_bytes(n), sys.maxsize)  # more than all addresses is as good as no limit
+            return min(parse_bytes(n), sys.maxsize)  # a limit above all addresses is none
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     n = read_count(name, n)
@@ -65,24 +65,24 @@ def physical_memory():
 
 # ---------------------------------------------------------------- processors
 
-# Found once in each process, because C callers cannot find them. 0 and -1: not found yet.
+# Calls from Python determine these once in each process, because C callers cannot. 0 and -1: not known yet.
 forks = 0
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
-# Python delivers signals to the main thread alone. To ask for this thread at each call would run Python code.
+# Python delivers signals to the main thread alone. Looking up this thread at each call would run Python code.
 cdef unsigned long main_thread = threading.main_thread().ident
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
 
 
 cdef Py_ssize_t usable_cpus() noexcept nogil:
-    """The processors that the calling thread may use now: at most its process' share; 1 until that is found."""
+    """How many processors the calling thread may use now, at most `cpu_share`; 1 until that is known."""
     cdef tilecore_affinity now
-    cdef Py_ssize_t most = tilecore_atomic_load(&cpu_share)
-    return min(tilecore_read_affinity(&now) or all_cpus, most) if most > 1 else 1
+    cdef Py_ssize_t share = tilecore_atomic_load(&cpu_share)
+    return min(tilecore_read_affinity(&now) or all_cpus, share) if share > 1 else 1
 
 
 cdef int find_cpu_share() except -1:
-    """Find the share: the control group's quota, or 1 in a child of multiprocessing: its siblings use the rest."""
+    """Set `cpu_share`: the control group's quota, or 1 in a child of multiprocessing, as its siblings use the rest."""
     if tilecore_atomic_load(&cpu_share) == 0:
         tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
     return 0
@@ -101,9 +101,9 @@ def cpu_quota():
 cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
-    `sys.modules` is read only once. Without the GIL, another thread may hold its lock during a fork(), and then it
-    stays locked in the child. No function of multiprocessing is called, because another thread may still be importing
-    it. In that case its names are missing, and no child has been started.
+    `sys.modules` is read only once. Without the GIL, another thread may hold the dict's lock during a fork(), and then
+    the lock stays closed in the child. No function of multiprocessing is called, because another thread may still be
+    importing it. In that case its names are missing, and no child has been started.
     """
     cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
@@ -121,7 +121,7 @@ cdef bint in_main_thread() noexcept nogil:
 
 
 def forget_process():
-    """Called in a forked child, before multiprocessing notes the parent; its main thread is the one that forked."""
+    """Reset the state in a forked child, before multiprocessing does: the thread that forked is now the main thread."""
     global forks, main_thread
     forks += 1
     main_thread = PyThread_get_thread_ident()
@@ -136,12 +136,12 @@ if hasattr(os, "register_at_fork"):
 # ---------------------------------------------------------------- control groups
 
 def control_files(unified, controller, *legacy):
-    """The words of a control file, for this process' control group and every group above it.
+    """The words of a control file: a list for this process' control group, and one for every group above it.
 
     Version 2 has one file with all words. Version 1 has one file (`legacy`) for each word.
     """
     found = []
-    for line in filter(None, read_text("/proc/self/cgroup").split("\n")):  # names may hold blanks
+    for line in filter(None, read_text("/proc/self/cgroup").split("\n")):  # paths may contain spaces
         number, controllers, path = line.split(":", 2)
         if number == "0":
             root, names = "/sys/fs/cgroup", (unified,)

@@ -1,4 +1,4 @@
-"""What threads share: see kernels/locks.h."""
+"""Atomic counters and the affinity mask: see kernels/locks.h."""
 
 
 cdef extern from "kernels/locks.h" nogil:

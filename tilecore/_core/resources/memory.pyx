@@ -79,9 +79,9 @@ cdef format_bytes(nbytes):
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
-    """A new C-contiguous array, within the limit. References in it are NULL, for the caller to set.
+    """A new C-contiguous array; an error above the limit. References in it are NULL, for the caller to set.
 
-    `prefaulted` is set to whether most of its pages are there.
+    Sets `prefaulted` to whether most of its pages are mapped.
     """
     check_size(nbytes)
     prefaulted[0] = False

@@ -5,10 +5,10 @@ The first touch of a page takes 1 to 4 us, and memory that has left the caches t
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
 requests it again, in each call. So results of TILECORE_LEAST_RECYCLED_BYTES or more lie in memory of our own (arena.h).
 
-The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `give_back` when the
-array dies. The array lives while a view, a buffer or a DLPack capsule refers to it, so nothing can see its memory being
-reused. The handler is set in the array itself. The context's handler is never changed: resetting it may fail for lack
-of memory, and then all arrays of the program would come from here.
+The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
+it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so none sees its memory reused.
+The handler is set in the array itself. The context's handler is never changed: resetting it may fail for lack of
+memory, and then all arrays of the program would come from here.
 """
 
 import os
@@ -58,49 +58,48 @@ cdef Py_ssize_t limit_forks = -1    # `forks` when the limit was set or adapted
 cdef unsigned int trace_domain = _tracemalloc_domain
 
 
-# ---------------------------------------------------------------- what NumPy calls
+# ---------------------------------------------------------------- the memory handler, which NumPy calls
 
-cdef void *take(void *context, size_t bytes) noexcept nogil:
+cdef void *handler_malloc(void *context, size_t bytes) noexcept nogil:
     return malloc(bytes)
 
 
-cdef void *take_cleared(void *context, size_t count, size_t bytes) noexcept nogil:
+cdef void *handler_calloc(void *context, size_t count, size_t bytes) noexcept nogil:
     return calloc(count, bytes)
 
 
-cdef void give_back(void *context, void *data, size_t bytes) noexcept nogil:
-    """The array that owned `data` has died."""
+cdef void handler_free(void *context, void *data, size_t bytes) noexcept nogil:
     if not tilecore_arena_give_back(<char *>data):
         free(data)
 
 
-cdef void *resize(void *context, void *data, size_t bytes) noexcept nogil:
-    """For `ndarray.resize`. An array that outgrows its memory, or leaves half of it free, moves to the C library's."""
-    cdef size_t holds = tilecore_arena_holds(<char *>data)
-    cdef void *other
-    if holds == 0:
+cdef void *handler_realloc(void *context, void *data, size_t bytes) noexcept nogil:
+    """For `ndarray.resize`. Data that outgrows recycled memory, or needs less than half of it, moves to malloc's."""
+    cdef size_t capacity = tilecore_arena_holds(<char *>data)
+    cdef void *moved
+    if capacity == 0:
         return realloc(data, bytes)
-    if holds // 2 <= bytes <= holds:
+    if capacity // 2 <= bytes <= capacity:
         return data
-    other = malloc(bytes)
-    if other != NULL:
-        memcpy(other, data, min(holds, bytes))
-        give_back(context, data, holds)
-    return other
+    moved = malloc(bytes)
+    if moved != NULL:
+        memcpy(moved, data, min(capacity, bytes))
+        handler_free(context, data, capacity)
+    return moved
 
 
 cdef PyDataMem_Handler handler
 strcpy(handler.name, "tilecore")
 handler.version = 1
-handler.allocator.malloc = take
-handler.allocator.calloc = take_cleared
-handler.allocator.realloc = resize
-handler.allocator.free = give_back
+handler.allocator.malloc = handler_malloc
+handler.allocator.calloc = handler_calloc
+handler.allocator.realloc = handler_realloc
+handler.allocator.free = handler_free
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
 cdef bint can_recycle(Py_ssize_t nbytes) except -1:
-    """Whether a result of this size may lie in memory of ours."""
+    """Whether a result of this size may lie in recycled memory."""
     adapt_limit()
     return nbytes <= tilecore_arena_limit()
 
@@ -115,11 +114,11 @@ cdef int adapt_limit() except -1:
 
 
 cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):
-    """A new array in memory of ours, or None."""
+    """A new array in recycled memory, or None."""
     cdef cnp.ndarray array
     cdef char *data
     if dtype.type_num == NPY_VSTRING:
-        return None  # for given memory NumPy makes no new dtype instance, so the texts would lie in the input's
+        return None  # NumPy makes a new dtype instance only with memory of its own; strings would lie in the input's
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own
@@ -154,8 +153,8 @@ def recycled_bytes():
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
     it. New memory would cost more time than tiling. Tools count idle memory as part of the process. At most 64 MiB
-    more are kept than results took at once in the last minute. If no result was garbage-collected for a minute, all
-    idle memory goes back to the system when the next one is; `release_memory` returns it now. Recycling is Linux-only.
+    more are kept than results took at once in the last minute. If no result was garbage-collected for a minute, the
+    next one returns all idle memory to the system; `release_memory` returns it now. Recycling is Linux-only.
 
     Returns
     -------
@@ -181,7 +180,7 @@ def set_recycle_limit(n, /):
 
     >>> import tilecore
     >>> before = tilecore.get_recycle_limit()
-    >>> tilecore.set_recycle_limit(0)           # every result's memory goes back at once
+    >>> tilecore.set_recycle_limit(0)           # every result's memory is returned at once
     >>> tilecore.set_recycle_limit(before)
 
     The default is 1/16 of the physical memory or of the cgroup's limit, and at most 1 GiB. The environment variable
@@ -197,16 +196,16 @@ def set_recycle_limit(n, /):
     ----------
     n : int or str
         Bytes, 0 or more; or a string with a suffix, such as ``"256M"`` or ``"4G"``. The memory of larger results is
-        not kept. Idle memory beyond the limit goes back to the system at once.
+        not kept. Idle memory beyond the limit is returned to the system at once.
 
     Raises
     ------
     TypeError, ValueError
         As `set_max_bytes`.
     """
-    cdef Py_ssize_t most = read_bytes("set_recycle_limit", n)
+    cdef Py_ssize_t limit = read_bytes("set_recycle_limit", n)
     tilecore_atomic_store(&limit_forks, forks)
-    tilecore_arena_set_limit(most)
+    tilecore_arena_set_limit(limit)
 
 
 def release_memory():

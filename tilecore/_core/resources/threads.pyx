@@ -53,7 +53,7 @@ def get_num_threads():
 
 
 cdef int default_threads() noexcept nogil:
-    """The number outside num_threads blocks. After fork() it is 1 until a call from Python asks for the CPU share."""
+    """The number outside num_threads blocks. After fork() it is 1 until a call from Python finds the CPU share."""
     cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
     return <int>(chosen if chosen else min(usable_cpus(), MOST_BY_DEFAULT))
 
@@ -113,8 +113,8 @@ class num_threads(ContextDecorator):
         by_context.set((*by_context.get(), self))
 
     def __exit__(self, *exception):
-        # Not by a token of the ContextVar. One object may be entered several times, also in several contexts. A block
-        # may be left in another context: the event loop closes an unfinished async generator in its own context.
+        # A token of the ContextVar would not do: one object may be entered several times, also in several contexts, and
+        # left in another one. The event loop closes an unfinished async generator in its own context.
         entered = by_context.get()
         for k in range(len(entered) - 1, -1, -1):
             if entered[k] is self:
