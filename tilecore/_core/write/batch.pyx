@@ -3,10 +3,11 @@
 The arrays are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere.
 
     stack    written as one array, by a plan with one more axis in front, which does not repeat
-    list     an ArrayRef of each array is made, then all are written in one go
+    list     an ArrayRef of each array is made, then all are written in one call
 
-Threads share small results by arrays, and a large one by its blocks. As everywhere (arguments.pyx), all that can run
-the caller's code comes first: lists are copied, items converted, dtypes compared. Then shapes are checked.
+Threads take whole arrays if the results are small, and the blocks of one result if it is large. As everywhere
+(arguments.pyx), the caller's code can run only at first: lists are copied, items converted, dtypes compared. Then
+shapes are checked.
 """
 
 from tilecore._core.request.errors import RequestError
@@ -25,7 +26,7 @@ cnp.import_array()
 
 
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
-    """The tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
+    """Return the tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
     if not isinstance(arrays, (list, tuple)):
         return write_stack(plan, dtype, arrays, out, threads)
     arrays = list(arrays)
@@ -37,38 +38,38 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
     cdef const Sizes *sizes = &plan.sizes
     cdef int padding = sizes.ndim - sizes.input_ndim
     cdef const Py_ssize_t *shape = input_shape(sizes)
-    cdef Py_ssize_t rows[MAX_RANK + 1]
+    cdef Py_ssize_t stack_shape[MAX_RANK + 1]
     cdef Py_ssize_t strides[MAX_RANK]
     cdef Plan stacked
     cdef cnp.ndarray array = plain_array(arrays)
     cdef cnp.ndarray target = None
-    cdef cnp.dtype found = array.descr
+    cdef cnp.dtype actual = array.descr
     cdef int k
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type(arrays).__name__}", "input")
-    if found is not dtype and found != dtype:
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {found}", "input")
+    if actual is not dtype and actual != dtype:
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", "input")
     if out is not None:
-        target = read_target(out, found)
-    memcpy(&rows[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
-    rows[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
-    if not has_shape(array, sizes.input_ndim + 1, rows):
+        target = read_target(out, actual)
+    memcpy(&stack_shape[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
+    stack_shape[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
+    if not has_shape(array, sizes.input_ndim + 1, stack_shape):
         wanted = ", ".join(map(str, as_tuple(shape, sizes.input_ndim)))
         raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
-    plan_stack(&stacked, sizes, rows[0])
-    if padding:  # the plan's axes of extent 1 come after the first
+    plan_stack(&stacked, sizes, stack_shape[0])
+    if padding:  # the axes of extent 1 that pad the shape come after the first axis
         for k in range(sizes.ndim + 1):
             strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
-        array = array_upon(array, sizes.ndim + 1, stacked.sizes.shape, strides, found, cnp.PyArray_DATA(array), 0)
-    return write_result(&stacked, found, array, NULL, target, threads)
+        array = array_upon(array, sizes.ndim + 1, stacked.sizes.shape, strides, actual, cnp.PyArray_DATA(array), 0)
+    return write_result(&stacked, actual, array, NULL, target, threads)
 
 
 cdef int read_items(list arrays, cnp.dtype dtype, const Sizes *sizes) except -1:
-    """Make each item a plain array of the dtype and the plan's shape."""
+    """Replace each item by a plain array, which must have the dtype and the plan's shape."""
     cdef const Py_ssize_t *shape = input_shape(sizes)
     cdef cnp.ndarray array
-    cdef cnp.dtype found
+    cdef cnp.dtype actual
     cdef Py_ssize_t i
     for i in range(PyList_GET_SIZE(arrays)):
         if PyArray_CheckExact(arrays[i]):
@@ -80,9 +81,9 @@ cdef int read_items(list arrays, cnp.dtype dtype, const Sizes *sizes) except -1:
                 hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
                 raise RequestError(error.kind, error.what + hint, f"arrays[{i}]") from error.__cause__
             arrays[i] = array
-        found = array.descr
-        if found is not dtype and found != dtype:
-            raise RequestError(TypeError, f"must have dtype {dtype}, got {found}", f"arrays[{i}]")
+        actual = array.descr
+        if actual is not dtype and actual != dtype:
+            raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", f"arrays[{i}]")
         if not has_shape(array, sizes.input_ndim, shape):
             raise shape_error(array, sizes.input_ndim, shape, "must have", f"arrays[{i}]")
     return 0

@@ -12,18 +12,18 @@ cdef struct Blocks:
     # The block: its axes, innermost first.
     Axis axis[MOST_AXES]
     int n
-    int kernel_axes         # how many, from the innermost, one kernel call writes
-    bint by_columns         # a kernel call goes along axis 2, and there is one for each step of axis 1
-    bint dense              # its bytes lie together in the output
+    int kernel_axes         # how many, from the innermost on, one kernel call writes
+    bint by_columns         # a kernel call runs along axis 2, once for each step of axis 1
+    bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache
-    Py_ssize_t last_count   # steps of its outermost axis in the last, shorter block
+    Py_ssize_t last_count   # steps of the outermost axis in the last, shorter block
     tilecore_rows rows      # the kernel, prepared
     # The loops over blocks, innermost first.
     Axis loop[MOST_AXES]
     int loops
     int split               # the last step of this loop is a shorter block; or -1
-    Py_ssize_t total        # blocks
-    # Where they are written, and from where; set by the caller.
+    Py_ssize_t total        # number of blocks
+    # Output and source, set by the caller.
     char *dst
     const char *src
 

@@ -12,7 +12,7 @@ A loop that would overfill the block is split: some of its steps join the block,
 last may be shorter. The blocks are numbered, and a task writes a range of them (tiling.pyx).
 
 Nothing here can fail, so all is `noexcept nogil`: the plan has checked every offset, and the state lies on the stack.
-Without memory for a block of scratch, the block is made in the output.
+If there is no memory for a block of scratch, the block is made in the output.
 """
 
 from libc.stdlib cimport free, malloc
@@ -23,7 +23,7 @@ from tilecore._core.write.processor cimport kernels, libc_bytes, tilecore_prepar
 
 
 cdef enum:
-    # Separate rows of at least this many bytes bypass the cache one by one, rather than as a block that does not.
+    # From this many bytes on, rows with gaps between them bypass the cache one by one; shorter rows form a block.
     LEAST_STREAMED_ROW = 256
 
 
@@ -31,13 +31,13 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
     """Choose the block and its kernel, and order the loops over blocks."""
     cdef Axis *axis = blocks.axis
     cdef Axis top
-    cdef Py_ssize_t payload = 1, extent = 1, inner, steps
+    cdef Py_ssize_t payload = 1, dst_end = 1, inner, steps
     cdef int i, k, n = 0
-    cdef bint dense = True, is_split = False, in_place, near
-    # Inner axes, as long as they fit; the first that does not is split.
+    cdef bint dense = True, is_split = False, in_place
+    # Inner axes, while they fit; the first that does not fit is split.
     while n < nest.n:
         top = nest.axis[n]
-        if dense and top.dst != extent and top.count > 1:
+        if dense and top.dst != dst_end and top.count > 1:
             dense = False
             if payload >= (LEAST_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 dense = True
@@ -46,14 +46,14 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
             break
         axis[n] = top
         payload *= top.count
-        extent = top.dst * top.count
+        dst_end = top.dst * top.count
         n += 1
     blocks.last_count = 0
     steps = 0
     if n < nest.n:
         top = nest.axis[n]
         inner = TILECORE_BLOCK_BYTES // payload
-        if inner >= 2 and (n == 0 or not dense or top.dst == extent):
+        if inner >= 2 and (n == 0 or not dense or top.dst == dst_end):
             steps = (top.count + inner - 1) // inner          # blocks along this axis
             inner = (top.count + steps - 1) // steps          # of nearly equal length
             if n == 0:
@@ -66,7 +66,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
     blocks.n = n
     blocks.dense = dense
     blocks.stream = stream and dense
-    # The loops outside: repeats first, or all as they come.
+    # The loops over blocks: repeats innermost, or in the nest's order.
     blocks.loops = 0
     blocks.split = -1
     blocks.total = 1
@@ -83,7 +83,6 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
             blocks.loops += 1
             blocks.total *= top.count
     # The axes that one kernel call writes: a run, its repeats in place, and rows of them.
-    near = blocks.loops == 0
     blocks.kernel_axes = 1
     # Of two inner axes, the longer one is the better innermost loop: pixels rather than their three colours.
     blocks.by_columns = (n > 2 and axis[1].count < axis[2].count
@@ -96,7 +95,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
         if in_place and blocks.kernel_axes == 2:
             top = Axis(1, 0, 0)
         tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count if in_place else 1, top.src, top.dst,
-                              top.count, near)
+                              top.count, blocks.loops == 0)
 
 
 cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
@@ -141,24 +140,25 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef char *aligned = NULL
     cdef bint stream = blocks.stream
     cdef AxisIter loop[MOST_AXES]
-    cdef const char *hot = NULL     # `ready` steps of the current block, already made
-    cdef const char *made = src     # from here
-    cdef Py_ssize_t number = first, count, nbytes, ready = 0, index, _block
+    cdef const char *hot = NULL     # a block that is made already: to be copied
+    cdef const char *made = src     # its source
+    cdef Py_ssize_t ready = 0       # its steps
+    cdef Py_ssize_t rest = first, count, nbytes, index, _block
     cdef int k
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if blocks.loops == 0:
         write_one_block(blocks, dst, src)
         return
     if stream and blocks.n > 1:
-        # A thread's stack may be small. PyMem_RawMalloc will not do: tracemalloc makes it take the GIL, and the thread
-        # that holds the GIL waits for this one.
+        # Not on the stack, which may be small in a thread. Not by PyMem_RawMalloc: under tracemalloc it takes the GIL,
+        # and the thread that holds the GIL waits for this one.
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL
     for k in range(blocks.loops):
         count = blocks.loop[k].count
-        index = number % count
-        number //= count
+        index = rest % count
+        rest //= count
         loop[k] = AxisIter(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
         dst += index * loop[k].dst
         src += index * loop[k].src
@@ -172,7 +172,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
             nbytes = top.dst * count
             if blocks.n == 1:
                 hot = src
-            elif src != made or ready < count:  # not yet made, or only a shorter part
+            elif src != made or ready < count:  # not made yet, or with fewer steps
                 if stream:
                     write_axes(blocks, blocks.n, count, aligned, src)
                     hot = aligned

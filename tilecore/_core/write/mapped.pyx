@@ -9,8 +9,8 @@ to.
     nest of 4096 rows, each 8 times 4096:     file of 16 MiB, every row's page mapped 8 times
 
 Any repeating loop of the nest may share pages. The loops inside it are written to the file. Of the loops outside it, a
-loop that moves in the source moves in the file, and a repeat does not. As many repeats are grouped as make whole pages,
-or more, if that is cheaper than their mappings. At the result's very end the last mapping is rounded up to a page, and
+loop that moves in the source moves in the file, and a repeat does not. Repeats are grouped into whole pages, and into
+larger groups if a larger file costs less than more mappings. The result's last mapping is rounded up to a page, and
 shows a little more of the file.
 
 The system limits the mappings of a process (vm.max_map_count): all living results share a quarter of them. If these do
@@ -52,24 +52,24 @@ cdef extern from "kernels/pages.h" nogil:
 
 cdef struct Sharing:
     int level                       # the loop of the nest that shares pages
-    Py_ssize_t grouped               # how many of its repeats lie in the file, one after the other
+    Py_ssize_t grouped              # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
-    Py_ssize_t step[MOST_AXES]      # of each loop outside `level`, in the file; 0 for a repeat
+    Py_ssize_t step[MOST_AXES]      # bytes per step in the file, of each loop outside `level`; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
-cdef Py_ssize_t memory          # of the machine; if a file takes more, Linux ends a process
-cdef Py_ssize_t most_mappings   # of all living results
-cdef Py_ssize_t mappings        # of all living results now; changed by atomic additions alone
+cdef Py_ssize_t memory          # of the machine; if a file takes more, Linux kills a process
+cdef Py_ssize_t most_mappings   # limit for all living results
+cdef Py_ssize_t mappings        # of all living results; changed only by atomic additions
 
 
 # ---------------------------------------------------------------- what to share
 
 cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) noexcept nogil:
-    """Choose the cheapest way to share; False if there is none, or copying is cheaper.
+    """Choose the cheapest way to share; return False if there is none, or copying is cheaper.
 
-    A cost is the bytes of an ordinary result that take the same time.
+    A cost is measured in bytes of an ordinary result that are written in the same time.
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
     cdef Py_ssize_t grouped, count, cost, block, outer = 1, moving = 1
@@ -103,7 +103,7 @@ cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) 
 
 
 cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcept nogil:
-    """The loops that write the file, and the step of each loop outside `level` in it."""
+    """Fill `file` with the loops that write the file, and set `sharing.step`."""
     cdef int l
     cdef Py_ssize_t size = nest.axis[sharing.level].dst
     file.n = sharing.level
@@ -123,7 +123,7 @@ cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcep
 # ---------------------------------------------------------------- file and mappings
 
 cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
-    """0; 1 if the system refuses; -1 if a signal handler has raised."""
+    """Write the file. Return 0, or 1 if the system refuses, or -1 if a signal handler raised."""
     cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, chunk
     cdef char *at
     cdef int status
@@ -147,7 +147,7 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
 
 cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, char *at,
                    Py_ssize_t offset) noexcept nogil:
-    """Map what the loops up to `l` cover; 0, or -1 if the system refuses."""
+    """Map the addresses that the loops up to `l` cover; return 0, or -1 if the system refuses."""
     cdef const Axis *axis = &nest.axis[l]
     cdef Py_ssize_t i, length
     if l > sharing.level:
@@ -156,7 +156,7 @@ cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, ch
                 return -1
         return 0
     i = 0
-    while i < axis.count:  # whole pages, but at the result's very end
+    while i < axis.count:  # whole pages, except at the result's end
         length = round_to_pages(axis.dst * min(sharing.grouped, axis.count - i))
         if tilecore_file_map(file, at + i * axis.dst, length, offset) < 0:
             return -1
@@ -171,10 +171,10 @@ cdef Py_ssize_t round_to_pages(Py_ssize_t bytes) noexcept nogil:
 @cython.final
 @cython.auto_pickle(False)
 cdef class Mapping:
-    """The base of a mapped result: its addresses, until the last view dies."""
+    """The base of a mapped result: unmaps its addresses when the last view is deallocated."""
     cdef char *at
     cdef Py_ssize_t bytes
-    cdef Py_ssize_t count   # of mappings, of those that the process may have
+    cdef Py_ssize_t count   # the result's part of `mappings`
 
     def __dealloc__(self):
         if self.at != NULL:
@@ -183,7 +183,7 @@ cdef class Mapping:
 
 
 cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode *mode) noexcept nogil:
-    """As write_file; other results than 0 leave nothing behind."""
+    """Write the file and map it; return as write_file. `mapping` then unmaps all, also after an error."""
     cdef Nest loops
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
@@ -199,7 +199,7 @@ cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, cons
 
 
 cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
-    """The tiling of an array of plain items; None if it has changed, nothing can be shared, or the system refuses."""
+    """The tiling of an array of plain items; None if its shape changed, sharing does not pay, or the system refuses."""
     cdef Nest nest
     cdef Sharing sharing
     cdef ArrayRef source
@@ -208,7 +208,6 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef const Sizes *sizes = &plan.sizes
     cdef cnp.dtype dtype = array.descr
     cdef int status
-    # The array is checked last, as in write_result.
     if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
         return None
     ref_array(&source, array)

@@ -1,12 +1,12 @@
-"""Sources that no loop of a nest runs along, packed. See panels.pyx."""
+"""Sources that are not contiguous along the output's inner loops, packed. See panels.pyx."""
 
 from tilecore._core.plan.nest cimport MOST_AXES, Nest
 from tilecore._core.write.processor cimport tilecore_shuffles
 
 
 cdef enum:
-    # A panel has this many bytes along the source, and as many along the output: enough for the processor to read
-    # ahead, and for stores that bypass the cache. It lies in the second-level cache.
+    # A panel has this many bytes along the source, and along the output: enough for the processor to read ahead, and
+    # for stores that bypass the cache. The panel fits the second-level cache.
     SIDE_BYTES = 512
 
 
@@ -19,24 +19,24 @@ cdef struct Panels:
     char *dst
     const char *src
     Packer packer
-    Py_ssize_t item                 # bytes
-    Py_ssize_t nbytes               # of a panel that is packed
+    Py_ssize_t itemsize
+    Py_ssize_t nbytes               # of a packed panel
     Py_ssize_t cell_bytes           # of scratch for `transpose`, beside the panel
-    bint direct                     # nothing repeats: it is packed in its place in the output
+    bint direct                     # nothing repeats: panels are packed directly into the output
     bint stream                     # stores into the output bypass the cache
-    int where                       # how `transpose` writes: TILECORE_BY_TILES ...
-    # The loops of the output: those that repeat are whole in each panel.
+    int how                         # `transpose` writes: TILECORE_BY_TILES ...
+    # By loop of `nest`. Loops that repeat are whole in each panel.
     Py_ssize_t count[MOST_AXES]     # steps in a panel
     Py_ssize_t packed[MOST_AXES]    # bytes per step in a panel
     # The loops that move in the source, in the order in which they are packed.
     int n
-    int level[MOST_AXES]            # in `nest`
-    int merged[MOST_AXES]           # in `source`, which merges those that follow each other in the source
-    Nest source
-    int inner, across               # the two of `source` that the packer goes along; the others are loops round it
-    int unit                        # the axis of the shortest steps, but for the innermost; 0: there is none
+    int level[MOST_AXES]            # index of the loop in `nest`
+    int merged[MOST_AXES]           # index of its axis in `source`
+    Nest source                     # the same loops: an axis that continues another one in the source is merged with it
+    int inner, across               # the axes of `source` that the packer writes; the others are loops around it
+    int unit                        # the axis of the shortest step in the source, except axis 1; 0: there is none
     tilecore_shuffles shuffles      # for `deinterleave`
-    Py_ssize_t chunks               # of what is made of a panel, for threads and for checks for signals
+    Py_ssize_t chunks               # of the output of a panel, for threads and checks for signals
     Py_ssize_t total                # chunks of all panels
 
 

@@ -1,39 +1,38 @@
-"""A source that the innermost loops of a nest do not run along -> contiguous panels of it.
+"""A source that is not contiguous along the output's inner loops -> contiguous panels of it.
 
-Transposed, reversed or strided, a source would be gathered item by item, once for each time that an item is written.
-So it is packed first: a *panel*, a box of the source that fits the cache, is brought into the order of the output, by
-kernels made for that; then it is tiled as any contiguous source is. Where nothing repeats, it is packed in its place in
-the output, and that is all.
+A transposed, reversed or strided source would be gathered item by item, again for each copy. So it is packed first:
+kernels copy a *panel*, a box of the source that fits the cache, into the order of the output. Then the panel is tiled
+as any contiguous source is. If nothing repeats, panels are packed directly into the output.
 
     nest of a transposed (1024, 1024) float32 tiled (2, 2):
                             run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-Where the outermost loop repeats, and what is inside it fits the caches, tiling.pyx has only that written so: the other
-repeats are long copies of the first one, in the output.
+If the outermost loop repeats, and its first repeat fits the caches, tiling.pyx packs only this repeat. The others are
+long copies of it, within the output.
 
     nest of a transposed (300, 300, 3) bytes tiled (4, 1, 1):
                             run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900), 4 x (0, 270000)
-    packed in its place:    run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
+    packed directly:        run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
     and repeated:           run 270000, 3 x (0, 270000), from the output's first byte
 
-A panel is packed by loops of its own, without the repeats. As in any nest, axes that follow each other in the source
-merge, also where a repeat lies between them in the output:
+A panel is packed by loops of its own, without the repeats. An axis that continues another one in the source merges
+with it, even if a repeat lies between them in the output:
 
     nest of every second of (401, 316, 5) bytes, tiled (2, 1, 3), is
                             run 1, 5 x (2, 1), 3 x (0, 5), 158 x (10, 15), 401 x (3160, 2370), 2 x (0, 950370)
     packed by:              790 x (2, 1), 401 x (3160, 790)
 
-Whole cache lines are read and written: a panel covers some of them along the source, and along the output. Three
-packers write two axes of a panel each, the inner one the innermost of the output:
+A panel covers whole cache lines, along the source and along the output. There are three packers. Each writes two axes
+of a panel at once, of which the inner one is the innermost of the output:
 
-    transpose       another axis runs along the source, or a few steps of one and then of the next
-    deinterleave    the inner axis steps over a few items, forward or backward; or it has two to four steps, and so does
-                    the next one: interleaved channels
-    gather          all else: item by item
+    transpose       the other axis is contiguous in the source; a short one merges with the axis that continues it
+    deinterleave    the inner axis steps over a few items, forward or backward; or it has two to four steps, and the
+                    next axis steps over a few items: interleaved channels
+    gather          all other sources: item by item
 
-The panels are numbered, as blocks are, and so are the chunks of what is made of each. Nothing here can fail.
+Panels are numbered, as blocks are, and so are the chunks of each panel's output. Nothing here can fail.
 """
 
 from libc.stdlib cimport free, malloc
@@ -47,45 +46,45 @@ from tilecore._core.write.processor cimport (
 
 
 cdef enum:
-    # Fewer items, in fewer rows, are gathered as they are written: to choose panels takes longer.
+    # Fewer items in fewer rows are gathered while they are written: choosing panels takes longer.
     LEAST_ITEMS = 4096
     LEAST_GATHERED_ROWS = 128
     LEAST_DIRECT_ITEMS = 512
-    PANEL_BYTES = 65536     # at least
-    # Whole rows of the output repeat more quickly than parts; then this many bytes along the source will do.
+    PANEL_BYTES = 65536     # of a panel, at least
+    # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     LEAST_SIDE_BYTES = 128
-    # A panel that is packed in its place in the output needs no room. Where stores bypass the caches, it is wide,
-    # for processors to read ahead, and long, for its ends share cache lines with others.
+    # A panel that is packed directly into the output needs no scratch. If stores bypass the caches, it is wide, so that
+    # processors read ahead, and long, because its ends share cache lines with other panels.
     DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
-    # Rows of the output that lie whole pages apart fall into the same few places of every cache. From this size on
-    # their stores bypass the caches, which would not hold them.
+    # Rows of the output that lie whole pages apart map to the same few sets of each cache. From this size on their
+    # stores bypass the caches, which could not hold them.
     ALIASED_BYTES = 1 << 22
-    CACHED_BYTES = 1 << 20  # of an output that the second-level cache may hold, with a source of this size
-    MOST_STEP_BYTES = 64    # that `deinterleave` steps over: farther apart, each item has a cache line of its own
-    MOST_WOVEN = 4          # channels
-    # Bytes of a row from which its stores may bypass the caches.
+    CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
+    MOST_STEP_BYTES = 64    # of `deinterleave`: farther apart, each item has a cache line of its own
+    MOST_CHANNELS = 4       # that `deinterleave` separates
+    # Rows of this many bytes or more may bypass the caches.
     LEAST_STREAMED_TRANSPOSED = 512
     LEAST_STREAMED_DEINTERLEAVED = 2048
-    LEAST_SHUFFLED = 64     # bytes of an axis from which shuffles pay
-    CHUNK_BYTES = 1 << 20   # and eight times the panel, at least: each thread that takes a chunk packs the panel
-    # From so many steps of 16 bytes on, a transposition is quicker than gathering: LEAST_COLUMNS along the source, and
-    # LEAST_ROWS along the output, where the steps of one tile are enough.
+    LEAST_SHUFFLED = 64     # bytes of an axis from which on shuffles pay
+    CHUNK_BYTES = 1 << 20   # at least, and eight times the panel: each thread that takes a chunk packs the panel again
+    # A transposition is faster than gathering from 16 bytes and this many items on: LEAST_COLUMNS along the source, and
+    # LEAST_ROWS along the output, where the 32 bytes of a tile are always enough.
     LEAST_COLUMNS = 4
     LEAST_ROWS = 10
     LONG_ENOUGH = 5         # steps of an innermost loop that gathers
 
 
 cdef bint runs_along(const Nest *nest) noexcept nogil:
-    """Whether the items of the source lie together along the innermost axis that moves in it, or there is none."""
-    cdef Py_ssize_t item = nest.axis[0].count
+    """Whether the source is contiguous along the innermost axis that moves in it, or no packer takes such items."""
+    cdef Py_ssize_t itemsize = nest.axis[0].count
     cdef int k
-    if item > 16 or item & (item - 1):
+    if itemsize > 16 or itemsize & (itemsize - 1):
         return True
     for k in range(1, nest.n):
         if nest.axis[k].src != 0:
-            return nest.axis[k].src == item
+            return nest.axis[k].src == itemsize
     return True
 
 
@@ -94,7 +93,7 @@ cdef bint runs_along(const Nest *nest) noexcept nogil:
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
                         bint prefaulted) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
-    cdef Py_ssize_t item = nest.axis[0].count, size = item, written = 1, rows = 1, least
+    cdef Py_ssize_t itemsize = nest.axis[0].count, size = itemsize, written = 1, rows = 1, least
     cdef const Axis *axis
     cdef int k, n = 0
     if runs_along(nest):
@@ -103,7 +102,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     for k in range(1, nest.n):
         axis = &nest.axis[k]
         written *= axis.count
-        if (n > 0 or axis.src == 0) and (axis.src != 0 or k < nest.n - 1):  # what repeats outermost is copied
+        if (n > 0 or axis.src == 0) and (axis.src != 0 or k < nest.n - 1):  # outermost repeats are copied
             rows *= axis.count
         panels.count[k] = axis.count
         panels.packed[k] = 0
@@ -113,13 +112,13 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         panels.level[n] = k
         size *= axis.count
         n += 1
-    if panels.direct and nest.axis[1].dst != item:
+    if panels.direct and nest.axis[1].dst != itemsize:
         return False  # strided to strided: packing does not help
     if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
         return False
     panels.nest = nest
     panels.dst, panels.src = dst, src
-    panels.item = item
+    panels.itemsize = itemsize
     panels.stream = stream
     panels.n = n
     merge_axes(panels)
@@ -128,40 +127,40 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
             and panels.source.axis[panels.across].dst % 4096 == 0):
         panels.stream = True
     least = LEAST_STREAMED_TRANSPOSED if panels.packer == TRANSPOSE else LEAST_STREAMED_DEINTERLEAVED
-    if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * item < least):
+    if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * itemsize < least):
         panels.direct = False
-    panels.where = TILECORE_BY_TILES
+    panels.how = TILECORE_BY_TILES
     if panels.direct and panels.stream:
-        panels.where = TILECORE_PAST_CACHES
+        panels.how = TILECORE_PAST_CACHES
     elif panels.direct and size > CACHED_BYTES:
-        panels.where = kernels.into_memory
+        panels.how = kernels.into_memory
     panels.cell_bytes = 0
-    if panels.packer == TRANSPOSE and (panels.where == TILECORE_PAST_CACHES or panels.source.axis[1].src % 1024 == 0):
+    if panels.packer == TRANSPOSE and (panels.how == TILECORE_PAST_CACHES or panels.source.axis[1].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
-    size = written * item // size * panels.nbytes  # of what is made of a panel, nearly
+    size = written * itemsize // size * panels.nbytes  # output of a panel, roughly
     panels.chunks = size // max(CHUNK_BYTES, 8 * panels.nbytes) + 1
     panels.total *= panels.chunks
     return True
 
 
-cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t item,
+cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t itemsize,
                         bint stream) noexcept nogil:
-    """Whether a transposition is quicker than gathering: of `columns` steps of `step` bytes along the source."""
-    # Items of 16 bytes are only moved: cells pay where the rows fall into the same places of the caches, or streams.
-    return (magnitude(step) == item and columns >= max(16 // item, LEAST_COLUMNS)
-            and (item < 16 or stream or inner.src % 1024 == 0)
-            and inner.count >= min(max(16 // item, LEAST_ROWS), 32 // item))
+    """Whether a transposition is faster than gathering, for `columns` steps of `step` bytes along the source."""
+    # Items of 16 bytes need no shuffles: only cells pay, for rows in the same cache sets, or stores past the caches.
+    return (magnitude(step) == itemsize and columns >= max(16 // itemsize, LEAST_COLUMNS)
+            and (itemsize < 16 or stream or inner.src % 1024 == 0)
+            and inner.count >= min(max(16 // itemsize, LEAST_ROWS), 32 // itemsize))
 
 
 cdef void merge_axes(Panels *panels) noexcept nogil:
-    """Make the loops that pack. A few steps along the source, and the axis that continues them, are packed together."""
+    """Fill `source`, the loops that pack. A short axis along the source is merged with the axis that continues it."""
     cdef const Axis *axis = &panels.nest.axis[0]
     cdef const Axis *inner = &axis[panels.level[0]]
     cdef const Axis *unit
     cdef const Axis *other
     cdef Nest *source = &panels.source
-    cdef Py_ssize_t item = panels.item, size = item
+    cdef Py_ssize_t itemsize = panels.itemsize, size = itemsize
     cdef int *level = panels.level
     cdef int k, u = 1
     for k in range(2, panels.n):
@@ -171,8 +170,8 @@ cdef void merge_axes(Panels *panels) noexcept nogil:
         unit = &axis[level[u]]
         other = &axis[level[k]]
         if (k != u and other.src == unit.src * unit.count
-                and not can_transpose(inner, unit.src, unit.count, item, panels.stream)
-                and can_transpose(inner, unit.src, unit.count * other.count, item, panels.stream)):
+                and not can_transpose(inner, unit.src, unit.count, itemsize, panels.stream)
+                and can_transpose(inner, unit.src, unit.count * other.count, itemsize, panels.stream)):
             while k > u + 1:
                 level[k], level[k - 1] = level[k - 1], level[k]
                 k -= 1
@@ -181,7 +180,7 @@ cdef void merge_axes(Panels *panels) noexcept nogil:
                 k += 1
             panels.direct = False
             break
-    nest_begin(source, item)
+    nest_begin(source, itemsize)
     for k in range(panels.n):
         other = &axis[level[k]]
         nest_push(source, other.count, other.src, other.dst if panels.direct else size)
@@ -198,13 +197,13 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
             unit = k
     panels.unit = unit if n > 2 else 0
     panels.inner, panels.across = 1, unit
-    if can_transpose(&axis[1], axis[unit].src, axis[unit].count, panels.item, panels.stream):
+    if can_transpose(&axis[1], axis[unit].src, axis[unit].count, panels.itemsize, panels.stream):
         panels.packer = TRANSPOSE
     elif kernels.deinterleave != NULL and choose_deinterleave(panels):
         panels.packer = DEINTERLEAVE
     else:
         panels.packer = GATHER
-        for k in range(2, n):  # a long innermost loop, along the output where that is long enough
+        for k in range(2, n):  # the innermost loop: along the output, or a longer one if that is short
             if axis[panels.inner].count < LONG_ENOUGH and axis[k].count > axis[panels.inner].count:
                 panels.inner = k
         if panels.inner > 1:
@@ -212,20 +211,20 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
 
 
 cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
-    """Whether the inner axis, or groups of its few steps, can be deinterleaved; then the kernel is prepared."""
+    """Whether the inner axis, or groups of its few steps, can be deinterleaved. If so, prepare the kernel."""
     cdef const Axis *axis = &panels.source.axis[1]
-    cdef Py_ssize_t item = panels.item, along = axis[0].src, count = axis[0].count, step = axis[1].src
-    if axis[0].count > MOST_WOVEN:
+    cdef Py_ssize_t itemsize = panels.itemsize, along = axis[0].src, count = axis[0].count, step = axis[1].src
+    if axis[0].count > MOST_CHANNELS:
         step = along
         along, count = 0, 1
-        if axis[0].count * item < LEAST_SHUFFLED:
+        if axis[0].count * itemsize < LEAST_SHUFFLED:
             return False
-    elif count * axis[1].count * item < LEAST_SHUFFLED or (panels.direct and axis[1].dst != count * item):
+    elif count * axis[1].count * itemsize < LEAST_SHUFFLED or (panels.direct and axis[1].dst != count * itemsize):
         return False
-    if step != item and (along % item or magnitude(along) * (count - 1) + item > magnitude(step)):
-        return False  # neither in rows of their own, nor together
-    if (step % item or magnitude(step) > MOST_STEP_BYTES
-            or not tilecore_prepare_deinterleave(&panels.shuffles, count, along, step, item)):
+    if step != itemsize and (along % itemsize or magnitude(along) * (count - 1) + itemsize > magnitude(step)):
+        return False  # channels neither in rows of their own, nor all within one step
+    if (step % itemsize or magnitude(step) > MOST_STEP_BYTES
+            or not tilecore_prepare_deinterleave(&panels.shuffles, count, along, step, itemsize)):
         return False
     if count > 1:
         panels.inner, panels.across = 2, 1
@@ -233,9 +232,10 @@ cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
 
 
 cdef void choose_counts(Panels *panels) noexcept nogil:
-    """How much of each axis makes a panel."""
-    cdef Py_ssize_t item = panels.item, side = SIDE_BYTES, nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // item)
-    cdef Py_ssize_t packed = item, left, count, step, row = panels.nest.axis[panels.level[0]].count
+    """Choose the number of steps in a panel for each axis."""
+    cdef Py_ssize_t itemsize = panels.itemsize, side = SIDE_BYTES, packed = itemsize, left, count, step
+    cdef Py_ssize_t nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
+    cdef Py_ssize_t row_items = panels.nest.axis[panels.level[0]].count
     cdef Axis *axis = panels.source.axis
     cdef Py_ssize_t steps[MOST_AXES]
     cdef int i, k, unit = panels.unit
@@ -243,25 +243,25 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
         nbytes = DIRECT_BYTES
         if panels.stream:
             nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row <= nbytes // LEAST_SIDE_BYTES:
-        side = min(side, nbytes // row)
-    left = nbytes // item
+    elif row_items <= nbytes // LEAST_SIDE_BYTES:
+        side = min(side, nbytes // row_items)
+    left = nbytes // itemsize
     for k in range(1, panels.source.n):
         steps[k] = 1
     step = magnitude(axis[unit].src)
     if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(axis[1].src)):
-        steps[unit] = take(panels, unit, side // step, &left)
+        steps[unit] = choose_steps(panels, unit, side // step, &left)
     for k in range(1, panels.source.n):
         if steps[k] == 1:
-            steps[k] = take(panels, k, left, &left)
+            steps[k] = choose_steps(panels, k, left, &left)
     if unit and left > 1 and steps[unit] < axis[unit].count:
         left *= steps[unit]
-        steps[unit] = take(panels, unit, left, &left)
+        steps[unit] = choose_steps(panels, unit, left, &left)
     panels.total = 1
     for k in range(panels.n):
         i = panels.level[k]
         if k > 0 and panels.merged[k] == 2 > panels.merged[k - 1] and steps[1] < axis[1].count and packed % 1024 == 0:
-            packed += 64  # not all columns in the same few places of the first-level cache
+            packed += 64  # columns map to different sets of the first-level cache
         if not panels.direct and (k == 0 or panels.merged[k] > panels.merged[k - 1]):
             axis[panels.merged[k]].dst = packed
         panels.packed[i] = packed
@@ -271,35 +271,38 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     panels.nbytes = packed
 
 
-cdef Py_ssize_t take(Panels *panels, int merged, Py_ssize_t most, Py_ssize_t *left) noexcept nogil:
-    """At most `most` steps of an axis, in parts of nearly equal length: whole cache lines, where it is inner."""
-    cdef Py_ssize_t taken = 1, all_steps, count, parts, line
+cdef Py_ssize_t choose_steps(Panels *panels, int merged, Py_ssize_t limit, Py_ssize_t *left) noexcept nogil:
+    """Choose at most `limit` steps of an axis of `source`, and return how many; `left`: items that still fit a panel.
+
+    An axis is cut into parts of nearly equal length, the inner axis into whole cache lines.
+    """
+    cdef Py_ssize_t chosen = 1, all_steps, count, parts, line
     cdef int k
     for k in range(panels.n):
         if panels.merged[k] != merged:
             continue
         all_steps = panels.nest.axis[panels.level[k]].count
-        count = min(all_steps, max(most // taken, 1))
+        count = min(all_steps, max(limit // chosen, 1))
         if count < all_steps:
             parts = (all_steps + count - 1) // count
-            line = 64 // panels.item
+            line = 64 // panels.itemsize
             count = (all_steps + parts - 1) // parts
-            if count > line and taken == 1:
+            if count > line and chosen == 1:
                 count = (count + line - 1) // line * line
         panels.count[panels.level[k]] = count
-        taken *= count
-    left[0] = max(left[0] // taken, 1)
-    return taken
+        chosen *= count
+    left[0] = max(left[0] // chosen, 1)
+    return chosen
 
 
 # ---------------------------------------------------------------- bytes
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Write the chunks numbered first to last - 1 of what is made of the panels."""
+    """Write the chunks numbered first to last - 1."""
     cdef const Panels *panels = <const Panels *>of_panels
     cdef void *scratch = NULL
-    cdef char *cells = NULL     # where a transposition goes by way of them
-    cdef char *panel = NULL     # unless it is direct
+    cdef char *cells = NULL     # scratch of a transposition that needs it
+    cdef char *panel = NULL     # scratch, unless panels are direct
     cdef char *dst
     cdef const char *src
     cdef Blocks blocks
@@ -322,7 +325,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         if scratch != NULL and number // panels.chunks != packed:
             packed = number // panels.chunks
             pack_panel(panels, count, panel, src, cells)
-        panel_nest(panels, count, scratch != NULL, &nest)
+        panel_nest_init(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
         chunk = number % panels.chunks
@@ -330,19 +333,19 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         end = chunk_begin(blocks.total, panels.chunks, chunk + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
-    if panels.where == TILECORE_PAST_CACHES:
+    if panels.how == TILECORE_PAST_CACHES:
         kernels.stream_end()
     free(scratch)
 
 
 cdef inline Py_ssize_t chunk_begin(Py_ssize_t total, Py_ssize_t chunks, Py_ssize_t chunk) noexcept nogil:
-    """Where a chunk begins, of so many nearly equal ones."""
+    """The first number in a chunk, if `total` numbers are cut into `chunks` of nearly equal size."""
     return chunk * (total // chunks) + min(chunk, total % chunks)
 
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil:
-    """Its counts, for the last of an axis is shorter; go to where it begins."""
+    """Set `count` to the panel's steps (the last panel of an axis is shorter); move `dst` and `src` to its begin."""
     cdef const Axis *axis
     cdef Py_ssize_t parts, first
     cdef int i, k
@@ -361,13 +364,13 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count,
 
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
                      char *cells) noexcept nogil:
-    """Pack a panel of `count` steps; `dst`: scratch, or where a direct one begins in the output."""
+    """Pack a panel of `count` steps to `dst`: scratch, or the output if it is direct."""
     cdef AxisIter others[MOST_AXES]
     cdef Py_ssize_t steps[MOST_AXES]
     cdef const Axis *axis = &panels.source.axis[0]
     cdef const Axis *inner = &axis[panels.inner]
     cdef const Axis *across = &axis[panels.across]
-    cdef Py_ssize_t rows, columns, item = panels.item, dst_pitch, src_pitch
+    cdef Py_ssize_t rows, columns, itemsize = panels.itemsize, dst_pitch, src_pitch
     cdef int k, n = 0
     for k in range(1, panels.source.n + 1):
         steps[k] = 1
@@ -379,26 +382,26 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
             n += 1
     rows, columns = steps[panels.inner], steps[panels.across]
     src_pitch, dst_pitch = across.src, across.dst
-    if panels.packer == TRANSPOSE and src_pitch < 0:  # from the other end
+    if panels.packer == TRANSPOSE and src_pitch < 0:  # start at the other end
         dst += (columns - 1) * dst_pitch
         src += (columns - 1) * src_pitch
         dst_pitch = -dst_pitch
     while True:
         if panels.packer == TRANSPOSE:
-            kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, item, panels.where, cells)
+            kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, itemsize, panels.how, cells)
         elif panels.packer == DEINTERLEAVE:
             kernels.deinterleave(&panels.shuffles, dst, dst_pitch, src, src_pitch,
-                                 1 if panels.inner > 1 else columns, rows, panels.where == TILECORE_PAST_CACHES)
+                                 1 if panels.inner > 1 else columns, rows, panels.how == TILECORE_PAST_CACHES)
         else:
-            tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, item)
+            tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, itemsize)
         if not next_item(others, n, 1, &dst, &src):
             return
 
 
-cdef void panel_nest(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
-    """The loops that write what a panel of `count` steps gives, packed or from the source itself."""
+cdef void panel_nest_init(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
+    """Fill `nest` with the loops that write a panel's output, from the packed panel or from the source."""
     cdef const Axis *axis = &panels.nest.axis[0]
     cdef int i
-    nest_begin(nest, panels.item)
+    nest_begin(nest, panels.itemsize)
     for i in range(1, panels.nest.n):
         nest_push(nest, count[i], panels.packed[i] if packed else axis[i].src, axis[i].dst)

@@ -1,4 +1,4 @@
-"""What is chosen for this processor. See processor.pyx."""
+"""The kernels and sizes chosen for this processor. See processor.pyx."""
 
 
 cdef extern from "kernels/kernels.h" nogil:
@@ -34,4 +34,4 @@ cdef extern from "kernels/kernels.h" nogil:
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
 cdef const tilecore_kernels *kernels
-cdef Py_ssize_t stream_bytes, libc_bytes    # from how many bytes on stores bypass the caches, or the C library copies
+cdef Py_ssize_t stream_bytes, libc_bytes    # the sizes from which stores bypass the caches, and the C library copies

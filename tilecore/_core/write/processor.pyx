@@ -1,4 +1,4 @@
-"""What is chosen for this processor: the instruction set, and the sizes that depend on caches."""
+"""Chooses, for this processor, the instruction set and the sizes that depend on caches."""
 
 import os
 
@@ -22,7 +22,7 @@ cdef unsigned features = tilecore_features()
 
 
 cdef Py_ssize_t last_cache_bytes():
-    """The size of the last-level cache, if the C library knows it; no more than may be ours."""
+    """The size of the last-level cache, if the C library knows it; at most TILECORE_LAST_CACHE_MOST."""
     try:
         size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -31,7 +31,7 @@ cdef Py_ssize_t last_cache_bytes():
 
 
 cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
-    """The set named `wanted`, or the best one, of those that need no more than `features`."""
+    """Return the set named `wanted`, or the best one for None, of the sets that need no more than `features`."""
     cdef int i = 0
     cdef list names = []
     while tilecore_sets[i] != NULL:
@@ -46,7 +46,7 @@ cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except 
 
 
 def instruction_sets():
-    """The names of the best one that the processor has, and of the one in use."""
+    """The names of the best set that the processor has, and of the set in use."""
     return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
 
 

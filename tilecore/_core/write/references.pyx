@@ -3,9 +3,9 @@
 A new array of Python objects is written as bytes. Then each reference in it is counted, before other code runs. This
 needs the GIL, and items that are a reference and nothing else.
 
-NumPy copies all else, with the GIL: into `out`, structures, strings of variable length. Each nest becomes two views,
-one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, an object that dies meanwhile may
-write to the arrays, but must not free their memory.
+NumPy copies all other items, with the GIL: into `out`, structures, strings of variable length. A nest becomes two
+views, one of the source, with stride 0 for a repeat, and one of the result. As in NumPy, the destructor of an object
+may write to the arrays meanwhile, but must not free their memory.
 """
 
 cimport numpy as cnp
@@ -68,7 +68,7 @@ cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t 
 
 cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *source, cnp.ndarray result,
                          const ArrayRef *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
-    """Write the region of `shape` at `start` of the tiling, or all of it if `start` is NULL. It is not empty."""
+    """Write the region of `shape` at `start`, or the whole tiling if `start` is NULL. It must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
     region_iter_init(&iter, sizes, ref_strides(source), ref_strides(target), start, shape)
@@ -81,7 +81,7 @@ cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *
 
 cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,
                      char *dst) except -1:
-    """Put the loops of axis `k` and of those outside it round `nest`, and copy each piece: see regions.pyx."""
+    """Add the loops of axis `k` and of all outer axes to `nest`, and copy each piece: see regions.pyx."""
     cdef const AxisIter *axis = &iter.axis[k]
     cdef Py_ssize_t done = 0, length
     cdef int n = nest.n
@@ -95,13 +95,13 @@ cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray arra
         if done == 0:
             src -= axis.first * axis.src
         done += length
-        nest.n = n  # as it was, for the next piece
+        nest.n = n  # restored for the next piece
         nest.axis[n - 1] = top
     return 0
 
 
 cdef enum:
-    SHORT = 64      # items in a run; NumPy prepares each run, in the time that copying a few dozen items takes
+    SHORT = 64      # items in a run; preparing a run takes NumPy as long as copying a few dozen items
 
 
 cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
@@ -117,12 +117,12 @@ cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray r
         nest.axis[0].count = n * run
         copy_views(nest, result, dst, result, dst + done * run)
         done += n
-    nest.n, nest.axis[0].count = 2, run  # as it was, for the next piece
+    nest.n, nest.axis[0].count = 2, run  # restored for the next piece
     return 0
 
 
 cdef int copy_views(const Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
-    """Copy one nest, as two views. The count of its first loop is in bytes, those of the others in items."""
+    """Copy one nest, as two views. The nest's first loop counts bytes, its other loops count steps."""
     cdef Py_ssize_t shape[MOST_AXES]
     cdef Py_ssize_t src_strides[MOST_AXES]
     cdef Py_ssize_t dst_strides[MOST_AXES]

@@ -7,9 +7,9 @@ last one. Input of extent 5, region [3, 17):
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
 
 The pieces of all axes, combined, are nests of loops, and each is executed as a whole tiling is. There are fewer if
-start or stop is a multiple of the extent. The first repeat may be any: only the place of start within it matters.
+start or stop is a multiple of the extent. Only the index of start within its repeat matters, not which repeat it is.
 
-Axes of a few elements each make pieces of few elements: 2 on each of 28 axes are 2^28 pieces of one. Such regions are
+Many short axes make many small pieces: 2 elements on each of 28 axes can be 2^28 pieces of one item. Such regions are
 written item by item.
 
 Nothing here can fail, as in tiling.pyx.
@@ -27,7 +27,7 @@ from tilecore._core.write.tiling cimport Mode, write_nest
 
 
 cdef enum:
-    LEAST_PIECE = 32    # bytes; smaller pieces take longer than their items: to prepare a piece takes about 0.2 us
+    LEAST_PIECE = 32    # bytes; smaller pieces are slower than single items: preparing a piece takes about 0.2 us
 
 
 cdef struct Region:
@@ -38,9 +38,9 @@ cdef struct Region:
 
 cdef int write_region(const Sizes *sizes, const ArrayRef *source, const ArrayRef *target, const Py_ssize_t *start,
                       const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
-    """Write the region of `shape` at `start` of the tiling, `nbytes` in all; 0, or -1 if a signal handler has raised.
+    """Write the region of `shape` at `start`, `nbytes` in all; return 0, or -1 if a signal handler raised.
 
-    `target` has the region's shape. If there are bytes, no axis is empty.
+    `target` has the region's shape. Unless `nbytes` is 0, no axis is empty.
     """
     cdef Region region
     cdef Nest nest
@@ -73,16 +73,15 @@ cdef Py_ssize_t pieces_along(const AxisIter *axis) noexcept nogil:
 
 
 cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *src, Py_ssize_t nbytes) noexcept nogil:
-    """Put the loops of axis `k` and of those outside it round `nest`, once for each piece, and write."""
+    """Add the loops of axis `k` and of all outer axes to `nest`, and write each piece; return as write_region."""
     cdef const AxisIter *axis = &region.iter.axis[k]
     cdef Py_ssize_t done = 0, length
     cdef int n = nest.n
     cdef Axis top = nest.axis[n - 1]
     if k == region.iter.n:
-        # A piece takes time of its own, however little it writes.
         if write_nest(nest, dst, src, nbytes, region.mode) < 0:
             return -1
-        return check_signals(&region.mode.signals, 256 * region.itemsize)
+        return check_signals(&region.mode.signals, 256 * region.itemsize)  # preparing a piece takes time too
     src += axis.first * axis.src
     while done < axis.count:
         length = nest_push_piece(nest, axis, done)
@@ -91,7 +90,7 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
         if done == 0:
             src -= axis.first * axis.src
         done += length
-        nest.n = n  # as it was, for the next piece
+        nest.n = n  # restored for the next piece
         nest.axis[n - 1] = top
     return 0
 
@@ -99,7 +98,7 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
 # ---------------------------------------------------------------- items
 
 cdef int write_items(Region *region, char *dst, const char *src) noexcept nogil:
-    """As write_region."""
+    """Write a region item by item; return as write_region."""
     cdef AxisIter *axis = region.iter.axis
     cdef int k
     for k in range(region.iter.n):

@@ -1,8 +1,8 @@
-"""A plan and its source -> an array that holds the tiling, or a region of it; many sources -> one that holds the tiling
-of each. The array is new, or the caller's.
+"""A plan and its source -> an array that holds the tiling, or a region of it; a plan and many sources -> one array that
+holds all tilings. The array is new, or the caller's.
 
-First come the memory and the number of threads: other code may run meanwhile. Then the input and `out` are checked (see
-arguments.pyx), and the bytes are written.
+First, memory is allocated and the number of threads is read: other code may run meanwhile. Then the input and `out` are
+checked (see arguments.pyx), and the bytes are written.
 """
 
 import math
@@ -52,7 +52,7 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
 cdef struct Call:
     const Plan *plan            # of one source
     Py_ssize_t n                # sources
-    const char *refs            # an ArrayRef for each, `pitch` bytes apart, without the strides of missing axes
+    const char *refs            # an ArrayRef of each, `pitch` bytes apart: cut off after the strides of its axes
     Py_ssize_t pitch
     ArrayRef target             # of the first source's result
     Py_ssize_t step             # bytes to the next result
@@ -64,19 +64,19 @@ cdef struct Call:
 
 cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const Bounds *bounds, cnp.ndarray out,
                               int threads):
-    """The tiling of an array of `dtype`, within `bounds` unless NULL; or, in one array, the tilings of a list of them.
+    """Return the tiling of an array of `dtype`, or its region `bounds`; of a list of arrays, all tilings in one array.
 
-    It is written to `out`, which read_out has read, or to a new array for None.
+    The result is `out`, as read_out returned it, or a new array for None.
     """
     cdef const Sizes *sizes = &plan.sizes
     cdef Plan stacked
     cdef Call call
     cdef ArrayRef source
-    cdef Py_ssize_t of_region[MAX_RANK + 1]
+    cdef Py_ssize_t region_shape[MAX_RANK + 1]
     cdef const Py_ssize_t *shape = &sizes.output[0]
     cdef Py_ssize_t nbytes = sizes.nbytes, i
-    cdef bint is_list = PyList_CheckExact(sources), is_new = out is None, refers = PyDataType_REFCHK(dtype)
-    cdef bint prefaulted = True
+    cdef bint is_list = PyList_CheckExact(sources), is_new = out is None, prefaulted = True
+    cdef bint has_references = PyDataType_REFCHK(dtype)
     cdef bytes _refs  # kept until all is written
     cdef int status
     call.plan, call.n, call.pitch, call.step, call.start = plan, 1, 0, 0, NULL
@@ -88,13 +88,13 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         nbytes = sizes.nbytes
     elif bounds != NULL:
         call.start = &bounds.start[0]
-        shape = of_region
-        nbytes = measure_region(plan, bounds, of_region)
+        shape = region_shape
+        nbytes = measure_region(plan, bounds, region_shape)
     if is_new and nbytes == 0 and is_blank(dtype):
         out = blank_strings(as_tuple(shape, sizes.ndim), dtype)
     elif is_new:
         out = new_array(sizes.ndim, <Py_ssize_t *>shape, dtype, nbytes, &prefaulted)
-    if nbytes >= TILECORE_NOGIL_BYTES and not refers:
+    if nbytes >= TILECORE_NOGIL_BYTES and not has_references:
         call.mode = choose_mode(nbytes, threads, prefaulted)
     else:
         call.mode = simple_mode(1, False)
@@ -115,22 +115,22 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
                 name = f"arrays[{i}]" if is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if nbytes == 0:
-        if not is_new and cnp.PyArray_NBYTES(out):  # strings of length 0 go to empty strings of length 1
+        if not is_new and cnp.PyArray_NBYTES(out):  # `out` has strings of length 1, the input of length 0
             (<object>out).fill((<object>out.descr).type())
         return out
     call.shape, call.nbytes = shape, nbytes
     if is_list:
-        take_first_target(&call)
-    if refers and not (is_new and can_be_counted(dtype)):
+        narrow_target(&call)
+    if has_references and not (is_new and can_be_counted(dtype)):
         for i in range(call.n):
             copy_references(&plan.sizes, sources[i] if is_list else sources, ref_of(&call, i), out, &call.target,
                             call.start, call.shape)
             call.target.data += call.step
-    elif refers or nbytes < TILECORE_NOGIL_BYTES:
+    elif has_references or nbytes < TILECORE_NOGIL_BYTES:
         write_range(&call, 0, call.n, &call.mode)
-        if refers and is_list:
+        if has_references and is_list:
             count_references(out, &call.target, 0, out)
-        elif refers:
+        elif has_references:
             count_references(sources, &source, sizes.copies if call.start == NULL else 0, out)
     else:
         with nogil:
@@ -145,7 +145,7 @@ cdef inline const ArrayRef *ref_of(const Call *call, Py_ssize_t i) noexcept nogi
 
 
 cdef bytes ref_arrays(Call *call, list arrays):
-    """Note where each array lies, if it has the plan's shape."""
+    """Return the ArrayRef of each array, which must have the plan's shape."""
     cdef const Sizes *sizes = &call.plan.sizes
     cdef cnp.ndarray array
     cdef bytes refs
@@ -164,8 +164,8 @@ cdef bytes ref_arrays(Call *call, list arrays):
     return refs
 
 
-cdef void take_first_target(Call *call) noexcept:
-    """Make `target`, which is that of all results, the target of the first: without the first axis."""
+cdef void narrow_target(Call *call) noexcept:
+    """Narrow `target` from the array of all results to the first result: without the first axis."""
     cdef ArrayRef whole = call.target
     call.shape, call.nbytes = call.shape + 1, call.plan.sizes.nbytes
     call.step = call.nbytes if whole.contiguous else whole.strides[0]
@@ -174,7 +174,7 @@ cdef void take_first_target(Call *call) noexcept:
 
 
 cdef int write_all(Call *call) noexcept nogil:
-    """Write all results; 0, or -1 if a signal handler has raised. Threads share small ones, and each large one."""
+    """Write all results; return 0, or -1 if a signal handler raised. Threads take whole results, or parts if large."""
     if call.n == 1 or call.mode.threads == 1 or call.nbytes >= TILECORE_THREAD_BYTES:
         return write_range(call, 0, call.n, &call.mode)
     return run_task(write_some, call, call.n, call.n * call.nbytes, &call.mode)
@@ -186,7 +186,7 @@ cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nog
 
 
 cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last, Mode *mode) noexcept nogil:
-    """Write the results numbered first to last - 1; as write_all."""
+    """Write the results numbered first to last - 1; return as write_all."""
     cdef ArrayRef target
     cdef Py_ssize_t i
     if last - first == 1 and first == 0:
@@ -209,7 +209,7 @@ cdef inline int write_one(const Call *call, const ArrayRef *source, const ArrayR
 # ---------------------------------------------------------------- bounds
 
 cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
-    """Called before the array is looked at, because reading may run code that changes the array."""
+    """Fill `bounds`, before the array is inspected: reading may run code that changes the array."""
     if signed:
         bounds.starts = read_signed(start, bounds.start, "start")
         bounds.stops = read_signed(stop, bounds.stop, "stop")
@@ -220,15 +220,15 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
 
 
 cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_t *shape) except -1:
-    """Check that a region lies in the tiling, or in the plane; fill in its shape, and return its bytes."""
+    """Check that a region lies in the tiling, or in the endless plane; fill `shape`, and return the region's bytes."""
     cdef const Sizes *sizes = &plan.sizes
-    cdef Sizes of_region
+    cdef Sizes region
     cdef Py_ssize_t first, last
     cdef int k
     if bounds.starts != sizes.ndim or bounds.stops != sizes.ndim:
-        what, n = ("stop", bounds.stops) if bounds.starts == sizes.ndim else ("start", bounds.starts)
+        name, n = ("stop", bounds.stops) if bounds.starts == sizes.ndim else ("start", bounds.starts)
         axes = "the input" if plan.endless else f"the result's shape {as_tuple(sizes.output, sizes.ndim)}"
-        raise RequestError(ValueError, f"must have {sizes.ndim} entries, one for each axis of {axes}, got {n}", what)
+        raise RequestError(ValueError, f"must have {sizes.ndim} entries, one for each axis of {axes}, got {n}", name)
     for k in range(sizes.ndim):
         first, last = bounds.start[k], bounds.stop[k]
         if plan.endless:
@@ -237,8 +237,8 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
             raise RequestError(ValueError, f"expected 0 <= start <= stop <= {sizes.output[k]} on axis {k}, got "
                                f"start {first}, stop {last}")
         shape[k] = last - first
-    sizes_check(&of_region, sizes_init(&of_region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
-    return of_region.nbytes
+    sizes_check(&region, sizes_init(&region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
+    return region.nbytes
 
 
 cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:

@@ -13,7 +13,7 @@ cdef extern from "kernels/locks.h" nogil:
 cdef struct SignalChecks:   # of one call
     bint on
     Py_ssize_t work         # bytes written since the clock was last read
-    long long last          # when signals were last checked for, in milliseconds
+    long long last          # time of the last check, in milliseconds
 
 
 cdef int raise_pending() except -1

@@ -1,8 +1,8 @@
 """Checks for signals during a long call.
 
 Python delivers signals to the main thread alone, so only a call in the main thread checks for them (choose_mode).
-Another thread must not ask for the GIL here: a daemon thread goes on while the process ends, and the interpreter may be
-gone.
+Another thread must not take the GIL here: a daemon thread keeps running while the process ends, and the interpreter may
+be gone.
 """
 
 
@@ -11,19 +11,19 @@ cdef extern from "Python.h":
 
 
 cdef int raise_pending() except -1:
-    """Let Cython see the exception that is set."""
+    """Raise the exception that is set already."""
     return -1
 
 
 cdef SignalChecks signal_checks(bint on) noexcept nogil:
-    """The first check comes early: a Ctrl-C from before a long call ends it at once."""
+    """The state of a new call. Its first check comes early: a Ctrl-C from before a long call ends it at once."""
     return SignalChecks(on, 0, tilecore_milliseconds() - TILECORE_CHECK_MILLISECONDS + 5 if on else 0)
 
 
 cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
     """Count `work`, in bytes, and check for signals if the last check was long ago.
 
-    0, or -1 if a signal handler has raised; the exception stays set, for raise_pending.
+    Return 0, or -1 if a signal handler raised; the exception stays set, for raise_pending.
     """
     cdef long long now
     if not checks.on:

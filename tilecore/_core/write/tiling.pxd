@@ -1,4 +1,4 @@
-"""A plan, and where source and result lie -> bytes. See tiling.pyx."""
+"""A plan, and the ArrayRefs of source and result -> bytes. See tiling.pyx."""
 
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
@@ -15,7 +15,7 @@ ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noe
 
 cdef struct Mode:           # how a call writes
     int threads             # at most
-    bint prefaulted         # most pages of the output are there; assumed of the caller's `out`
+    bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
     SignalChecks signals    # off in all threads but the main one
 
 

@@ -1,4 +1,4 @@
-"""A plan, and where source and result lie -> bytes of the whole result; of a region, see regions.pyx.
+"""A plan, and the ArrayRefs of source and result -> bytes of the whole result; for a region, see regions.pyx.
 
     write_tiling    a small result, or the block that a plan keeps; else the nest of the plan
       write_nest    a few runs one by one; else by panels, if the source has to be packed (panels.pyx), or by blocks
@@ -29,7 +29,7 @@ from tilecore._core.write.signals cimport (
 )
 
 
-cdef extern from "kernels/workers.h" nogil:  # all workers of the process are this module's
+cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
     void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
                            int threads)
     int tilecore_backs_off()
@@ -40,7 +40,7 @@ cdef enum:
     SMALL_BYTES = 1024
     SMALL_COPIES = 16
     # At most this many runs, of at most this many bytes, are copied one by one: 24 runs of 4 bytes, to another stride,
-    # take 73 ns one by one, and 118 with a kernel, to be prepared first. Runs that repeat in place are for kernels.
+    # take 73 ns, and 118 ns with a kernel, which must be prepared. Runs that repeat in place are left to kernels.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
     MOST_CHECKED_THREADS = 16   # a chunk between two checks for signals grows with the threads up to this number
@@ -55,7 +55,7 @@ cdef object is_finalizing = sys.is_finalizing  # the name `sys` is gone at exit
 
 
 cdef bint plan_prepare(Plan *plan) noexcept nogil:
-    """Prepare the block if the result is a single one; False if there is no memory for that."""
+    """Prepare the block if the result is a single one; return False if there is no memory for it."""
     cdef Nest nest
     cdef Blocks *blocks
     cdef Py_ssize_t row
@@ -64,8 +64,8 @@ cdef bint plan_prepare(Plan *plan) noexcept nogil:
     choose_small_row(&plan.sizes, &row)
     if row:
         return True
-    # The kernels' masks need an alignment that Python's objects lack. PyMem_RawMalloc will not do: tracemalloc makes
-    # it take the GIL, and C makes plans without the GIL.
+    # The kernels' masks need an alignment that Python's objects lack. Not PyMem_RawMalloc: under tracemalloc it takes
+    # the GIL, and C callers make plans without the GIL.
     plan.memory = malloc(sizeof(Blocks) + 64)
     if plan.memory == NULL:
         return False
@@ -84,12 +84,12 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 # ---------------------------------------------------------------- modes
 
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
-    """How to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
+    """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
     cdef Mode mode
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
         # At exit a module's globals may be None already; one thread will do.
         threads = 1 if is_finalizing() else get_num_threads()
-        if threads > 1 and tilecore_backs_off():  # it counts the calls that could have had several
+        if threads > 1 and tilecore_backs_off():  # in this order: it counts the calls that could use several threads
             threads = 1
     mode.threads, mode.prefaulted = threads, prefaulted
     mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
@@ -97,7 +97,7 @@ cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
 
 
 cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
-    """How to write for a caller from C, who handles signals; its memory counts as prefaulted."""
+    """Return how to write for a C caller, who handles signals; its memory counts as prefaulted."""
     if threads <= 0:
         threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES and not tilecore_backs_off() else 1
     return simple_mode(threads, True)
@@ -106,7 +106,7 @@ cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
 # ---------------------------------------------------------------- small results
 
 cdef inline int choose_small_row(const Sizes *sizes, Py_ssize_t *row) noexcept nogil:
-    """The innermost axis that is repeated, or -1; `row`: bytes within it, 0 for a result that is not small."""
+    """Return the innermost repeated axis, or -1. Set `row` to its bytes in the source; 0: the result is not small."""
     cdef int k = sizes.ndim - 1
     row[0] = sizes.itemsize
     while k >= 0 and sizes.repeats[k] == 1:
@@ -120,11 +120,11 @@ cdef inline int choose_small_row(const Sizes *sizes, Py_ssize_t *row) noexcept n
 
 
 cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept nogil:
-    """Write a result of few rows, C-contiguous from C-contiguous; False, with nothing written, for others.
+    """Write a result of few rows, C-contiguous from C-contiguous; return False, with nothing written, for others.
 
     Nine results in ten are this small, and half of all repeat nothing: loops and kernels take longer to choose than to
-    run. First each row is written, with its repeats, packed at the start. Then, axis by axis outward, each group is
-    moved to its place, the last one first, and copied after itself.
+    run. First, all rows with their repeats are written, packed at the start. Then, axis by axis outward, each group of
+    rows is moved to its final offset, the last group first, and copied after itself.
     """
     cdef Py_ssize_t row, group, packed, repeats, r
     cdef int k = choose_small_row(sizes, &row)
@@ -171,14 +171,14 @@ cdef inline void copy_each(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, P
 
 
 cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil:
-    """Write a result of few runs one by one; False, with nothing written, for others."""
+    """Write a result of few runs one by one; return False, with nothing written, for others."""
     cdef Py_ssize_t src_at[FEW_RUNS]
     cdef Py_ssize_t dst_at[FEW_RUNS]
     cdef const Axis *axis
     cdef Py_ssize_t n = 1, i, j, run = nest.axis[0].count
     cdef int k
     for k in range(1, nest.n):
-        if nest.axis[k].count > FEW_RUNS or n * nest.axis[k].count > FEW_RUNS:  # a division takes 5 ns
+        if nest.axis[k].count > FEW_RUNS or n * nest.axis[k].count > FEW_RUNS:  # no overflow, no division
             return False
         n *= nest.axis[k].count
     n = 1
@@ -208,7 +208,7 @@ cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil
 # ---------------------------------------------------------------- all results
 
 cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *target, Mode *mode) noexcept nogil:
-    """Write the whole result; 0, or -1 if a signal handler has raised."""
+    """Write the whole result; return 0, or -1 if a signal handler raised."""
     cdef Nest nest
     if source.contiguous and target.contiguous:
         if write_small(&plan.sizes, target.data, source.data):
@@ -221,29 +221,29 @@ cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *
 
 
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
-    """Write all `nbytes` that `nest` describes; as write_tiling."""
-    cdef Py_ssize_t run = nest.axis[0].count, one
+    """Write all `nbytes` that `nest` describes; return as write_tiling."""
+    cdef Py_ssize_t run = nest.axis[0].count, first_bytes
     cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
-    # The system clears a fresh page at its first touch. Then the page lies in the cache, so it is filled at once: no
-    # stores that bypass the cache, and no visits to many places in turn.
+    # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
+    # no stores that bypass the cache, and no blocks copied to distant pages in turn.
     cdef bint stream = mode.prefaulted and nbytes >= stream_bytes
     cdef Nest first, others
     if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
         return check_signals(&mode.signals, nbytes)
     if nbytes >= TILECORE_NOGIL_BYTES:
-        # The first repeat is read again and again: it lies in the cache, and leaves room for what is written.
-        one = nbytes // nest.axis[nest.n - 1].count
-        if one <= stream_bytes // 2 and packs_first(nest, &first, &others):
-            if write_loops(&first, dst, src, one, False, mode) < 0:
+        # The first repeat is read again for each of the others, so it must fit the cache beside the output.
+        first_bytes = nbytes // nest.axis[nest.n - 1].count
+        if first_bytes <= stream_bytes // 2 and packs_first(nest, &first, &others):
+            if write_loops(&first, dst, src, first_bytes, False, mode) < 0:
                 return -1
-            return write_loops(&others, dst, dst, nbytes - one, stream, mode)
+            return write_loops(&others, dst, dst, nbytes - first_bytes, stream, mode)
     return write_loops(nest, dst, src, nbytes, stream, mode)
 
 
 cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
-    """Whether the outermost loop repeats items that have to be packed, and that will lie in long runs.
+    """Whether to pack only the first repeat of the outermost loop: the source needs packing, and gets long runs by it.
 
-    `first`: the loops inside it; `others`: those that write its other repeats, from the first in the output.
+    Sets `first` to the loops of the first repeat, `others` to the loops that copy it within the output.
     """
     cdef const Axis *top = &nest.axis[nest.n - 1]
     cdef int k
@@ -261,7 +261,7 @@ cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogi
 
 cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
                      Mode *mode) noexcept nogil:
-    """As write_nest, by panels or by blocks."""
+    """Write by panels or by blocks; return as write_tiling."""
     cdef Job job
     dst += nest.dst
     src += nest.src
@@ -273,7 +273,7 @@ cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nb
 
 
 cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
-    """Run a task for all `total` numbers, which write `nbytes`; as write_tiling."""
+    """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
     cdef Py_ssize_t first = 0, last, chunk
     cdef long long begun
     if total == 1 or not mode.signals.on:
@@ -282,9 +282,9 @@ cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nb
         else:
             tilecore_parallel(task, job, 0, total, nbytes, mode.threads)
         return check_signals(&mode.signals, nbytes)
-    # Work is cut into chunks no longer than the longest gap allowed between two checks for signals: each thread writes
-    # as much as one does, and no chunk is worth fewer threads than the whole. A chunk that took little time is followed
-    # by one twice as long, because threads wait for each other at the end of each.
+    # Signals are checked between chunks. A chunk has TILECORE_CHECK_BYTES for each thread, so it is worth as many
+    # threads as the whole. A chunk that took little time is followed by one twice as long, because threads wait for
+    # each other at the end of each chunk.
     chunk = total // (nbytes // (TILECORE_CHECK_BYTES * min(max(mode.threads, 1), MOST_CHECKED_THREADS)) + 1) + 1
     begun = tilecore_milliseconds()
     while first < total:
