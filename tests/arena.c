@@ -10,8 +10,8 @@ void trim(ptrdiff_t most);
 void set_limit(ptrdiff_t most);
 ptrdiff_t idle(void);
 
-char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_take(bytes, prefaulted); }
-int give_back(char *data) { return tilecore_arena_give_back(data); }
+char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_alloc(bytes, prefaulted); }
+int give_back(char *data) { return tilecore_arena_free(data); }
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }
 void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most); }
 ptrdiff_t idle(void) { return tilecore_arena_idle(); }

@@ -1,47 +1,47 @@
-/* Memory of results that is used again: ranges of addresses with a bit for each granule. C11 / C++17, and on Linux
- * _GNU_SOURCE, as in locks.h. It holds the state of the process, so one module includes it. On other systems than Linux
- * it has no memory, and the caller allocates as usual.
+/* Recycled memory of results: ranges of addresses with a bit for each granule. C11 / C++17, and on Linux _GNU_SOURCE,
+ * as in locks.h. It holds the state of the process, so one module includes it. On other systems than Linux it has no
+ * memory, and the caller allocates as usual.
  *
  *     granule   0   1   2   3   4   5   6   7   8   9  10  11 ...
  *     used      1   1   1   0   0   1   1   1   1   0   0   0         by a result
  *     begun     1   0   0   0   0   1   0   1   0   0   0   0         three results, of 3, 2 and 2 granules
  *     paged     1   1   1   1   1   1   1   1   1   1   0   0         3, 4 and 9 are idle: free, with pages
  *
- * A result takes the first free run that is long enough, from the lowest address on: one of 2 granules takes 3 and 4.
- * So a new result writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping
- * serves all results, and no result shares a page with another or with bookkeeping. Best fit, large results from the
- * other end, and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds;
- * Zen 3), nor was a first byte off the boundary of pages. A granule is 32 KiB, or a page where that is larger; a word
- * of bits is a huge page.
+ * First fit: a result takes the first free run that is long enough; one of 2 granules takes 3 and 4. So a new result
+ * writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves all
+ * results, and no result shares a page with another or with bookkeeping. Best fit, large results from the other end,
+ * and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds; Zen 3), nor
+ * was a first byte off the boundary of pages. A granule is 32 KiB, or a page if that is larger; a word of bits covers a
+ * huge page.
  *
- * A binary tree finds the run: its leaves are the words, and each node has the longest free run below it. The time is
- * that of its height, whatever is alive and however many holes are too short.
+ * A binary tree finds the run: its leaves are the words, and each node stores the longest free run below it. The time
+ * depends on the tree's height alone, not on the number of results, or of holes that are too short.
  *
  * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
- * on. A new arena is as large as all before it, so there are few. Under an address limit there is none: arenas are
- * retired, which means that their free granules are unmapped, then and whenever a result dies.
+ * on. A new arena is as large as all before it, so there are few. Under an address limit arenas are retired: their free
+ * granules are unmapped, at once and whenever a result is freed.
  *
- * Taking and giving back need no system call unless pages come or go. Idle pages stay, up to TILECORE_SPARE_BYTES more
- * than the most that was in use at once in the last minute, and up to the limit; beyond that the highest go, those of
- * partly used huge pages last. All go if nothing was given back for a minute.
+ * Allocating and freeing need no system call unless pages are added or released. Idle pages are kept up to the limit,
+ * and up to TILECORE_SPARE_BYTES more than the peak use of the last minute. Beyond that the highest are released, those
+ * of partly used huge pages last. All are released if no result was freed for a minute.
  *
- * Huge pages come by advice, for each step of opened addresses. The system fills an advised huge page again after a
- * part of it was given back (khugepaged). So the step loses the advice then, until all its pages go.
+ * Each step of opened addresses is advised to use huge pages. After a part of a huge page is released, the system would
+ * fill it again (khugepaged). So the step is then advised against huge pages, until all its pages are released.
  *
  * A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
- * drops idle pages, and clears the bits `paged` of others: it drops those when their results die.
+ * releases idle pages, and clears the bits `paged` of others: it releases those when their results are freed.
  *
- * All is under one lock, system calls too, for they are rare; fork() waits for it. A result may die in any thread and
- * at exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, that stays, as with
- * malloc. */
+ * One lock guards all of this, also the system calls, which are rare; fork() waits for it. A result may be freed in any
+ * thread and at exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, they stay
+ * changed, as with malloc. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
 #include "locks.h"
 #include "pages.h"
 
-static ptrdiff_t tilecore_arena_most; /* idle bytes that are kept: other threads read the old limit or the new one */
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_most); }
+static ptrdiff_t tilecore_arena_max_idle; /* in bytes: other threads read the old limit or the new one */
+TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_max_idle); }
 
 #if defined(__linux__)
 #include <stdlib.h>
@@ -65,34 +65,34 @@ TILECORE_UNUSED static ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdif
     return to;
 }
 
-/* Sets the bits in [from, to); how many of them were 1. */
+/* Sets the bits in [from, to) to `value`. Returns how many of them were 1. */
 TILECORE_UNUSED static ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
 {
-    ptrdiff_t were = 0, end;
+    ptrdiff_t ones = 0, end;
     for (; from < to; from = end) {
         uint64_t *word = bits + from / TILECORE_WORD, mask = ~(uint64_t)0 << from % TILECORE_WORD;
         end = from - from % TILECORE_WORD + TILECORE_WORD;
         if (end > to) mask &= ~(uint64_t)0 >> (end - to), end = to;
-        were += __builtin_popcountll(*word & mask);
+        ones += __builtin_popcountll(*word & mask);
         *word = value ? *word | mask : *word & ~mask;
     }
-    return were;
+    return ones;
 }
 
 /* ---------------------------------------------------------------- arenas, under the lock; counted in granules */
 
 enum { TILECORE_ARENAS = 64 };
 
-/* The free runs in a part of an arena: that at its beginning, the longest, that at its end. */
+/* The lengths of free runs in a part of an arena: at its beginning, of the longest one, at its end. */
 typedef struct tilecore_runs {
-    ptrdiff_t head, most, tail;
+    ptrdiff_t head, longest, tail;
 } tilecore_runs;
 
 typedef struct tilecore_arena {
     char *base;
-    ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: no later one was ever open */
-    uint64_t *used, *begun, *paged, *unadvised; /* the last: steps that are not advised to use huge pages */
-    tilecore_runs *runs; /* the tree: runs[1] is for all granules, and runs[k]'s halves are runs[2 * k] and the next */
+    ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: all that were ever open */
+    uint64_t *used, *begun, *paged, *unadvised; /* unadvised: a bit for each step that is advised against huge pages */
+    tilecore_runs *runs; /* the tree: runs[1] is for all granules, runs[2 * k] and the next for the halves of runs[k] */
     int retired;
 } tilecore_arena;
 
@@ -101,9 +101,9 @@ static struct {
     tilecore_arena all[TILECORE_ARENAS];
     int n;
     ptrdiff_t granule;     /* its bytes */
-    ptrdiff_t alive, idle;
-    ptrdiff_t most[2];     /* alive at once, in the present and in the last period */
-    long long period;      /* the half minute in which memory was last given back */
+    ptrdiff_t alive, idle; /* granules of results; free ones with pages */
+    ptrdiff_t peak[2];     /* of `alive`, in the present and in the last period */
+    long long period;      /* the half minute in which a result was last freed */
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
@@ -121,11 +121,11 @@ static void tilecore_arena_mark(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to,
         r = a->runs + k;
         r->head = tilecore_bits_find(word, 0, TILECORE_WORD, 1);
         r->tail = *word ? __builtin_clzll(*word) : TILECORE_WORD;
-        r->most = r->head;
+        r->longest = r->head;
         for (at = r->head; at < TILECORE_WORD; at = end) {
             at = tilecore_bits_find(word, at, TILECORE_WORD, 0);
             end = tilecore_bits_find(word, at, TILECORE_WORD, 1);
-            if (r->most < end - at) r->most = end - at;
+            if (r->longest < end - at) r->longest = end - at;
         }
     }
     for (; first > a->granules / a->cover; half *= 2)
@@ -134,8 +134,8 @@ static void tilecore_arena_mark(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to,
             r = a->runs + k;
             r->head = low->head < half ? low->head : half + high->head;
             r->tail = high->tail < half ? high->tail : half + low->tail;
-            r->most = low->most > high->most ? low->most : high->most;
-            if (r->most < low->tail + high->head) r->most = low->tail + high->head;
+            r->longest = low->longest > high->longest ? low->longest : high->longest;
+            if (r->longest < low->tail + high->head) r->longest = low->tail + high->head;
         }
 }
 
@@ -143,13 +143,13 @@ static void tilecore_arena_mark(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to,
 static ptrdiff_t tilecore_arena_run(const tilecore_arena *a, ptrdiff_t n)
 {
     ptrdiff_t from = 0, half = a->cover, k = a->granules / a->cover, end;
-    if (a->runs[k].most < n) {
+    if (a->runs[k].longest < n) {
         from = a->cover - a->runs[k].tail;
         return a->granules - from < n ? -1 : from;
     }
     while ((half /= 2) >= TILECORE_WORD) {
         const tilecore_runs *low = a->runs + (k *= 2), *high = low + 1;
-        if (low->most >= n) continue;
+        if (low->longest >= n) continue;
         from += half, k++;
         if (low->tail + high->head >= n) return from - low->tail;
     }
@@ -160,7 +160,7 @@ static ptrdiff_t tilecore_arena_run(const tilecore_arena *a, ptrdiff_t n)
     }
 }
 
-/* Another arena, of `n` granules at least; NULL if there is none. */
+/* Makes an arena of at least `n` granules; NULL if that fails. */
 static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
 {
     const ptrdiff_t word = tilecore_arena_bytes(TILECORE_WORD);
@@ -186,16 +186,16 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     return a;
 }
 
-/* Forgets a retired arena when no result is left in it. */
+/* Removes a retired arena if no result is left in it. */
 static void tilecore_arena_forget(tilecore_arena *a)
 {
-    if (a->runs[a->granules / a->cover].most < a->cover) return;
+    if (a->runs[a->granules / a->cover].longest < a->cover) return;
     free(a->runs);
     *a = tilecore_arenas.all[--tilecore_arenas.n];
 }
 
-/* The arena of a result, its first granule and its end; NULL if it is not ours. A retired arena has gaps, in which
- * others' memory may lie. */
+/* The arena of a result, with its first granule and its end; NULL if it is not from an arena. A retired arena has gaps,
+ * in which other memory of the process may lie. */
 static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, ptrdiff_t *end)
 {
     tilecore_arena *a;
@@ -211,7 +211,7 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     return NULL;
 }
 
-/* Opens the granules before `to`; 0 if the system refuses. */
+/* Opens all granules before `to`; returns 0 if the system refuses. */
 static int tilecore_arena_open(tilecore_arena *a, ptrdiff_t to)
 {
     const ptrdiff_t open = (to + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
@@ -230,14 +230,14 @@ static void tilecore_arena_advise(tilecore_arena *a, ptrdiff_t step, int huge)
         tilecore_addresses_advise(at, tilecore_arena_bytes(TILECORE_OPENED), huge);
 }
 
-/* Gives back the pages of each free run with granules in [from, to), from there to its end. The last run is closed
+/* Releases the pages of each free run with granules in [from, to), from there to the run's end. The last run is closed
  * again: open addresses may count as memory. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     ptrdiff_t end, next, step, stop;
     for (; (from = tilecore_bits_find(a->used, from, to, 0)) < to; from = next) {
         end = next = tilecore_bits_find(a->used, from, a->open, 1);
-        if (end < a->open && to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* gone already */
+        if (end < a->open && to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* no pages */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
         stop = (from + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
         if (end == a->open && stop < end &&
@@ -256,23 +256,24 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
     }
 }
 
-/* Gives idle pages back until at most `most` bytes are left: the highest first, and those of partly used huge pages
- * last. 0 stands for every page that is not a result's: a huge page may hold more than was taken. */
-static void tilecore_arena_shrink(ptrdiff_t most)
+/* Releases idle pages until at most `limit` bytes are left: the highest first, and those of partly used huge pages
+ * last. With 0, releases every page that is not a result's: a huge page may have more than are counted. */
+static void tilecore_arena_shrink(ptrdiff_t limit)
 {
     int k, parts;
     ptrdiff_t w;
-    for (parts = !most; parts < 2; parts++)
+    for (parts = !limit; parts < 2; parts++)
         for (k = tilecore_arenas.n; k-- > 0;) {
             tilecore_arena *a = tilecore_arenas.all + k;
             if (a->retired) continue;
-            if (!most) tilecore_arena_drop(a, 0, a->open);
-            for (w = a->open / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > most;)
+            if (!limit) tilecore_arena_drop(a, 0, a->open);
+            for (w = a->open / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > limit;)
                 if ((a->paged[w] & ~a->used[w]) && (parts || !a->used[w]))
                     tilecore_arena_drop(a, w * TILECORE_WORD, (w + 1) * TILECORE_WORD);
         }
 }
 
+/* Retires all arenas: unmaps their free granules. */
 static void tilecore_arena_retire(void)
 {
     ptrdiff_t from, end;
@@ -292,19 +293,19 @@ static void tilecore_arena_retire(void)
     }
 }
 
-/* Frees the granules of a result. From one call to the next, ever more is in use: so `alive` is now at its highest. */
+/* Frees the granules of a result. Between two such calls `alive` only grows, so it is at a peak now. */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
     const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
     const long long period = tilecore_milliseconds() / (TILECORE_IDLE_MILLISECONDS / 2);
     const long long passed = period - tilecore_arenas.period;
-    ptrdiff_t *most = tilecore_arenas.most, keep;
-    if (passed) most[1] = passed == 1 ? most[0] : 0, most[0] = 0;
-    if (most[0] < tilecore_arenas.alive) most[0] = tilecore_arenas.alive;
-    keep = tilecore_arena_bytes(most[0] > most[1] ? most[0] : most[1]) + TILECORE_SPARE_BYTES;
+    ptrdiff_t *peak = tilecore_arenas.peak, keep;
+    if (passed) peak[1] = passed == 1 ? peak[0] : 0, peak[0] = 0;
+    if (peak[0] < tilecore_arenas.alive) peak[0] = tilecore_arenas.alive;
+    keep = tilecore_arena_bytes(peak[0] > peak[1] ? peak[0] : peak[1]) + TILECORE_SPARE_BYTES;
     if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
-    /* Without the look at what is idle, the first call of all would break up the first huge page. */
+    /* Unless `idle` is tested, the very first call breaks up the first huge page. */
     if (passed > 1 && tilecore_arenas.idle) tilecore_arena_shrink(0);
     tilecore_arenas.period = period;
     tilecore_arena_mark(a, from, to, 0);
@@ -317,16 +318,16 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     }
     tilecore_poison(at, bytes);
     tilecore_arenas.idle += to - from;
-    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* of a parent */
-    if (bytes >= TILECORE_ASKED_BYTES && tilecore_addresses_limited()) tilecore_arena_retire();
+    if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* pages of a parent */
+    if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_retire();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
 }
 
-/* ---------------------------------------------------------------- what recycle.pyx calls */
+/* ---------------------------------------------------------------- the functions that recycle.pyx calls */
 
-/* Memory for `bytes`, on a boundary of granules; NULL if there is none, or if addresses are limited: the system is
- * asked unless all pages are there and few. `prefaulted`: whether most pages are there. */
-TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulted)
+/* Allocates `bytes`, on a boundary of granules; NULL if there are none, or under an address limit. The limit is queried
+ * unless all pages are mapped and few. Sets `prefaulted` to whether most pages are mapped. */
+TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
 {
     const ptrdiff_t page = tilecore_page_bytes();
     tilecore_arena *a = NULL;
@@ -338,7 +339,7 @@ TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulte
     n = (bytes - 1) / tilecore_arenas.granule + 1;
     for (k = 0; k < tilecore_arenas.n && from < 0; k++)
         if (!(a = tilecore_arenas.all + k)->retired) from = tilecore_arena_run(a, n);
-    if ((from < 0 || bytes >= TILECORE_ASKED_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
+    if ((from < 0 || bytes >= TILECORE_QUERY_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
         tilecore_arena_retire();
     else if ((from >= 0 || (from = 0, a = tilecore_arena_new(n))) && tilecore_arena_open(a, from + n)) {
@@ -353,14 +354,14 @@ TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulte
             populated = 2 * TILECORE_THREAD_BYTES; /* new memory below this size is written by one thread */
     }
     tilecore_release(&tilecore_arena_lock);
-    /* Ordinary pages take 0.6 to 0.75 of the time that it takes to miss one after the other (Zen 4). */
+    /* Populating ordinary pages takes 0.6 to 0.75 of the time of faults on one after the other (Zen 4). */
     if (fresh && bytes < populated) tilecore_addresses_populate(data, bytes);
     *prefaulted = 2 * fresh <= n;
     return data;
 }
 
-/* The memory has no owner any more; 0 if it is not from here. */
-TILECORE_UNUSED static int tilecore_arena_give_back(char *data)
+/* Frees memory of tilecore_arena_alloc; returns 0 for any other. */
+TILECORE_UNUSED static int tilecore_arena_free(char *data)
 {
     ptrdiff_t from, end;
     tilecore_arena *a;
@@ -370,8 +371,8 @@ TILECORE_UNUSED static int tilecore_arena_give_back(char *data)
     return a != NULL;
 }
 
-/* How many bytes the memory holds; 0 if it is not from here. */
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_holds(char *data)
+/* How many bytes were allocated at `data`; 0 if it is not from an arena. */
+TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data)
 {
     ptrdiff_t from, end, bytes;
     tilecore_acquire(&tilecore_arena_lock);
@@ -380,12 +381,12 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_holds(char *data)
     return bytes;
 }
 
-/* Gives back idle pages beyond `most` bytes. */
-TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t most)
+/* Releases idle pages beyond `limit` bytes. */
+TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit)
 {
     tilecore_acquire(&tilecore_arena_lock);
-    if (!most && tilecore_addresses_limited()) tilecore_arena_retire();
-    else tilecore_arena_shrink(most);
+    if (!limit && tilecore_addresses_limited()) tilecore_arena_retire();
+    else tilecore_arena_shrink(limit);
     tilecore_release(&tilecore_arena_lock);
 }
 
@@ -411,7 +412,7 @@ static void tilecore_arena_in_child(void)
     tilecore_release(&tilecore_arena_lock);
 }
 
-/* Registers what happens at fork(); 0, or an error number. */
+/* Registers the handlers of fork(). Returns 0, or an error number. */
 TILECORE_UNUSED static int tilecore_arena_start(void)
 {
     return tilecore_at_fork(tilecore_arena_before_fork, tilecore_arena_in_parent, tilecore_arena_in_child);
@@ -419,22 +420,22 @@ TILECORE_UNUSED static int tilecore_arena_start(void)
 
 #else /* ---------------------------------------------------------------- other systems */
 
-TILECORE_UNUSED static char *tilecore_arena_take(ptrdiff_t bytes, int *prefaulted)
+TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
 {
     return (void)bytes, *prefaulted = 0, (char *)NULL;
 }
-TILECORE_UNUSED static int tilecore_arena_give_back(char *data) { return (void)data, 0; }
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_holds(char *data) { return (void)data, (ptrdiff_t)0; }
-TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t most) { (void)most; }
+TILECORE_UNUSED static int tilecore_arena_free(char *data) { return (void)data, 0; }
+TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data) { return (void)data, (ptrdiff_t)0; }
+TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit) { (void)limit; }
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void) { return 0; }
 TILECORE_UNUSED static int tilecore_arena_start(void) { return 0; }
 
 #endif
 
-TILECORE_UNUSED static void tilecore_arena_set_limit(ptrdiff_t most)
+TILECORE_UNUSED static void tilecore_arena_set_limit(ptrdiff_t limit)
 {
-    tilecore_atomic_store(&tilecore_arena_most, most);
-    tilecore_arena_trim(most);
+    tilecore_atomic_store(&tilecore_arena_max_idle, limit);
+    tilecore_arena_trim(limit);
 }
 
 #endif /* TILECORE_ARENA_H */

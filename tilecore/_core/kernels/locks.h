@@ -1,6 +1,5 @@
-/* What threads share: counters, a lock, a clock, processors, what happens at fork(). C11 / C++17, and on Linux
- * _GNU_SOURCE: Python.h defines it, and it must come before the first header of the C library's.
- */
+/* Atomic counters, a lock, clocks, the affinity mask, handlers of fork(). C11 / C++17, and on Linux _GNU_SOURCE:
+ * Python.h defines it, and must come before the first header of the C library. */
 #ifndef TILECORE_LOCKS_H
 #define TILECORE_LOCKS_H
 
@@ -21,9 +20,9 @@
 #include <unistd.h>
 #endif
 
-/* ---------------------------------------------------------------- counters: atomic, in no order with anything else */
+/* ---------------------------------------------------------------- atomic counters, in relaxed order */
 
-/* `add` returns what the counter was. */
+/* `add` returns the value before. */
 #if defined(_MSC_VER) && !defined(__clang__)
 TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
 {
@@ -76,7 +75,7 @@ TILECORE_UNUSED static long long tilecore_milliseconds(void)
     return (long long)GetTickCount64();
 #else
     struct timespec now;
-#if defined(CLOCK_MONOTONIC_COARSE) /* a third of the other's time */
+#if defined(CLOCK_MONOTONIC_COARSE) /* read in a third of the time */
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 #else
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -85,7 +84,7 @@ TILECORE_UNUSED static long long tilecore_milliseconds(void)
 #endif
 }
 
-/* Nanoseconds since some fixed moment, or that this thread has run for; on Windows exact to some milliseconds. */
+/* Nanoseconds since some fixed moment, or of this thread's processor time; on Windows exact to some milliseconds. */
 TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
 {
 #if defined(_WIN32)
@@ -104,13 +103,13 @@ TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
  * or 0 if the system has no such sets. */
 #if defined(__linux__)
 typedef struct tilecore_affinity {
-    long bytes;        /* of the set, that are in use */
-    cpu_set_t part[8]; /* up to 8192 processors, as many as Linux may be built for; most systems know of few */
+    long bytes;        /* in use, of `part` */
+    cpu_set_t part[8]; /* 8192 processors, the most that Linux may be built for */
 } tilecore_affinity;
 
 TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now)
 {
-    /* sched_getaffinity() tells no size. */
+    /* sched_getaffinity() does not return the size. */
     now->bytes = syscall(SYS_sched_getaffinity, 0L, sizeof now->part, now->part);
     return now->bytes < 0 ? 0 : CPU_COUNT_S((size_t)now->bytes, now->part);
 }
@@ -121,9 +120,9 @@ TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { retu
 
 /* ---------------------------------------------------------------- fork */
 
-/* Has `before` run before every fork(), `parent` and `child` after it. 0, or an error number. For the handlers of one
- * module, and once in the life of the process: a module may be imported again, where its import has failed. Of several
- * `before` the last to be registered runs first. */
+/* Registers `before` to run before every fork(), `parent` and `child` after it. Returns 0, or an error number. Further
+ * calls in one module do nothing: its import may be repeated after a failure. Of several modules, the `before` that was
+ * registered last runs first. */
 TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
 #if defined(_WIN32)

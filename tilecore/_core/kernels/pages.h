@@ -1,5 +1,5 @@
-/* Memory by the page: addresses that are reserved, and get pages and lose them; memory that is mapped in several places
- * at once. Where a system has neither, every function says no, and the caller takes ordinary memory.
+/* Memory by the page: reserved addresses, to which pages are added and released; memory that is mapped at several
+ * addresses. On systems that have neither, every function fails, and the caller uses ordinary memory.
  * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
@@ -33,8 +33,8 @@
 
 TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return (ptrdiff_t)sysconf(_SC_PAGESIZE); }
 
-/* Gives back pages of a block, or of a range with all that is mapped there. To cut them out of a mapping may take one
- * mapping more than the process may have: then the memory goes all the same, and the addresses stay. */
+/* Unmaps pages. Cutting them out of a mapping may take one mapping more than the process may have: then their memory is
+ * released all the same, and the addresses stay. */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 {
     if (munmap(at, (size_t)bytes)) madvise(at, (size_t)bytes, MADV_DONTNEED);
@@ -42,14 +42,14 @@ TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 
 /* ---------------------------------------------------------------- addresses */
 
-/* `bytes` of addresses without access, on a boundary of huge pages; NULL where there are none, or where new mappings
- * are locked into memory (mlockall): pages would be there before they are written, and stay. */
+/* Reserves `bytes` of addresses without access, on a boundary of huge pages. NULL if there are none, or if new mappings
+ * are locked into memory (mlockall): they would have all pages at once, and keep them. */
 TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
 {
     const ptrdiff_t room = bytes + TILECORE_HUGE_BYTES;
     char *at = (char *)mmap(NULL, (size_t)room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *base;
     if (at == (char *)MAP_FAILED) return NULL;
-    if (msync(at, 1, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY) { /* how locked pages show */
+    if (msync(at, 1, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY) { /* locked pages */
         munmap(at, (size_t)room);
         return NULL;
     }
@@ -59,13 +59,13 @@ TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
     return base;
 }
 
-/* Advises the system to use huge pages, or not to. The memory is as good where it refuses. */
+/* Advises the system to use huge pages, or not to. Errors do not matter. */
 TILECORE_UNUSED static void tilecore_addresses_advise(char *at, ptrdiff_t bytes, int huge)
 {
     madvise(at, (size_t)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/* Lets a part of them be read and written, in huge pages; 0, or -1. */
+/* Opens reserved addresses for reading and writing, in huge pages; returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_addresses_open(char *at, ptrdiff_t bytes)
 {
     if (mprotect(at, (size_t)bytes, PROT_READ | PROT_WRITE)) return -1;
@@ -73,14 +73,14 @@ TILECORE_UNUSED static int tilecore_addresses_open(char *at, ptrdiff_t bytes)
     return 0;
 }
 
-/* Closes them again, and gives back their pages; 0, or -1. */
+/* Closes addresses again, and releases their pages; returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_addresses_close(char *at, ptrdiff_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     return mmap(at, (size_t)bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED ? -1 : 0;
 }
 
-/* Gives back the pages of open addresses. The system refuses pages that were locked since: new ones replace them. */
+/* Releases the pages of open addresses. madvise fails if they were locked since: then a new mapping replaces them. */
 TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -88,15 +88,15 @@ TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
         (void)!mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
-/* Has the system provide pages that are written next (Linux from 5.14 on, elsewhere nothing happens). */
+/* Maps pages that will be written next (Linux 5.14 and later; nothing happens elsewhere). */
 TILECORE_UNUSED static void tilecore_addresses_populate(char *at, ptrdiff_t bytes)
 {
     const ptrdiff_t page = tilecore_page_bytes();
     madvise(at, (size_t)((bytes + page - 1) & ~(page - 1)), MADV_POPULATE_WRITE);
 }
 
-/* Whether the process may have only so many addresses (ulimit -v) or so much data: such a limit counts what lies idle,
- * though the system may take it back, and other allocations would fail. */
+/* Whether the process has a limit on addresses (ulimit -v) or data (ulimit -d). Idle memory counts towards it, so other
+ * allocations could fail. */
 TILECORE_UNUSED static int tilecore_addresses_limited(void)
 {
     struct rlimit addresses, data;
@@ -106,8 +106,8 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void)
 
 /* ---------------------------------------------------------------- files in memory */
 
-/* A file of up to `bytes` that has no name and lies in memory; -1 if the system refuses. A file that grows beyond the
- * limit on the size of files (ulimit -f) ends the process, by SIGXFSZ: so the limit is read first. */
+/* Creates a file without a name, in memory, for up to `bytes`; -1 if the system refuses. A file that grows beyond the
+ * limit on file sizes (ulimit -f) ends the process, by SIGXFSZ: so the limit is read first. */
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
 #if defined(SYS_fallocate) && defined(SYS_memfd_create)
@@ -122,7 +122,7 @@ TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 
 TILECORE_UNUSED static void tilecore_file_free(int file) { close(file); }
 
-/* Writes to the file, which grows; 0, or -1. Twice as quick as through a mapping, page by page. */
+/* Writes to the file, which grows; returns 0, or -1. Twice as fast as through a mapping, page by page. */
 TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t offset)
 {
     while (bytes > 0) {
@@ -134,11 +134,11 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
     return 0;
 }
 
-/* The empty file, made `bytes` long, for writing in place; NULL if there is too little memory. All its pages are
- * allocated here: later, a missing one would raise SIGBUS. */
+/* Makes an empty file `bytes` long, and maps it for writing; NULL if there is too little memory. All its pages are
+ * allocated now, because a page that is missing later raises SIGBUS. */
 TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 {
-    const ptrdiff_t piece = (ptrdiff_t)1 << 22; /* a signal undoes the piece alone that it interrupts */
+    const ptrdiff_t piece = (ptrdiff_t)1 << 22; /* a signal undoes only the piece that it interrupts */
     ptrdiff_t done = 0;
     void *at;
     while (done < bytes) {
@@ -150,9 +150,9 @@ TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
     return at == MAP_FAILED ? NULL : (char *)at;
 }
 
-/* `bytes` of open addresses without pages; NULL if there are none. Where the system counts them as memory
- * (vm.overcommit_memory = 2), they are counted here: counted when something is mapped there, a refusal could leave a
- * hole (Linux before 6.12) for another thread to map into. */
+/* Reserves `bytes` of open addresses, without pages; NULL if there are none. With vm.overcommit_memory = 2 the system
+ * counts open addresses as memory. It must count them now: if it refused when a file is mapped there, Linux before 6.12
+ * could leave a hole, into which another thread might map. */
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
 {
     char *at = tilecore_addresses_new(bytes);
@@ -161,8 +161,8 @@ TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
     return NULL;
 }
 
-/* Shows a part of the file at `at`, within a range of the caller's. A page that is written there is copied first, and
- * the file stays as it is. 0, or -1. */
+/* Maps a part of the file at `at`, within a range of the caller's. A write there copies the page first, and does not
+ * change the file. Returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
 {
     int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
@@ -192,7 +192,7 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 
 #endif
 
-/* ---------------------------------------------------------------- memory that nobody may touch, where tools look */
+/* ---------------------------------------------------------------- poisoned memory, for AddressSanitizer */
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

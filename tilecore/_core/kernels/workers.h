@@ -2,36 +2,36 @@
  *
  *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
  *
- *     tilecore_register_workers();                             // once, before all else: what happens at fork()
+ *     tilecore_register_workers();                             // once, before all else: the handlers of fork()
  *     tilecore_parallel(task, &job, 0, iterations, bytes, 8);  // returns when all of them have run
  *
  * Static variables hold the state, once in a process: exactly one extension module includes this.
  *
  * A job is a number of chunks and a counter. The caller publishes it, wakes workers, and takes chunks itself at once.
- * When none is left the job is closed, and the caller waits for the workers inside it, each in its last, small chunk.
- * A worker that wakes late finds the job closed and parks again: nobody waits for one that has not begun. There is one
- * job at a time; a second caller writes alone, and waits for nothing but the making of workers.
+ * When no chunk is left the job is closed, and the caller waits for the workers inside it, each in its last, small
+ * chunk. A worker that wakes late finds the job closed and parks again: nobody waits for workers that have not begun.
+ * There is one job at a time; a second caller writes alone, and waits at most while workers are created.
  *
  *     caller      publish | chunk | chunk | chunk | chunk | close, wait |
  *     worker 1            . wake  | chunk | chunk | chunk |             . park
  *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
  *
- * fork(). Before it the workers are stopped: each ends when its chunk is written, and is joined. So no fork finds a
- * thread of ours, and Python (3.12 and later) has nothing to warn of. The caller of an open job, in another thread,
- * goes on alone. The next large result makes new workers, in parent and child.
+ * fork(). Before fork() each worker ends when its chunk is written, and is joined. So no fork finds a thread of ours,
+ * and Python (3.12 and later) does not warn. The caller of an open job, in another thread, continues alone. The next
+ * large result creates new workers, in parent and child.
  *
- * Processors. Before a job the workers are moved to the processors that the caller may use now. They began with those
- * of their creator, and a later sched_setaffinity() or taskset would not reach them.
+ * Processors. Before a job, the workers get the caller's present affinity mask. They began with their creator's mask,
+ * and a later sched_setaffinity() or taskset would not change theirs.
  *
- * Busy machines. A worker that wakes takes no processor from its caller, nor from others (SCHED_BATCH): then it would
- * write alone, and its caller would wait for another time slice. Where all processors are taken it wakes late. But at
- * the end of a time slice it may still run in its caller's place, or lose its processor in the midst of a chunk. After
- * a job that the caller would have ended sooner alone, callers back off: the next calls go without workers, and after
- * each further loss twice as many.
+ * Busy machines. A worker that wakes does not preempt its caller or other threads (SCHED_BATCH): otherwise it would
+ * write alone, while its caller waits for another time slice. If all processors are busy it wakes late. But at the end
+ * of a time slice it may still run instead of its caller, or lose its processor in the middle of a chunk. After a job
+ * that the caller would have finished sooner alone, callers back off: the next calls use no workers, and after each
+ * further loss twice as many calls.
  *
- * Signals. Workers block all but those that a thread's own access to memory causes.
+ * Signals. Workers block all signals except SIGBUS and SIGSEGV, which their own access to memory may raise.
  *
- * Exit. Nobody ends or joins the workers, parked or at work: they go when the process does, by exit() or a return from
+ * Exit. Nobody ends or joins the workers, parked or at work: they end with the process, by exit() or a return from
  * main(). (A C program that ends main() by pthread_exit() has to call exit() in its last thread.)
  *
  * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
@@ -51,30 +51,31 @@
 
 /* ---------------------------------------------------------------- tunables, each with its reason */
 
-/* No more threads than this write one result, whatever was asked for. */
+/* The maximum number of threads that write one result, whatever the caller passes. */
 #define TILECORE_MAX_THREADS 256
 
-/* Two threads from TILECORE_THREAD_BYTES on, and one more for each of this many bytes. */
+/* Two threads write TILECORE_THREAD_BYTES, and one more thread each further TILECORE_BYTES_A_THREAD. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
-/* A chunk is a sixteenth of a thread's part, within these bounds: less costs more in starts, more in waiting for the
- * last. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
+/* A chunk is a sixteenth of a thread's part, within these bounds: with smaller chunks starting them costs more, with
+ * larger ones waiting for the last. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
 #define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
 #define TILECORE_MOST_CHUNK_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_CHUNK_BYTES ((ptrdiff_t)32 << 10)
 
-/* A caller spins so often until the last chunk is written, before it gives up its processor. */
+/* How often a caller polls for the end of the last chunk before it sleeps. */
 #define TILECORE_SPINS 400
 
-/* A job was a loss if it took longer by this factor than its caller alone: by the time it ran for, and what it wrote in
- * that. Then so many calls go without workers, from the least to the most. Beside four processes that compute, on two
- * processors, 13 MB took 3.1 ms before, and 0.7 ms as by one thread since (Emerald Rapids). */
+/* A job was a loss if it took longer by this factor than its caller alone would have taken, estimated from the caller's
+ * own processor time and chunks. The next calls then use no workers: TILECORE_LEAST_BACKOFF to TILECORE_MOST_BACKOFF
+ * of them. With four busy processes on two processors, 13 MB took 3.1 ms without backoff, 0.7 ms with it, as with one
+ * thread (Emerald Rapids). */
 #define TILECORE_LOSS 1.25
 #define TILECORE_LEAST_BACKOFF 4
 #define TILECORE_MOST_BACKOFF 128
 
-/* A worker's stack: its task takes a few kilobytes; a handler of SIGSEGV may come on top. It is reserved, not used, but
- * counts where memory is locked or the address space is limited. */
+/* A worker's stack: a task takes a few kilobytes, and a handler of SIGSEGV may need more. Unused stack is not allocated,
+ * but counts if memory is locked or the address space is limited. */
 #define TILECORE_WORKER_STACK ((size_t)256 << 10)
 
 /* ---------------------------------------------------------------- threads of each system */
@@ -120,25 +121,25 @@ typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
     ptrdiff_t first, last;               /* its iterations */
-    ptrdiff_t large_chunk, small_chunk;  /* so many iterations; `small` is a macro on Windows */
-    ptrdiff_t leading, trailing, chunks; /* so many are large at first, and at last; of all, small ones included */
-    ptrdiff_t taken, taken_by_workers;   /* so many chunks: counters */
+    ptrdiff_t large_chunk, small_chunk;  /* in iterations; `small` is a macro on Windows */
+    ptrdiff_t leading, trailing, chunks; /* numbers of large chunks at the start and at the end, and of all chunks */
+    ptrdiff_t taken, taken_by_workers;   /* numbers of chunks: counters */
 } tilecore_job;
 
 static ptrdiff_t tilecore_count_iterations(ptrdiff_t bytes, ptrdiff_t each) { return bytes > each ? bytes / each : 1; }
 
-/* Cuts a job of `bytes` in all into chunks, for so many threads. */
+/* Cuts a job of `bytes` in all into chunks for `threads` threads. */
 static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
 {
     const ptrdiff_t iterations = job->last - job->first;
     const ptrdiff_t each = bytes > iterations ? bytes / iterations : 1;
-    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, n;
+    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, n; /* bytes of a chunk; number of large chunks */
     if (large > TILECORE_MOST_CHUNK_BYTES) large = TILECORE_MOST_CHUNK_BYTES;
     if (large < TILECORE_CHUNK_BYTES) large = TILECORE_CHUNK_BYTES;
     job->large_chunk = tilecore_count_iterations(large, each);
     little = large / 8 > TILECORE_LAST_CHUNK_BYTES ? large / 8 : TILECORE_LAST_CHUNK_BYTES;
     job->small_chunk = tilecore_count_iterations(little, each);
-    n = iterations / job->large_chunk - threads; /* large ones */
+    n = iterations / job->large_chunk - threads;
     if (n < 0) n = 0;
     job->leading = n / threads;
     job->trailing = n - job->leading;
@@ -146,7 +147,7 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
     job->taken = job->taken_by_workers = 0;
 }
 
-/* Returns how many iterations it had. */
+/* Writes a chunk. Returns its number of iterations. */
 static ptrdiff_t tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
 {
     const ptrdiff_t left = job->chunks - number; /* this one included */
@@ -166,7 +167,7 @@ static ptrdiff_t tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
     return last - first;
 }
 
-/* Takes chunks until none is left: the caller. Returns how many iterations they had. */
+/* The caller's part: takes chunks until none is left. Returns their number of iterations. */
 static ptrdiff_t tilecore_lead(tilecore_job *job)
 {
     ptrdiff_t number = 0, iterations = 0;
@@ -174,7 +175,7 @@ static ptrdiff_t tilecore_lead(tilecore_job *job)
     return iterations;
 }
 
-/* Takes chunks until none is left, or until `stop` is set: a worker. */
+/* A worker's part: takes chunks until none is left, or until `stop` is set. */
 static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 {
     while (!tilecore_atomic_load(stop) && tilecore_atomic_add(&job->taken, 1) < job->chunks)
@@ -185,20 +186,20 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 
 typedef struct tilecore_worker {
     tilecore_thread thread;
-    long number; /* of the thread, where the system has one */
+    long id; /* of the thread, on Linux */
 } tilecore_worker;
 
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
 static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
 
-/* Under the lock. Counters are read without it too, where what is found decides nothing. */
+/* Under the lock. Counters are also read without it, where a stale value does no harm. */
 static struct {
-    tilecore_job *job;   /* NULL where none is open */
+    tilecore_job *job;   /* the open job, or NULL */
     int wanted;          /* how many more workers may enter it */
-    ptrdiff_t inside;    /* how many are at work: a counter */
+    ptrdiff_t inside;    /* how many workers are in it: a counter */
     int taken;           /* whether a caller has the workers */
-    ptrdiff_t recalled;  /* a fork() has begun: workers end, and there are no jobs. A counter */
+    ptrdiff_t recalled;  /* whether a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_affinity affinity; /* of the workers */
     int count;
     tilecore_worker worker[TILECORE_MAX_THREADS - 1];
@@ -225,7 +226,7 @@ static void tilecore_serve(void)
         tilecore_release(&tilecore_workers_lock);
         tilecore_help(job, &tilecore_workers.recalled);
         tilecore_acquire(&tilecore_workers_lock);
-        tilecore_workers.job = NULL; /* still this one: its caller waits for us */
+        tilecore_workers.job = NULL; /* no other job: the caller of this one waits for us */
         tilecore_atomic_store(&tilecore_workers.inside, tilecore_workers.inside - 1);
         if (!tilecore_workers.inside) tilecore_wake_all(&tilecore_change);
     }
@@ -251,16 +252,16 @@ static void *tilecore_run_worker(void *argument)
 {
     tilecore_worker *worker = (tilecore_worker *)argument;
 #if defined(__linux__)
-    worker->number = syscall(SYS_gettid);
+    worker->id = syscall(SYS_gettid);
 #else
-    worker->number = 0;
+    worker->id = 0;
 #endif
     tilecore_serve();
     return NULL;
 }
 
-/* The worker begins with its creator's mask: it takes no signal but those of its own access to memory, for instance to
- * a mapped file that was cut short. Blocked, they would end the program without its handler. */
+/* The worker inherits the signal mask of its creator. SIGBUS and SIGSEGV stay unblocked: access to memory may raise
+ * them, for instance if a mapped file was truncated, and a blocked one would end the program without its handler. */
 static int tilecore_create(tilecore_worker *worker)
 {
     pthread_attr_t attributes;
@@ -275,17 +276,17 @@ static int tilecore_create(tilecore_worker *worker)
         if (!status) status = pthread_create(&worker->thread, &attributes, tilecore_run_worker, worker);
         pthread_attr_destroy(&attributes);
     }
-    /* EINVAL: too little, where a program's libraries keep much for each thread. */
+    /* EINVAL: the stack is too small, because the program's libraries have much thread-local storage. */
     if (status == EINVAL) status = pthread_create(&worker->thread, NULL, tilecore_run_worker, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status == 0;
 }
 #endif
 
-/* Lets the workers run where the calling thread may. */
+/* Sets the affinity mask of the workers to that of the calling thread. */
 static void tilecore_move_workers(void)
 {
-#if defined(__linux__) && !defined(__ANDROID__) /* which has no such function */
+#if defined(__linux__) && !defined(__ANDROID__) /* Android has no pthread_setaffinity_np */
     tilecore_affinity now;
     int k;
     if (!tilecore_read_affinity(&now)) return;
@@ -296,8 +297,8 @@ static void tilecore_move_workers(void)
 #endif
 }
 
-/* Publishes a job for up to `wanted` workers. Creates those that are missing, until the system refuses. Returns 0 if
- * there is no worker: another caller has them, a fork() is under way, or the system created none. */
+/* Publishes a job for up to `wanted` workers. Creates missing workers, until the system refuses. Returns 0 without a
+ * worker: another caller has them, a fork() is under way, or the system created none. */
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
     int k, published = 0;
@@ -332,10 +333,10 @@ static void tilecore_close(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-/* Counters: of calls that still go without workers, and of those that did after the last loss, less the gains since. */
+/* Counters: the calls still to come without workers; the calls of the last backoff, less the gains since. */
 static ptrdiff_t tilecore_backoff_left, tilecore_backoff;
 
-/* Whether a call that may choose goes without workers. */
+/* Whether a call must use no workers; counts the call. Not for calls that request a number of threads. */
 TILECORE_UNUSED static int tilecore_backs_off(void)
 {
     const ptrdiff_t left = tilecore_atomic_load(&tilecore_backoff_left);
@@ -343,7 +344,7 @@ TILECORE_UNUSED static int tilecore_backs_off(void)
     return left > 0;
 }
 
-/* After a job of `all` nanoseconds: the caller wrote `own` of its iterations while it ran for `led` nanoseconds. */
+/* After a job of `all` nanoseconds: its caller wrote `own` of its iterations in `led` nanoseconds of processor time. */
 static void tilecore_update_backoff(ptrdiff_t own, ptrdiff_t iterations, long long led, long long all)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&tilecore_backoff);
@@ -357,8 +358,8 @@ static void tilecore_update_backoff(ptrdiff_t own, ptrdiff_t iterations, long lo
     tilecore_atomic_store(&tilecore_backoff, backoff);
 }
 
-/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in as
- * many others as that is worth, up to `threads` - 1; returns when all are done. */
+/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in up to
+ * `threads` - 1 workers, fewer for few bytes. Returns when all iterations are done. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
                                               ptrdiff_t bytes, int threads)
 {
@@ -383,16 +384,15 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
 /* ---------------------------------------------------------------- fork */
 
 #if !defined(_WIN32)
-/* Waits for a thread's very end: pthread_join returns a moment before the system ceases to count the thread, or longer,
- * where a virtual processor is taken away just then. For two seconds a thread at most, as its number may be another's
- * by now. */
+/* Waits until the system no longer counts a thread. pthread_join returns a moment earlier, or much earlier if a virtual
+ * processor is descheduled just then. Waits at most two seconds, because another thread may have got the id by now. */
 static void tilecore_await_end(const tilecore_worker *worker)
 {
 #if defined(__linux__)
     const struct timespec nap = {0, 1000000};
-    int turn;
-    for (turn = 0; turn < 2000 && !syscall(SYS_tgkill, getpid(), worker->number, 0); turn++) {
-        if (turn < 100) sched_yield();
+    int tries;
+    for (tries = 0; tries < 2000 && !syscall(SYS_tgkill, getpid(), worker->id, 0); tries++) {
+        if (tries < 100) sched_yield();
         else nanosleep(&nap, NULL);
     }
 #else
@@ -409,7 +409,7 @@ static void tilecore_before_fork(void)
     tilecore_workers.job = NULL;
     tilecore_wake_all(&tilecore_work);
     tilecore_release(&tilecore_workers_lock);
-    /* From here on they are ours alone. */
+    /* From here on only this thread uses the workers. */
     for (k = 0; k < tilecore_workers.count; k++) pthread_join(tilecore_workers.worker[k].thread, NULL);
     for (k = 0; k < tilecore_workers.count; k++) tilecore_await_end(&tilecore_workers.worker[k]);
     tilecore_workers.count = 0;
@@ -423,7 +423,7 @@ static void tilecore_after_fork_in_parent(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-/* The lock and the conditions may be as other threads left them, which are not in the child. */
+/* Other threads, which the child lacks, may have held the lock or waited for the conditions: makes new ones. */
 static void tilecore_after_fork_in_child(void)
 {
     pthread_mutex_init(&tilecore_workers_lock, NULL);
@@ -435,7 +435,7 @@ static void tilecore_after_fork_in_child(void)
 }
 #endif
 
-/* Once, before all else. 0, or an error number. */
+/* Registers the handlers of fork(). Call once, before all else. Returns 0, or an error number. */
 TILECORE_UNUSED static int tilecore_register_workers(void)
 {
 #if defined(_WIN32)

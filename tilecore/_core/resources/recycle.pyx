@@ -39,11 +39,11 @@ cdef extern from "Python.h":
 
 
 cdef extern from "kernels/arena.h" nogil:
-    char *tilecore_arena_take(Py_ssize_t bytes, bint *prefaulted)
-    bint tilecore_arena_give_back(char *data)
-    Py_ssize_t tilecore_arena_holds(char *data)
-    void tilecore_arena_trim(Py_ssize_t most)
-    void tilecore_arena_set_limit(Py_ssize_t most)
+    char *tilecore_arena_alloc(Py_ssize_t bytes, bint *prefaulted)
+    bint tilecore_arena_free(char *data)
+    Py_ssize_t tilecore_arena_capacity(char *data)
+    void tilecore_arena_trim(Py_ssize_t limit)
+    void tilecore_arena_set_limit(Py_ssize_t limit)
     Py_ssize_t tilecore_arena_limit()
     Py_ssize_t tilecore_arena_idle()
     int tilecore_arena_start()
@@ -69,13 +69,13 @@ cdef void *handler_calloc(void *context, size_t count, size_t bytes) noexcept no
 
 
 cdef void handler_free(void *context, void *data, size_t bytes) noexcept nogil:
-    if not tilecore_arena_give_back(<char *>data):
+    if not tilecore_arena_free(<char *>data):
         free(data)
 
 
 cdef void *handler_realloc(void *context, void *data, size_t bytes) noexcept nogil:
     """For `ndarray.resize`. Data that outgrows recycled memory, or needs less than half of it, moves to malloc's."""
-    cdef size_t capacity = tilecore_arena_holds(<char *>data)
+    cdef size_t capacity = tilecore_arena_capacity(<char *>data)
     cdef void *moved
     if capacity == 0:
         return realloc(data, bytes)
@@ -122,14 +122,14 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own
-    data = tilecore_arena_take(nbytes, prefaulted)
+    data = tilecore_arena_alloc(nbytes, prefaulted)
     if data == NULL:
         return None
     if PyDataType_REFCHK(dtype):
         memset(data, 0, nbytes)
     array = try_array(ndim, shape, dtype, data, NPY_ARRAY_CARRAY)
     if array is None:
-        tilecore_arena_give_back(data)
+        tilecore_arena_free(data)
         return None
     # As NumPy does with memory from a handler.
     Py_INCREF(capsule)
