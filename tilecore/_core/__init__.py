@@ -1,1 +1,1 @@
-"""The compiled engine: request -> plan -> write, and the memory and threads they use."""
+"""The compiled engine: request -> plan -> write, and the memory and threads that these use."""

@@ -27,7 +27,7 @@ from tilecore._core.write.results cimport read_bounds, write_result
 
 cnp.import_array()
 
-cdef dict NAMES = {"repeats": "reps", "input": "a"}  # what the functions here call the core's arguments
+cdef dict NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and ours
 
 
 cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
@@ -43,9 +43,9 @@ cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, 
 
 cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Plan plan
-    cdef int count = 0 if threads is None else read_threads(threads)
+    cdef int max_threads = 0 if threads is None else read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = write_result(&plan, array.descr, array, NULL, target, count)
+    target = write_result(&plan, array.descr, array, NULL, target, max_threads)
     return target if out is None else out
 
 
@@ -55,12 +55,12 @@ def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
 
 
 def count_repeats(value, numbers):
-    """The length of a tuple, or of an array of integers that `numbers` allows; else -1. See `repeats_of`."""
+    """The length of a tuple, or of an integer array that `numbers` allows; -1 for anything else. See `repeats_of`."""
     return count_integers(value, numbers)
 
 
 def repeats_of(value, numbers):
-    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for all else.
+    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for anything else.
 
     >>> import numpy
     >>> repeats_of(numpy.array([2, -3]), 1 << numpy.dtype("int64").num)
@@ -82,7 +82,7 @@ def repeats_of(value, numbers):
 
 
 cdef public_error(error, str name, a, cnp.ndarray array, reps, axis):
-    """The error of the function `name`; `array` is None, or the array as which `a` was read."""
+    """The error that the function `name` raises; `array` is `a` as an array, or None if it was not read."""
     if error.argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
         error.what += "; are a and reps swapped?"
     return format_error(error, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
@@ -169,15 +169,15 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
 
 
 cdef tile_other(a, reps, out, axis, threads):
-    """Subclasses of ndarray, and arrays of other libraries."""
+    """Tile a subclass of ndarray, or an array of another library."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef bint is_array = PyArray_Check(a), masked, simple
     cdef cnp.ndarray array
-    cdef int n, count
+    cdef int n, max_threads
     if out is not None:
         raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
-    count = read_threads(threads)
+    max_threads = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, axis, repeats, ndim)
     if not is_array:
@@ -188,8 +188,8 @@ cdef tile_other(a, reps, out, axis, threads):
     plan_for(&plan, array, n, repeats)
     check_size(plan.sizes.nbytes)
     if simple and plan.sizes.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
-        # As everywhere in NumPy, `__array_finalize__` gets `a`.
-        return WRAP(a, write_result(&plan, array.descr, array, NULL, None, count), None, False)
+        # As everywhere in NumPy, `__array_finalize__` is called with `a`.
+        return WRAP(a, write_result(&plan, array.descr, array, NULL, None, max_threads), None, False)
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
@@ -258,16 +258,16 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     cdef Plan plan
     cdef Bounds bounds
     cdef cnp.ndarray array = None, target
-    cdef int count
+    cdef int max_threads
     try:
         array = plain_array(a)
-        count = read_threads(threads)
+        max_threads = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
         plan.endless = reps is None
-        target = write_result(&plan, array.descr, array, &bounds, target, count)
+        target = write_result(&plan, array.descr, array, &bounds, target, max_threads)
         return target if out is None else out
     except RequestError as error:
         raise public_error(error, "tile_region", a, array, reps, axis) from error.__cause__

@@ -69,13 +69,13 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
         print(f"{heading}:")
         for name, value in entries.items():
             if isinstance(value, dict):
-                value = ", ".join(f"{what} {it}" for what, it in value.items())
+                value = ", ".join(f"{key} {entry}" for key, entry in value.items())
             print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else ""))
     return None
 
 
 def _with_unit(count: int) -> str:
-    """Four digits and a binary unit: 3 << 29 is 1.5 GiB."""
+    """`count` in four digits and a binary unit: 3 << 29 is 1.5 GiB."""
     power = min((count.bit_length() or 1) - 1, 60) // 10
     unit = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power]
     return f"{count / (1 << 10 * power):.4g} {unit}"

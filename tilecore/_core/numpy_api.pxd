@@ -54,8 +54,7 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from *:
     """
-    /* Whether `item` is one of NumPy's integer scalars that fits a long long, and its value. It runs no code
-     * and makes no object. */
+    /* Whether `item` is a NumPy integer scalar that fits a long long. Sets *value, runs no code, makes no object. */
     CYTHON_UNUSED static int tilecore_integer_scalar(PyObject *item, long long *value)
     {
         PyTypeObject *type = Py_TYPE(item);
@@ -89,13 +88,13 @@ cdef extern from *:
 
 
 cdef inline cnp.ndarray try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags):
-    """A C-contiguous array, in its own memory if `data` is NULL; None without memory: plans exclude other errors."""
+    """A C-contiguous array at `data`, or in new memory for NULL; None if there is none: plans exclude other errors."""
     Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
-    cdef PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
-    if made == NULL:
+    cdef PyObject *reference = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
+    if reference == NULL:
         PyErr_Clear()
         return None
-    array = <cnp.ndarray>made
+    array = <cnp.ndarray>reference
     Py_DECREF(array)
     return array
 

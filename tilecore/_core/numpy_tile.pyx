@@ -2,10 +2,10 @@
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
 them. The replacement has NumPy's own signature: the first argument is called `A`. A caller may keep the replacement
-for longer than it is in force. It then calls NumPy's own `tile`.
+after it is restored. The replacement then calls NumPy's own `tile`.
 
-No working program breaks: a request that tilecore refuses with a TypeError or ValueError goes to NumPy's own `tile`,
-which answers or raises its own error. A result above the size limit is a MemoryError.
+No working program breaks: a request that tilecore rejects with a TypeError or ValueError is passed to NumPy's own
+`tile`, which returns a result or raises its own error. A result above the size limit is a MemoryError.
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
@@ -25,9 +25,8 @@ from tilecore._core.request.subclasses import numpy_tile
 cimport cython
 
 
-# In C variables, because the module's names are gone at exit.
-# A stack: the `numpy.tile` that each replacement in force has found. Replacements may end in any order: whichever ends
-# first restores the top of the stack.
+# In C variables, because Python clears the module's names at exit. `replaced` is a stack: the `numpy.tile` that each
+# replacement in force replaced. Replacements may end in any order: each restores the top of the stack.
 cdef list replaced = []
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
@@ -38,7 +37,7 @@ cdef object replacement
 def tile(A, reps):  # errors show this name
     if not replaced:
         return numpy_tile(A, reps)
-    if hasattr(reps, "__next__"):  # an iterator gives its items only once
+    if hasattr(reps, "__next__"):  # an iterator yields its items only once
         reps = tuple(reps)
     try:
         return _tile(A, reps)
@@ -91,9 +90,9 @@ cdef class replace_numpy_tile:
     Import first, then replace: a library that stores NumPy's functions when it is imported, as astropy does,
     would store the replacement.
 
-    Results are those of `tilecore.tile`, so a few differ from `numpy.tile`: they are C-contiguous, for instance. What
-    `tilecore.tile` refuses with a TypeError or ValueError goes to NumPy's own function, which answers or raises its
-    own error. A result larger than `get_max_bytes()` is a MemoryError.
+    Results are those of `tilecore.tile`, so a few differ from `numpy.tile`: they are C-contiguous, for instance. A
+    request that `tilecore.tile` rejects with a TypeError or ValueError is passed to NumPy's own function, which
+    returns a result or raises its own error. A result larger than `get_max_bytes()` is a MemoryError.
 
     Source: NumPy 2, `numpy.tile`.
     """
@@ -130,9 +129,9 @@ cdef class replace_numpy_tile:
         """
         if self.in_force:
             self.in_force = False
-            found = replaced.pop()
+            previous = replaced.pop()
             if getattr(module, "tile", None) is replacement:
-                module.tile = found
+                module.tile = previous
 
     def __enter__(self):
         if not self.in_force:

@@ -112,11 +112,11 @@ cdef class TilePlan:
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         cdef cnp.ndarray array = None, target
-        cdef int count
+        cdef int max_threads
         try:
-            count = 0 if threads is None else read_threads(threads)
+            max_threads = 0 if threads is None else read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = write_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), count)
+            target = write_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
@@ -125,12 +125,12 @@ cdef class TilePlan:
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Bounds bounds
         cdef cnp.ndarray array = None, target
-        cdef int count
+        cdef int max_threads
         try:
-            count = read_threads(threads)
+            max_threads = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = write_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), count)
+            target = write_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
@@ -207,7 +207,7 @@ cdef class TilePlan:
         return TilePlan, (self.input_shape, self.reps, self.dtype)
 
 
-# The class as `help` and pickles show it; Cython cannot express this.
+# Name the class as users do, in `help` and pickles; Cython cannot express this.
 cdef PyTypeObject *kind = <PyTypeObject *>TilePlan
 kind.tp_name = "tilecore.TilePlan"
 (<dict>kind.tp_dict).pop("__new__", None)

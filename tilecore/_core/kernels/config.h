@@ -1,5 +1,5 @@
-/* Compilers, and the sizes that several files use. The bounds of rows are in kernels.c and in each set's `choose`,
- * those of threads in workers.h. Plain C11 / C++17; no Python.h. */
+/* Compilers, and the sizes that several files use. Bounds of rows are in kernels.c and in each set's `choose`, bounds
+ * of threads in workers.h. Plain C11 / C++17; no Python.h. */
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
@@ -84,7 +84,7 @@
 #define TILECORE_UNROLL
 #define TILECORE_UNUSED
 #define TILECORE_ALIGNED __declspec(align(32))
-#else /* GCC, Clang, and those that take their place */
+#else /* GCC, Clang, and compatible compilers */
 #define TILECORE_INLINE static inline __attribute__((always_inline, unused))
 #define TILECORE_NOINLINE __attribute__((noinline))
 #define TILECORE_UNUSED __attribute__((unused))

@@ -57,8 +57,8 @@
 /* Two threads write TILECORE_THREAD_BYTES, and one more thread each further TILECORE_BYTES_A_THREAD. */
 #define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
 
-/* A chunk is a sixteenth of a thread's part, within these bounds: with smaller chunks starting them costs more, with
- * larger ones waiting for the last. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
+/* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, larger ones
+ * longer to wait for the last one. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
 #define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
 #define TILECORE_MOST_CHUNK_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_CHUNK_BYTES ((ptrdiff_t)32 << 10)
@@ -74,8 +74,8 @@
 #define TILECORE_LEAST_BACKOFF 4
 #define TILECORE_MOST_BACKOFF 128
 
-/* A worker's stack: a task takes a few kilobytes, and a handler of SIGSEGV may need more. Unused stack is not allocated,
- * but counts if memory is locked or the address space is limited. */
+/* A worker's stack: a task takes a few kilobytes, and a handler of SIGSEGV may need more. Unused stack is only
+ * reserved, but counts if memory is locked or the address space is limited. */
 #define TILECORE_WORKER_STACK ((size_t)256 << 10)
 
 /* ---------------------------------------------------------------- threads of each system */

@@ -38,7 +38,7 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
     tilecore._core.request.errors.RequestError: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
     """
     try:
-        if isinstance(value, (list, tuple, np.generic)):  # quicker than missing an attribute
+        if isinstance(value, (list, tuple, np.generic)):  # faster than looking for a missing attribute
             return np.asarray(value)
         if hasattr(type(value), "__dlpack__") and not _numpy_takes(value):
             return np.from_dlpack(value)

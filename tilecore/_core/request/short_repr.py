@@ -1,4 +1,4 @@
-"""Shortens what callers typed, for error messages."""
+"""Shortens the arguments of callers, for error messages."""
 
 import reprlib
 from typing import Any
@@ -15,7 +15,7 @@ class ShortRepr(reprlib.Repr):
         self.maxother = 80
 
     def repr1(self, x: Any, level: int) -> str:
-        # reprlib goes by the name of a type, and other libraries have an `ndarray` or `array` too.
+        # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too.
         return super().repr1(x, level) if type(x) in KNOWN else self.repr_instance(x, level)
 
     def repr_int(self, x: int, level: int) -> str:

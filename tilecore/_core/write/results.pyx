@@ -34,7 +34,7 @@ cnp.import_array()
 
 
 cdef blank_bytes(tuple shape, cnp.dtype dtype):
-    """The bytes of an array of strings of length 0, to which NumPy gives length 1."""
+    """The bytes of a result of blank strings, as NumPy makes them strings of length 1."""
     return math.prod(shape) * blank_itemsize(dtype)
 
 
