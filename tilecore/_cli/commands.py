@@ -26,7 +26,7 @@ DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() 
 class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._negative_number_matcher = re.compile("-[0-9]")  # a value too: -1,2
+        self._negative_number_matcher = re.compile("-[0-9]")  # -1,2 is a value, not an option
 
     def error(self, message: str) -> NoReturn:
         if re.fullmatch("unrecognized arguments:( -?[0-9]+)+", message):
@@ -55,21 +55,21 @@ def parser() -> Parser:
     for dialect in DIALECTS.values():
         for name, option in dialect.options.items():
             add(flag(name), type=partial(read_version, dialect, name), metavar=option.metavar, help=option.help)
-    most = f"the maximum memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
-    add("--memory", metavar="SIZE", type=read_memory, default="256M", help=most)
+    memory = f"the maximum memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
+    add("--memory", metavar="SIZE", type=read_memory, default="256M", help=memory)
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
     command.set_defaults(run=lambda a: print(tilecore.get_include()) if a.include else tilecore.show_config())
     files = {"include": "the C headers", "cmake": "tilecoreConfig.cmake", "pkgconfig": "tilecore.pc"}
-    for name, file in files.items():  # one folder has them all
+    for name, file in files.items():  # all in one folder
         command.add_argument(f"--{name}", dest="include", action="store_true", help=f"print only the folder of {file}")
 
-    for name, what in {
+    for name, text in {
         "run": "run a Python program with tilecore's tile in the place of numpy.tile",
         "profile": "run a Python program, and show what tilecore would do for it",
     }.items():
-        command = commands.add_parser(name, help=what, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
+        command = commands.add_parser(name, help=text, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
         command.set_defaults(run=program_of)
         add = command.add_mutually_exclusive_group(required=True).add_argument
         add("program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with a file __main__.py")
@@ -128,7 +128,7 @@ def tile(arguments: argparse.Namespace) -> None:
 
 
 def make_plan(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
-    """The plan for the input. The errors of the command line are made here."""
+    """The plan for the input. Errors name the options of the command line."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:
@@ -146,14 +146,14 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
     chosen = arguments.dialect
     if arguments.axis is not None and chosen != "numpy":
         raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
-    given = {}
-    for dialect, row in DIALECTS.items():
-        for name in row.options:
-            if (value := getattr(arguments, name)) is not None:
-                given[name] = value
-                if dialect != chosen:
-                    raise ValueError(f"{flag(name)} is for --dialect {dialect}, not {chosen}")
-    return DIALECTS[chosen].rule(**given) if chosen in DIALECTS else NUMPY
+    options = {}
+    for name, dialect in DIALECTS.items():
+        for option in dialect.options:
+            if (value := getattr(arguments, option)) is not None:
+                options[option] = value
+                if name != chosen:
+                    raise ValueError(f"{flag(option)} is for --dialect {name}, not {chosen}")
+    return DIALECTS[chosen].rule(**options) if chosen in DIALECTS else NUMPY
 
 
 def flag(name: str) -> str:
@@ -162,7 +162,7 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """On a terminal: tqdm's bar, or a plain line if tqdm is not installed."""
+    """Show tqdm's bar on a terminal, or a plain line if tqdm is not installed."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda nbytes: None
         return

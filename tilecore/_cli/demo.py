@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import tilecore
 from tilecore._cli.units import with_unit
 
-# A call, which is printed and run, and the repeats of both axes that it means.
+# A call, which is printed and run, and the repeats by which its result is verified.
 EXAMPLES = {
     "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2)),
     "ONNX Tile-13, the newest: one repeat for each axis": ("tilecore.onnx.tile(x, [1, 2])", (1, 2)),
@@ -20,7 +20,7 @@ EXAMPLES = {
     "DirectML: repeats of 1 or more": ("tilecore.directml.tile(x, [1, 3])", (1, 3)),
 }
 
-# In loops that do nothing else. Both write a batch as fast as the memory can.
+# Timed in loops that do nothing else. For a batch, both are as fast as the memory.
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a few numbers": ((2, 3), "float32", (2, 2)),
     "gray to RGB": ((256, 256, 1), "uint8", (1, 1, 3)),
@@ -29,7 +29,7 @@ TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a matrix 8 by 8 times": ((512, 512), "float32", (8, 8)),
 }
 ROUNDS = 21
-CALLS = 100  # in a round, of those that take microseconds
+CALLS = 100  # in a round, if a call takes microseconds
 
 
 def demo() -> None:
@@ -66,7 +66,7 @@ def show_times(title: str, shape: tuple[int, ...], dtype: str, reps: tuple[int, 
     verify(result, x, reps)
     calls = CALLS if result.nbytes < 2**20 else 1
     ours, theirs = [], []
-    for _ in range(ROUNDS):  # in turn: other processes slow down both
+    for _ in range(ROUNDS):  # alternately: other processes slow down both
         ours.append(timeit(lambda: tilecore.tile(x, reps), number=calls) / calls)
         theirs.append(timeit(lambda: numpy.tile(x, reps), number=calls) / calls)
     times = f"tilecore {with_unit(median(ours), 's')}, numpy.tile {with_unit(median(theirs), 's')}"

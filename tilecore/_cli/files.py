@@ -24,7 +24,7 @@ from tilecore._cli.output import open_output
 from tilecore._cli.units import MIB, PROGRAM, SLAB, with_unit
 from tilecore._core.tileplan import TilePlan
 
-Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # for an input, by a dialect's rules
+Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # makes the plan for an input, by a dialect's rules
 # Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 
@@ -56,7 +56,7 @@ def slabs(plan: TilePlan, input: Mapped, total: int, memory: int, limit: int) ->
         array = array[(None,) * (len(plan.reps) - array.ndim)].T
         plan = TilePlan(array.shape, plan.reps[::-1], dtype)
     buffer = np.empty(min(limit, total), np.uint8)
-    resident = 0  # bytes of the input, at most
+    resident = 0  # bytes of the input in memory, at most
     for start, stop in regions(plan.output_shape, dtype.itemsize, limit):
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
         nbytes = prod(extents) * dtype.itemsize

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     own, rest = without_program(sys.argv[1:] if argv is None else argv)
     with interrupted_by_signals():
         try:
-            if own[:-1] in (["run"], ["run", "-m"]) and own[-1][:1] not in ("", "-"):  # it needs no argparse
+            if own[:-1] in (["run"], ["run", "-m"]) and own[-1][:1] not in ("", "-"):  # no need of argparse
                 from tilecore._cli.run import run
 
                 program = partial(run, own[-1], "-m" in own)
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
                 arguments = parser().parse_args(own)
                 program = arguments.run(arguments)
-            if sys.stdout is not None:  # closed, by a daemon for instance
+            if sys.stdout is not None:  # None if closed, by a daemon for instance
                 sys.stdout.flush()
         except BrokenPipeError:  # the reader, `head` for instance, has seen enough
             pass
@@ -88,13 +88,13 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Our own arguments, and after the name of a program those of the program: argparse does not see them.
+    """The arguments up to the name of a program, and the program's own, which argparse must not see.
 
     >>> without_program(["run", "-m", "pkg", "-x"]), without_program(["profile", "--json", "a", "b.py", "--", "c"])
     ((['run', '-m', 'pkg'], ['-x']), (['profile', '--json', 'a', 'b.py'], ['--', 'c']))
     """
-    for place in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
-        before, text = argv[place - 1 : place + 1]
+    for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
+        before, text = argv[k - 1 : k + 1]
         if before in ("-m", "--") or (re.match("[^-]|-m.", text) and before != "--json"):
-            return argv[: place + 1], argv[place + 1 :]
+            return argv[: k + 1], argv[k + 1 :]
     return argv, []

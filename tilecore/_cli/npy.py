@@ -26,23 +26,23 @@ _LONGEST_HEADER = 10_000  # NumPy's own limit: longer ones are slow to parse, or
 
 class Mapped(NamedTuple):
     array: NDArray[Any]
-    fortran_order: bool  # False if it is in C order too
+    fortran_order: bool  # False if also in C order
     version: tuple[int, int]  # of the file's format
     mapping: mmap.mmap
     status: os.stat_result
 
     def release_pages(self) -> None:
-        """Release its pages. The next access reads them again, usually from the page cache."""
-        if hasattr(mmap, "MADV_DONTNEED"):  # Windows takes pages back by itself
+        """Release the resident pages. The next access reads them again, usually from the page cache."""
+        if hasattr(mmap, "MADV_DONTNEED"):  # Windows releases pages by itself
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def map_npy(path: str) -> Mapped:
-    """The array in a file, or on standard input."""
+    """Map the array in a file, or on standard input."""
     if path == STANDARD_STREAM:
         with _file_of_standard_input() as file:
             return _map(file, "standard input")
-    # O_NONBLOCK: a pipe without a writer opens at once, and is then refused.
+    # O_NONBLOCK: a pipe without a writer opens at once, and is then rejected.
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -50,11 +50,11 @@ def map_npy(path: str) -> Mapped:
         with errors_naming(path):
             return _map(os.fdopen(fd, "rb", closefd=False), path)
     finally:
-        os.close(fd)  # the mapping has its own
+        os.close(fd)  # the mapping has a descriptor of its own
 
 
 def _file_of_standard_input() -> BinaryIO:
-    """The redirected file, or a temporary copy of what came from a pipe."""
+    """The redirected file, or a temporary copy of the data from a pipe."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")
     if sys.stdin.isatty():
@@ -93,7 +93,7 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
     start = file.read(len(npy.MAGIC_PREFIX))
     file.seek(0)
     if start != npy.MAGIC_PREFIX:
-        is_archive = start[:4] in (b"PK\3\4", b"PK\5\6")  # with files in it, and without
+        is_archive = start[:4] in (b"PK\3\4", b"PK\5\6")  # with files, and empty
         hint = " but a .npz archive; numpy.load reads the arrays in it" if is_archive else ""
         raise ValueError(f"not a .npy file{hint}")
     version = npy.read_magic(file)
@@ -116,10 +116,10 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, int], tuple[tuple[int, ...]
 
 
 def header(dtype: np.dtype[Any], shape: Sequence[int], fortran_order: bool, version: tuple[int, int]) -> bytes:
-    """What `numpy.save` would write before the array's items."""
+    """The bytes that `numpy.save` would write before the array's items."""
     descr, shape = npy.dtype_to_descr(dtype), tuple(shape)
     text = f"{{'descr': {descr!r}, 'fortran_order': {fortran_order}, 'shape': {shape!r}, }}"
-    if shape:  # room for a first extent of 21 digits, of a file that grows
+    if shape:  # NumPy leaves room for 21 digits of the first extent, so that a file can grow
         text += " " * (21 - len(str(shape[-1 if fortran_order else 0])))
     begin, digits = npy.magic(*version), 2 if version == (1, 0) else 4
     encoded = text.encode("utf-8" if version == (3, 0) else "latin-1")

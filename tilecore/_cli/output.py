@@ -1,4 +1,4 @@
-"""Where a result goes: atomically into a file, or to standard output.
+"""Writes a result: atomically to a file, or to standard output.
 
 The bytes are written to a hidden file in the same folder. When they are on the disk, the file gets its own name: by a
 hard link, which fails if the name is taken, or with `force` by a rename, which replaces the old file. Only the mode of
@@ -24,7 +24,7 @@ Write: TypeAlias = Callable[[memoryview], None]
 
 def one_line(error: BaseException) -> str:
     text = str(error)
-    if isinstance(error, OSError) and error.strerror:  # else worded by tilecore
+    if isinstance(error, OSError) and error.strerror:  # else the text is tilecore's
         text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__
 
@@ -68,12 +68,12 @@ def _fd_of_standard_output(source: os.stat_result) -> int:
 
 @contextmanager
 def new_file(path: str, nbytes: int, force: bool, hint: str = "") -> Iterator[Write]:
-    """As open_output, for a path that is always a file; `hint` tells how else to write there."""
+    """As open_output, for a path that is always a file; `hint` ends the error for a path that is no file."""
     folder, name = os.path.split(path)
     if not name:
         raise ValueError(f"{path or repr(path)}: expected the name of a file")
     mode = _mode_to_keep(path, force, hint)
-    _refuse_too_large(folder or os.curdir, nbytes)
+    _check_free_space(folder or os.curdir, nbytes)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
@@ -109,9 +109,9 @@ def _mode_to_keep(path: str, force: bool, hint: str = "") -> int | None:
     return mode & 0o777  # setuid and setgid were meant for the old content
 
 
-def _refuse_too_large(folder: str, nbytes: int) -> None:
+def _check_free_space(folder: str, nbytes: int) -> None:
     disk = shutil.disk_usage(folder)
-    if nbytes > disk.free and disk.total > 0:  # some network file systems know neither
+    if nbytes > disk.free and disk.total > 0:  # some network file systems report neither
         what = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
         raise OSError(errno.ENOSPC, what)
 
@@ -122,7 +122,7 @@ def _make_room(fd: int, nbytes: int) -> None:
         try:
             os.posix_fallocate(fd, 0, nbytes)
         except OSError as error:
-            # Not every file system can: ZFS returns EINVAL. So do all of them for sizes beyond their largest file.
+            # Not every file system can: ZFS returns EINVAL. But all return EINVAL for sizes beyond their largest file.
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
 

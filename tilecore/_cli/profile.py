@@ -1,8 +1,8 @@
 """`tilecore profile`: measures a program's calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
 
 The program gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
-by both functions, in alternating order, on the program's own arrays. These pairs may take a second plus a tenth of the
-time since the start. A place may take as much as it leaves for the others.
+by both functions, in alternating order, on the program's own arrays. These pairs of calls may take a second plus a
+tenth of the time since the start. One place may take as much of this as it leaves for the others.
 """
 
 import atexit
@@ -29,17 +29,17 @@ from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
 
 BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
-MOST = 10_000  # pairs kept of one place and size
+MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {numpy.ndarray, int, float, complex, bool, str, bytes}
-LARGE, MANY, FEW = 2**28, 100, 8  # a hint from these bytes of a result, calls with one input; fewer pairs are rough
-SMALL, BATCH = 2**17, 50e-6  # results of fewer bytes are measured in batches, of so many seconds
-BUSY = 0.3  # the report names other processes if they had more of the processors' time
-# A thread's own time excludes that of other processes. On Windows it has steps of 16 ms.
+LARGE, MANY, FEW = 2**28, 100, 8  # hints need these bytes of a result, calls with one input; fewer pairs are rough
+SMALL, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
+BUSY = 0.3  # the report mentions other processes if they had a larger part of the processors' time
+# A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
 clock = perf_counter if os.name == "nt" else thread_time
 Row: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[float, Any, str]
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
-INPUTS, ROWS = 1000, 20  # at most: inputs noted of one place, places in the table
+INPUTS, ROWS = 1000, 20  # at most: inputs counted at one place, places in the table
 
 
 class Site:
@@ -54,7 +54,7 @@ class Site:
         self.sizes: dict[int, list[tuple[float, float]]] = {}  # pairs of seconds, by the bits of the result's size
 
     def ratios(self) -> tuple[float, ...]:
-        """The lower quartile, the median and the upper quartile of NumPy's time by tilecore's, over the pairs.
+        """The lower quartile, median and upper quartile, over the pairs, of NumPy's time divided by tilecore's.
 
         Results of about one size are compared with each other. Each size counts by its median time, so no single call
         decides.
@@ -92,7 +92,7 @@ class Site:
             **{"bytes": self.nbytes, "numpy_seconds": self.seconds, "tilecore_seconds": ours},
             "range": [low, high],
             "hint": "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds),
-            "inputs": {", ".join(map(str, what)): calls for what, calls in self.inputs.most_common()},
+            "inputs": {", ".join(map(str, key)): calls for key, calls in self.inputs.most_common()},
         }
 
 
@@ -104,10 +104,10 @@ class Profile:
         self.lock, self.local = threading.Lock(), threading.local()
         self.threads: set[int] = set()
 
-    def tile(self, *given: Any, **named: Any) -> Any:
-        """In the place of `numpy.tile`."""
+    def tile(self, *args: Any, **kwargs: Any) -> Any:
+        """Called instead of `numpy.tile`."""
         if self.ended or getattr(self.local, "inside", False):  # called by an array of another library, for instance
-            return numpy_tile(*given, **named)
+            return numpy_tile(*args, **kwargs)
         begin, theirs, returned = perf_counter(), 0.0, False
         frame = sys._getframe().f_back
         while frame and str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "tilecore"):
@@ -117,15 +117,15 @@ class Profile:
         room = BUDGET + SHARE * (begin - self.started) - self.spent - site.spent
         self.local.inside = True
         try:
-            arguments = dict(zip(("A", "reps"), given, strict=False)) | named if room > 0 else {}
+            arguments = dict(zip(("A", "reps"), args, strict=False)) | kwargs if room > 0 else {}
             A, reps = arguments.get("A"), arguments.get("reps")
-            both, first = room > 0 and estimate_seconds(A, reps) <= room, (site.pairs + len(self.sites)) % 2
-            pair = time_tilecore(A, reps) if both and first else (0.0, None, "")
+            measured, first = room > 0 and estimate_seconds(A, reps) <= room, (site.pairs + len(self.sites)) % 2
+            pair = time_tilecore(A, reps) if measured and first else (0.0, None, "")
             start, own = perf_counter(), clock()
-            result = numpy_tile(*given, **named)
+            result = numpy_tile(*args, **kwargs)
             own = clock() - own
             theirs = perf_counter() - start
-            pair = time_tilecore(A, reps) if both and not first else pair
+            pair = time_tilecore(A, reps) if measured and not first else pair
             if pair[1] is not None and pair[1].nbytes < SMALL:  # a clock takes longer than such a call
                 calls = max(1, int(BATCH / max(own, 1e-7)))
                 one, two = (tilecore.tile, numpy_tile) if first else (numpy_tile, tilecore.tile)
@@ -152,26 +152,26 @@ class Profile:
             site.nbytes, site.largest = site.nbytes + result.nbytes, max(site.largest, result.nbytes)
         if pair is None:
             return
-        ours, made, refusal = pair
-        what: tuple[object, ...] = (type(A).__name__, str(reps) if is_plain(reps) else type(reps).__name__)
+        ours, copy, refusal = pair
+        key: tuple[object, ...] = (type(A).__name__, str(reps) if is_plain(reps) else type(reps).__name__)
         is_view = False
         if type(A) is numpy.ndarray:
             is_view = all(n in (1, m) for n, m in zip(A.shape[::-1], result.shape[::-1], strict=False))
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
-            what = (A.shape, str(A.dtype), layout, what[1])
+            key = (A.shape, str(A.dtype), layout, key[1])
         site.is_view = site.is_view and is_view
-        if len(site.inputs) < INPUTS or what in site.inputs:
-            site.inputs[what] += 1
+        if len(site.inputs) < INPUTS or key in site.inputs:
+            site.inputs[key] += 1
         site.refusal = refusal or site.refusal
-        if made is not None:
+        if copy is not None:
             site.pairs += 1
-            pairs = site.sizes.setdefault(made.nbytes.bit_length(), [])
-            if len(pairs) < MOST:
+            pairs = site.sizes.setdefault(copy.nbytes.bit_length(), [])
+            if len(pairs) < MAX_PAIRS:
                 pairs.append((max(own, 1e-9), max(ours, 1e-9)))
-            if made.nbytes >= SMALL and self.retained < tilecore.get_max_bytes() // 8:
-                # It lives as long as NumPy's: memory that is free again would be quicker than new memory.
-                self.retained += made.nbytes
-                weakref.finalize(result if result.base is None else result.base, id, made).atexit = False
+            if copy.nbytes >= SMALL and self.retained < tilecore.get_max_bytes() // 8:
+                # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
+                self.retained += copy.nbytes
+                weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False
 
     def report(self, path: str | None) -> None:
         if self.ended:  # in a child
@@ -197,19 +197,19 @@ class Profile:
                     write(memoryview(text))
         except (OSError, ValueError) as error:
             lines.append(f"tilecore: {one_line(error)}")
-        with suppress(OSError, ValueError):  # a full disk, or it is closed
+        with suppress(OSError, ValueError):  # a full disk, or stderr is closed
             print(*lines, sep="\n", file=sys.__stderr__, flush=True)
 
 
 def is_plain(value: Any, depth: int = 0) -> bool:
-    """Whether it may be read twice: no one else's code runs."""
+    """Whether `value` may be read twice: that runs no other code."""
     if type(value) in (list, tuple):
         return depth < 64 and all(is_plain(item, depth + 1) for item in value)
     return type(value) in PLAIN or isinstance(value, numpy.generic)
 
 
 def estimate_seconds(A: Any, reps: Any) -> float:
-    """The seconds to make a result once more, roughly; infinite if that must not be done."""
+    """Roughly the seconds to make a result once more; infinite if it must not be made."""
     if not (is_plain(A) and is_plain(reps)):
         return inf
     try:
@@ -220,7 +220,7 @@ def estimate_seconds(A: Any, reps: Any) -> float:
 
 
 def time_tilecore(A: Any, reps: Any) -> Pair:
-    """tilecore's seconds, its result, and why there is none."""
+    """tilecore's seconds, its result or None, and its error or ""."""
     result, refusal = None, ""
     start = clock()
     try:
@@ -231,7 +231,7 @@ def time_tilecore(A: Any, reps: Any) -> Pair:
 
 
 def time_batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
-    """The seconds of a call, from several."""
+    """The mean seconds of a call."""
     start = clock()
     for _ in range(calls):
         function(A, reps)
@@ -271,18 +271,18 @@ def make_table(rows: list[Row], program: float, cost: float, theirs: float, ours
 
 
 def processor_seconds() -> tuple[float, float]:
-    """The time that other processes have had, of all processors, and all processors' time; zeros where not Linux."""
+    """The processor seconds of other processes, and the seconds of all processors; zeros if this is not Linux."""
     try:
         with open("/proc/stat") as file:
             seconds = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in file.readline().split()[1:9]]
     except OSError:
         return 0.0, 0.0
-    idle = sum(seconds[3:5])  # or waiting for a disk
+    idle = sum(seconds[3:5])  # waiting for a disk included
     return sum(seconds) - idle - sum(os.times()[:4]), sum(seconds)
 
 
 def writable(path: str) -> str:
-    """The absolute path. The errors of writing there are raised now, and not after the program."""
+    """The absolute path. Errors of writing there are raised now, and not after the program."""
     with suppress(EOFError), errors_naming(path), new_file(path, 0, force=True):
         raise EOFError  # so nothing is written
     return os.path.abspath(path)

@@ -24,15 +24,15 @@ import tilecore
 from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
 
-kept: list[object] = []  # a replacement that is garbage-collected ends
-# Start methods of multiprocessing with children whose times the system does not tell this process.
+kept: list[object] = []  # a replacement ends when it is garbage-collected
+# Start methods of multiprocessing for which the system does not report the children's times to this process.
 UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
 
 
 class Replacement(functools.partial[Any]):
-    """A function in the place of `numpy.tile`, and equal to it.
+    """A function that replaces `numpy.tile`, and compares equal to it.
 
-    A library that is imported later stores it in its table of NumPy's functions, and looks `numpy.tile` up there.
+    A library that is imported later may store it in a table of NumPy's functions, and look `numpy.tile` up there.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +61,7 @@ def run(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
 
 def report_children(process: int) -> None:
     if os.getpid() == process and (seconds := children_seconds()):
-        with suppress(OSError, ValueError):  # a full disk, or it is closed
+        with suppress(OSError, ValueError):  # a full disk, or stderr is closed
             text = f"tilecore: child processes took {seconds}; those not made by fork had NumPy's own numpy.tile"
             print(text, file=sys.__stderr__, flush=True)
 
@@ -83,16 +83,16 @@ def absolute(path: str) -> str:
 
 
 def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
-    """Run the program, or return why there is none."""
+    """Run the program. Return None, or why it cannot be started."""
     main = sys.modules["__main__"] = ModuleType("__main__")
     vars(main)["__builtins__"] = builtins
     if sys.version_info < (3, 14):
         vars(main)["__annotations__"] = {}
     sys.argv[:] = ["-m" if is_module else name, *arguments]
-    ours = 0 if sys.flags.safe_path else 1  # the entry of sys.path that Python made for the command line
+    own = 0 if sys.flags.safe_path else 1  # how many entries of sys.path Python made for the command line
     try:
         if is_module or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
-            sys.path[:ours] = [os.getcwd()] * ours if is_module else [absolute(name)]
+            sys.path[:own] = [os.getcwd()] * own if is_module else [absolute(name)]
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
             file = absolute(name)
@@ -106,7 +106,7 @@ def start(name: str, is_module: bool, arguments: Sequence[str]) -> str | None:
                 return f"{name}: {error.strerror}"
             except (EOFError, ImportError, TypeError, ValueError):
                 return f"{name}: damaged, or not compiled by this version of Python"
-            sys.path[:ours] = [os.path.dirname(os.path.realpath(name))] * ours
+            sys.path[:own] = [os.path.dirname(os.path.realpath(name))] * own
             vars(main).update(__file__=file, __loader__=loader, __cached__=None)
             exec(compile(program, file, "exec", dont_inherit=True) if type(program) is bytes else program, vars(main))
     except SystemExit as end:
