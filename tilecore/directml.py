@@ -109,7 +109,7 @@ def tile(
     """
     try:
         level = _LEVELS[feature_level]
-    except (KeyError, TypeError):  # a level that is not in the table, or no level at all
+    except (KeyError, TypeError):  # not in the table, or not hashable
         level = _find_level(feature_level)
     tensor = None
     try:
@@ -170,7 +170,7 @@ def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, .
     if tensor.dtype.type not in level.types.classes:
         check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
-    # The product of two negative repeats is positive; the core refuses them.
+    # The product of two negative repeats is positive; the core raises their error.
     if tensor.ndim not in level.ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
         _check(level, tensor.shape, counts)
     return counts
@@ -180,7 +180,7 @@ def _find_level(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
         raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'") from None
-    match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all that exist have one digit and one digit
+    match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all levels have one digit on each side
     number = (int(match[1]), int(match[2])) if match else None
     if number is None or number > _NEWEST:
         given = short_repr(feature_level)
@@ -189,7 +189,7 @@ def _find_level(feature_level: str) -> _Level:
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-_LEVELS = {text: _find_level(text) for text in _KNOWN}  # made once
+_LEVELS = {text: _find_level(text) for text in _KNOWN}
 
 
 def _make_rule(feature_level: str = "4_1") -> Rule:
@@ -203,7 +203,7 @@ DIALECT = Dialect(
 
 
 def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
-    """Refuse sizes that the level does not allow."""
+    """Raise an error for sizes that the level does not allow."""
     least, largest = level.ranks[0], level.ranks[-1]
     if len(shape) not in level.ranks:
         expected = f"{least} to {largest}" if least < largest else least

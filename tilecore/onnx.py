@@ -292,11 +292,11 @@ def infer_shape_1(
 
 # --- what the versions share ---------------------------------------------------------------------
 
-_Known: TypeAlias = tuple[_Version, Callable[..., Array]]
-_SINCE: dict[int, _Known] = {1: (_TILE_1, tile_1), 6: (_TILE_6, tile_6), 13: (_TILE_13, tile_13)}
+_Entry: TypeAlias = tuple[_Version, Callable[..., Array]]  # with the version's function
+_SINCE: dict[int, _Entry] = {1: (_TILE_1, tile_1), 6: (_TILE_6, tile_6), 13: (_TILE_13, tile_13)}
 
 
-def _find_version(opset: SupportsIndex) -> _Known:
+def _find_version(opset: SupportsIndex) -> _Entry:
     number = read_count("ONNX Tile: opset", opset)
     if number < 1:
         raise ValueError(f"ONNX Tile: opset {short_repr(number)}, expected 1 or more")
@@ -325,8 +325,8 @@ def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | No
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
-        known = count_repeats(repeats, INT64.numbers) == tensor.ndim  # `tile_array` reads these as ONNX does
-        counts: Any = repeats if known else as_repeats(repeats, INT64, tensor.ndim)
+        usual = count_repeats(repeats, INT64.numbers) == tensor.ndim  # `tile_array` reads these as ONNX does
+        counts: Any = repeats if usual else as_repeats(repeats, INT64, tensor.ndim)
         return tile_array(tensor, counts, out, threads)
     except RequestError as error:
         raise format_error(error, version.name, tensor, repeats=repeats) from error.__cause__
@@ -343,7 +343,7 @@ def _read_whole_number(argument: str, value: Any) -> int:
     if isinstance(value, (list, tuple)):
         items = tuple(value)  # another thread may change a list meanwhile
         value = items[0] if len(items) == 1 else items
-    if type(value) is int:  # of any size: beyond int64 it is out of range, not of a wrong type
+    if type(value) is int:  # of any size: beyond int64, the error is its range, not its type
         return value
     tensor = as_tensor(value, argument)
     if tensor.dtype.kind not in "iuf":

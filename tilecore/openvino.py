@@ -24,7 +24,7 @@ from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
 
-# Any: OpenVINO's own shapes.
+# `Any` stands for OpenVINO's own shapes.
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
 _NAME = "OpenVINO Tile-1"
@@ -135,7 +135,7 @@ def infer_shape(
         if shape is None or not isinstance(length, int):
             return None
         rank = max(len(shape), length)
-        # As in OpenVINO: unknown entries leave the whole shape unknown, padding included.
+        # As in OpenVINO, unknown entries leave the whole shape unknown, padding included.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
             counts = (1,) * (rank - length) + tuple(map(_clamp, entries))

@@ -14,7 +14,7 @@ Threads: TypeAlias = int | None
 
 
 class _Integers(Protocol):
-    """A tensor of any library with integers in it."""
+    """A tensor of integers, of any library."""
 
     def __array__(self) -> np.ndarray[Any, np.dtype[np.integer[Any]]]: ...
 

@@ -26,7 +26,7 @@ from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, ch
 
 
 class TensorShapeProto(Protocol):
-    """onnx's own; onnx need not be installed."""
+    """onnx's own class; onnx need not be installed."""
 
     @property
     def dim(self) -> Any: ...
@@ -40,7 +40,7 @@ Dims: TypeAlias = tuple[Any, ...]  # of Dim, and of Range in a dialect that has 
 
 
 def make_range(low: int, high: int | None) -> Dim | Range:
-    """The plainest way to write the range.
+    """The range as a canonical dimension.
 
     >>> make_range(3, 3), make_range(0, None), make_range(2, None)
     (3, None, (2, None))
@@ -99,7 +99,7 @@ def multiply_symbols(*dims: int | str) -> Dim:
     >>> multiply_symbols("2*N", 3), multiply_symbols("N", "M", "N"), multiply_symbols("N + 1", 2)
     ('6*N', 'M*N**2', '2*(N + 1)')
 
-    Sums are not multiplied out. A number beyond int64 gives None.
+    Sums are not multiplied out. The product is None if its number exceeds int64.
     """
     number, powers = 1, Counter[str]()
     for dim in dims:
@@ -129,7 +129,7 @@ def check_flag(value: object, argument: str) -> None:
 
 
 def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
-    """Each dimension times its repeat."""
+    """The dimensions of the tiling: each dimension times its repeat."""
     result = []
     for axis, (dim, repeat) in enumerate(zip(dims, repeats, strict=True)):
         try:
@@ -155,7 +155,7 @@ def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple
 
 
 def as_dim(value: Any, argument: str, position: int, intervals: bool = False, low: int = 0) -> Dim | Range:
-    """`value` as a dimension or a repeat; `low` is the smallest that is legal."""
+    """`value` as a dimension or a repeat; `low` is the smallest legal number."""
 
     def dim_error(kind: type[Exception], expected: str) -> RequestError:
         return RequestError(kind, f"item {position} must be {expected}, got {short_repr(value)}", argument)
@@ -222,7 +222,7 @@ def as_dims(items: Iterable[Any], argument: str, intervals: bool, low: int = 0) 
 def as_repeats_dims(
     repeats: Any, repeats_shape: Any, allowed: Types = INTEGERS, *, intervals: bool = False, low: int = 0
 ) -> tuple[Any, Dims | None]:
-    """The length of a repeats tensor, and its entries, as far as they are known. The two arguments must agree."""
+    """The length and the entries of a repeats tensor, as far as they are known. The two arguments must agree."""
     length = None
     lengths = as_shape(repeats_shape, "repeats_shape", intervals=intervals)
     if lengths is not None:

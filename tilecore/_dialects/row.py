@@ -1,6 +1,6 @@
-"""The row that every dialect ends with, for the package, the command line and the tests.
+"""How a dialect describes itself to the package, the command line and the tests.
 
-DIALECT = Dialect("OpenVINO", rule)        at the end of tilecore/openvino.py
+DIALECT = Dialect("OpenVINO", rule)        in tilecore/openvino.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Option(NamedTuple):
-    """Chooses a version: by a keyword argument of `Dialect.rule`, and on the command line (`--feature-level N_M`)."""
+    """An option that chooses a version: a keyword of `Dialect.rule`, a flag of the command line (`--feature-level`)."""
 
     read: Callable[[str], Any]  # from the text on the command line to the value
     metavar: str
@@ -20,7 +20,7 @@ class Option(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One version of a specification, for callers that do the tiling themselves."""
+    """One version of a specification, for callers that tile by themselves."""
 
     name: str  # in front of its errors
     counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # (input, repeats) -> legal repeats; raises `RequestError`

@@ -19,7 +19,7 @@ from tilecore._core.request.errors import RequestError
 from tilecore._core.request.inputs import as_array, read_item
 from tilecore._core.request.subclasses import is_masked
 
-MAX_RANK = 64  # NumPy's largest; longer repeats are refused without reading the rest, which may be endless
+MAX_RANK = 64  # NumPy's largest; longer repeats are an error before the rest is read, which may be endless
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 # Each C integer type is a class of its own, even if two have the same width (long and long long). Both byte orders
@@ -48,7 +48,7 @@ def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
 
 
 INT64 = make_types(["int64"])
-# Those of less than 8 bits are from ml_dtypes, which need not be installed.
+# Types of less than 8 bits are from ml_dtypes, which need not be installed.
 INTEGERS = make_types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
 
 
@@ -64,10 +64,10 @@ def name_element_type(tensor: NDArray[Any]) -> str:
 
 
 def check_type(tensor: NDArray[Any], allowed: Types) -> None:
-    """Refuse a tensor of another type. Callers first test `tensor.dtype.type in allowed.classes`, which is quicker."""
-    if (found := name_element_type(tensor)) not in allowed.names:
-        what = f"is of type {found}, expected {', '.join(allowed.names.values())}"
-        if found == "object" and "str" in allowed.names:
+    """Raise an error for other types. Callers first test `tensor.dtype.type in allowed.classes`, which is faster."""
+    if (actual := name_element_type(tensor)) not in allowed.names:
+        what = f"is of type {actual}, expected {', '.join(allowed.names.values())}"
+        if actual == "object" and "str" in allowed.names:
             what += " (an object array counts as strings if every item is a str)"
         raise RequestError(TypeError, what + "; tilecore.tile takes every dtype", "input")
 
@@ -116,10 +116,10 @@ def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
-    """The items as a list. More than MAX_RANK are refused, so `items` may be endless."""
-    found = list(islice(items, MAX_RANK + 1))
-    check_length(len(found), argument)
-    return found
+    """The items as a list. More than MAX_RANK are an error, so `items` may be endless."""
+    drawn = list(islice(items, MAX_RANK + 1))
+    check_length(len(drawn), argument)
+    return drawn
 
 
 def check_length(length: int, argument: str) -> None:
