@@ -22,7 +22,7 @@ import dask.array as da
 import numpy as np
 from dask import config
 from dask.array.core import normalize_chunks
-from dask.layers import ArraySliceDep  # a chunk's place; dask.array.from_array builds on it
+from dask.layers import ArraySliceDep  # a chunk's slices; dask.array.from_array uses it too
 from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
@@ -92,23 +92,23 @@ def tile(
     except (RequestError, TypeError, ValueError, MemoryError) as error:
         raise reformat_error(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
     ndim = len(plan.output_shape)
-    asked = spread_chunks(chunks, ndim)
-    automatic = [isinstance(c, str) for c in asked]  # "auto", or a size in bytes
+    requested = spread_chunks(chunks, ndim)
+    automatic = [isinstance(c, str) for c in requested]  # "auto", or a size in bytes
     if 0 in plan.output_shape:  # with "auto" Dask would divide by zero
-        asked = [-1 if a else c for a, c in zip(automatic, asked, strict=True)]
-        return da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(asked))
+        requested = [-1 if a else c for a, c in zip(automatic, requested, strict=True)]
+        return da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(requested))
 
     if ndim > array.ndim:
         array = array[(None,) * (ndim - array.ndim)]
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
-    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, a Dask array has no nbytes
+    nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask arrays have no nbytes
     small = nbytes <= parse_bytes(config.get("array.chunk-size"))
-    wanted = choose_chunks(asked, plan, None if small else blocks)
+    wanted = choose_chunks(requested, plan, None if small else blocks)
     pieces = tuple(
         (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w)) for b, w in zip(blocks, wanted, strict=True)
     )
     result = tile_pieces(array, pieces, wanted, plan)
-    exact = tuple(made if a else w for made, a, w in zip(result.chunks, automatic, wanted, strict=True))
+    exact = tuple(c if a else w for c, a, w in zip(result.chunks, automatic, wanted, strict=True))
     return result if result.chunks == exact else result.rechunk(exact)
 
 
@@ -144,21 +144,21 @@ def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
     return sizes if ndim else []
 
 
-def choose_chunks(asked: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
-    """The chunks `asked` for, in numbers; "auto" follows the `blocks` of the input, if given."""
-    like = None
+def choose_chunks(requested: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
+    """The `requested` chunks in numbers; "auto" follows the `blocks` of the input, if given."""
+    previous = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
-        like = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
+        previous = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
     # Dask refuses to count the bytes of objects; here they are references of a known size.
     plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
     try:
-        wanted: Chunks = normalize_chunks(asked, plan.output_shape, dtype=plain, previous_chunks=like)
+        wanted: Chunks = normalize_chunks(requested, plan.output_shape, dtype=plain, previous_chunks=previous)
     except ZeroDivisionError:
-        raise ValueError(f"dask.tile: chunks must be larger than 0, got {asked}") from None
+        raise ValueError(f"dask.tile: chunks must be larger than 0, got {requested}") from None
     if any(isnan(c) for axis in wanted for c in axis):
-        raise ValueError(f"dask.tile: chunks must be known sizes, got {asked}")
+        raise ValueError(f"dask.tile: chunks must be known sizes, got {requested}")
     if any(c < 0 for axis in wanted for c in axis):
-        raise ValueError(f"dask.tile: chunks must be larger than 0, got {asked}")
+        raise ValueError(f"dask.tile: chunks must be larger than 0, got {requested}")
     return wanted
 
 
@@ -182,7 +182,7 @@ def join_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
 def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TilePlan) -> da.Array:
     """The tiling of `array`, in `pieces` on axes that have several, else in `wanted` chunks."""
     if isinstance(array, da.Array):
-        source = array.rechunk(pieces, method="tasks")  # neighbours alone: nothing to shuffle
+        source = array.rechunk(pieces, method="tasks")  # only neighbours merge: no shuffle
     else:
         source = da.from_array(array, chunks=pieces)
     split = [len(axis) > 1 for axis in pieces]
@@ -193,23 +193,23 @@ def tile_pieces(array: Any, pieces: Chunks, wanted: Chunks, plan: tilecore.TileP
     ndim, dtype = source.ndim, plan.dtype
     chunks = tuple(p if s else w for p, s, w in zip(source.chunks, split, wanted, strict=True))
     reps = tuple(None if s else r for s, r in zip(split, plan.reps, strict=True))
-    # On an axis that is not split, the source has an index of its own: every chunk gets all of it. Dask treats that as
-    # a reduction and computes the source once. It would compute broadcast blocks again in each task.
+    # An axis that is not split has an index of its own, so every chunk gets the whole axis. Dask treats that as a
+    # reduction and computes the source once. It would compute broadcast blocks again in each task.
     index = [axis if is_split else ndim + axis for axis, is_split in enumerate(split)]
     arguments = [ArraySliceDep(chunks), range(ndim), source, index, reps, None, dtype, None]  # each with its index
-    how = {"align_arrays": False, "dtype": dtype, "meta": np.empty((0,) * ndim, dtype)}
-    return da.blockwise(tile_chunk, range(ndim), *arguments, **how)
+    options = {"align_arrays": False, "dtype": dtype, "meta": np.empty((0,) * ndim, dtype)}
+    return da.blockwise(tile_chunk, range(ndim), *arguments, **options)
 
 
 def tile_chunk(
     where: tuple[slice, ...], block: Any, reps: tuple[int | None, ...], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """One task: the region `where` of a block's tiling; an axis with reps of None stays whole."""
+    """Run one task: make the region `where` of a block's tiling. An axis with reps of None stays whole."""
     while isinstance(block, list):  # one level for each axis with an index of its own
         (block,) = block
-    # Joining blocks, Dask changes byte order to the machine's and packs structures.
+    # When it joins blocks, Dask changes the byte order to the machine's and packs structures.
     block = block.astype(dtype, casting="same_kind", copy=False)
-    start = [0 if r is None else place.start for r, place in zip(reps, where, strict=True)]
-    stop = [n if r is None else place.stop for r, place, n in zip(reps, where, block.shape, strict=True)]
+    start = [0 if r is None else part.start for r, part in zip(reps, where, strict=True)]
+    stop = [n if r is None else part.stop for r, part, n in zip(reps, where, block.shape, strict=True)]
     counts = [1 if r is None else r for r in reps]
     return tilecore.tile_region(block, counts, start, stop, threads=1)

@@ -11,7 +11,7 @@ array([[0, 1],
        [1, 0]])
 
 Compiled code calls the C functions `tilecore_output_shape` and `tilecore_tile`, without the GIL. It holds only their
-names, and each process looks up their addresses, so compiled functions may be cached.
+names. Each process looks up the addresses, so compiled functions may be cached.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
     strided, spread = a.layout != "C", not is_nonelike(out) and out.layout != "C"
 
     def tile_array(a, reps, out=None, axis=None, threads=None):
-        most = threads_for_c(threads)
+        max_threads = threads_for_c(threads)
         counts = as_counts(reps, least, ones)
         shape = result_shape(a.shape, counts, a.itemsize, room)
         if out is None:
@@ -98,7 +98,7 @@ def tile(a, reps, out=None, axis=None, threads=None):
                 check_bytes(a, out)
         steps, result_steps = on_stack(a.strides if strided else ()), on_stack(result.strides if spread else ())
         request = a.ndim, on_stack(a.shape), steps, len(counts), on_stack(counts), a.itemsize
-        c_tile(*request, a.ctypes, result.ctypes, result_steps, most)
+        c_tile(*request, a.ctypes, result.ctypes, result_steps, max_threads)
         return result
 
     return tile_array
@@ -125,7 +125,7 @@ def output_shape(shape, reps):
 
 
 def count_of(integers, name):
-    """How many integers a value of this type has; None if the type does not determine it."""
+    """How many integers a value of this type has; None if the type does not determine the number."""
     if isinstance(integers, types.Integer):
         return 1
     if isinstance(integers, types.BaseTuple) and all(isinstance(item, types.Integer) for item in integers.types):
@@ -184,24 +184,24 @@ def on_stack(typingctx, integers):
         items = [context.cast(builder, item, kind, SIZE) for item, kind in items]
         if not items:
             return context.get_constant_null(POINTER)
-        place = cgutils.alloca_once_value(builder, cgutils.pack_array(builder, items))
-        return builder.bitcast(place, context.get_value_type(POINTER))
+        pointer = cgutils.alloca_once_value(builder, cgutils.pack_array(builder, items))
+        return builder.bitcast(pointer, context.get_value_type(POINTER))
 
     return POINTER(integers), generate
 
 
 @register_jitable
 def result_shape(shape, counts, itemsize, room):
-    """The shape of the result; `room` is a tuple of its rank."""
-    place, nowhere = on_stack(room), on_stack(())
-    status = c_output_shape(len(shape), on_stack(shape), len(counts), on_stack(counts), itemsize, place, nowhere)
+    """The shape of the result; `room` is a tuple of the same length."""
+    extents, null = on_stack(room), on_stack(())
+    status = c_output_shape(len(shape), on_stack(shape), len(counts), on_stack(counts), itemsize, extents, null)
     if status == capi.TILECORE_BAD_SHAPE:
         raise ValueError("tilecore: extents must not be negative")
     if status == capi.TILECORE_BAD_REPEATS:
         raise ValueError("tilecore: reps must be from 0 to 9223372036854775807")
     if status != capi.TILECORE_OK:
         raise ValueError("tilecore: the result is too large, its size overflows")
-    return to_fixed_tuple(carray(place, (len(room),), np.intp), len(room))
+    return to_fixed_tuple(carray(extents, (len(room),), np.intp), len(room))
 
 
 # ---------------------------------------------------------------- checks
@@ -218,9 +218,9 @@ def threads_for_c(threads):
 
 @register_jitable
 def check_bytes(a, out):
-    """Refuse arrays that overlap. Separate arrays, columns and channels pass; strides of as_strided may be refused."""
+    """Raise an error if elements overlap. Separate arrays, columns and channels pass; some of as_strided do not."""
     for k in range(out.ndim):
-        within = out.itemsize  # bytes that the shorter steps span
+        within = out.itemsize  # bytes that the shorter steps cover
         for j in range(out.ndim):
             if j != k and abs(out.strides[j]) <= abs(out.strides[k]):
                 within += abs(out.strides[j]) * (out.shape[j] - 1)

@@ -48,7 +48,7 @@ class Tile(OpRun):
         opset = run_params["opsets"][self.op_domain]
         self._tile = for_opset(opset)
         names = ("input", "tiles", "axis") if self._tile is tile_1 else ("input", "repeats")
-        if len(onnx_node.input) != len(names):  # a third input would be taken for `out`
+        if len(onnx_node.input) != len(names):  # a third input would be passed as `out`
             given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
             raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
 
@@ -67,7 +67,7 @@ class Tile(OpRun):
 
 
 def _find_tile_error(error: TypeError) -> TypeError:
-    """The error that `Tile` raised, from the causes of the evaluator's."""
+    """The error that `Tile` raised, among the causes of the evaluator's error."""
     inner: BaseException | None = error
     while inner is not None and not hasattr(inner, "of_tile"):
         inner = inner.__cause__

@@ -97,7 +97,7 @@ class Tile(Op):
         return Tile(*new_inputs)
 
     def visit_attributes(self, visitor: Any) -> bool:
-        return True  # there are none
+        return True  # there are no attributes
 
     def has_evaluate(self) -> bool:
         return True
@@ -122,7 +122,7 @@ class Tile(Op):
 
 
 def _as_node(value: Any, position: int) -> Node | Output:
-    """A node for an input; a value that is no node becomes a Constant, as in OpenVINO's own functions."""
+    """A node for an input; any other value becomes a Constant, as in OpenVINO's own functions."""
     if isinstance(value, (Node, Output)):
         return value
     if position == 0:

@@ -12,7 +12,7 @@ A call takes one of four ways:
 
 from __future__ import annotations
 
-# For checks with PyTorch (its types lack `torch.jit.is_tracing`), and for checks without it:
+# For checks with PyTorch, whose types lack `torch.jit.is_tracing`, and without PyTorch:
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any, no-warn-return-any
 # mypy: disable-error-code="import-not-found,attr-defined"
 from collections.abc import Callable, Sequence
@@ -138,13 +138,13 @@ def lacks_rule(input: Tensor) -> bool:
 
 
 def is_watched() -> bool:
-    """Whether a mode or a transform intercepts calls."""
+    """Whether a mode or a transform intercepts calls of PyTorch."""
     mode = torch._C._is_torch_function_mode_enabled() or torch._C._len_torch_dispatch_stack() > 0
     return mode or torch._C._are_functorch_transforms_active()
 
 
 def is_small(input: Tensor, counts: tuple[Any, ...]) -> bool:
-    """Whether a gradient that Python computes costs more time than tilecore saves."""
+    """Whether computing the gradient in Python costs more time than tilecore saves."""
     return all(type(count) is int for count in counts) and 0 <= prod(counts) * input.nbytes < SMALL_BYTES
 
 
@@ -192,7 +192,7 @@ def set_up(ctx: Any, inputs: tuple[Tensor, Sequence[int]], output: Tensor | None
 
 def sum_repeats(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     split: list[int] = []
-    axes = []  # of the repeats
+    axes = []  # of `split` that are repeats
     for n, count in zip(*in_step(ctx.shape, ctx.dims), strict=True):
         if not isinstance(count, int) or count != 1:  # comparing a symbol would fix its value
             axes.append(len(split))
