@@ -78,36 +78,36 @@ cdef const char *tilecore_status_text(int status) noexcept nogil:
 
 cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                        Py_ssize_t itemsize, int *status) noexcept nogil:
-    cdef Plan plan
-    cdef Plan *made
-    status[0] = init_plan(&plan, ndim, shape, ndim, repeats, itemsize)
+    cdef Plan checked
+    cdef Plan *plan
+    status[0] = init_plan(&checked, ndim, shape, ndim, repeats, itemsize)
     if status[0] != TILECORE_OK:
         return NULL
-    made = <Plan *>malloc(sizeof(Plan))
-    if made != NULL:
-        made[0] = plan
-        if plan_prepare(made):
-            return <tilecore_plan *>made
-    free(made)
+    plan = <Plan *>malloc(sizeof(Plan))
+    if plan != NULL:
+        plan[0] = checked
+        if plan_prepare(plan):
+            return <tilecore_plan *>plan
+    free(plan)
     status[0] = TILECORE_NO_MEMORY
     return NULL
 
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL:
-    cdef Plan made
+    cdef Plan failed
     cdef int status, k
     cdef tilecore_plan *plan = tilecore_plan_make(ndim, shape, repeats, itemsize, &status)
     if plan != NULL:
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            sizes_check(&made.sizes, plan_init(&made, ndim, shape, ndim, repeats, itemsize))  # naming the axis
+            sizes_check(&failed.sizes, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:
-        asked = [(shape[k], repeats[k]) for k in range(ndim if status != TILECORE_BAD_RANK else 0)]
-        given = {"rank": ndim, "input shape and repeats by axis": asked, "itemsize": itemsize}
+        by_axis = [(shape[k], repeats[k]) for k in range(ndim if status != TILECORE_BAD_RANK else 0)]
+        given = {"rank": ndim, "input shape and repeats by axis": by_axis, "itemsize": itemsize}
         raise format_error(error, "tilecore_plan_new", None, **given)
 
 
@@ -153,7 +153,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         extent[k] = stop[k] - start[k]
         if extent[k] <= 0:
             return
-        nbytes *= extent[k]  # at most that of the whole output, unless that is empty
+        nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
     ref_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
     ref_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
     mode = caller_mode(nbytes, threads)
@@ -164,23 +164,23 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
 
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
-    cdef Plan made
-    cdef int status = init_plan(&made, ndim, shape, nreps, repeats, itemsize)
+    cdef Plan plan
+    cdef int status = init_plan(&plan, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         if output_shape != NULL:
-            tilecore_plan_output_shape(<const tilecore_plan *>&made, output_shape)
+            tilecore_plan_output_shape(<const tilecore_plan *>&plan, output_shape)
         if nbytes != NULL:
-            nbytes[0] = made.sizes.nbytes
+            nbytes[0] = plan.sizes.nbytes
     return status
 
 
 cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_strides, int nreps,
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil:
-    cdef Plan made
-    cdef int status = init_plan(&made, ndim, shape, nreps, repeats, itemsize)
+    cdef Plan plan
+    cdef int status = init_plan(&plan, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
-        tilecore_plan_execute(<const tilecore_plan *>&made, src, src_strides, dst, dst_strides, threads)
+        tilecore_plan_execute(<const tilecore_plan *>&plan, src, src_strides, dst, dst_strides, threads)
     return status
 
 

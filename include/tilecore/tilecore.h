@@ -73,7 +73,7 @@ enum {
     TILECORE_BAD_SHAPE = 2,    /* a negative extent */
     TILECORE_BAD_ITEMSIZE = 3, /* a negative itemsize; 0 is allowed */
     TILECORE_BAD_REPEATS = 4,  /* a negative repeat */
-    TILECORE_OVERFLOW = 5,     /* of an extent of the result, or of its elements or bytes, zeros left out */
+    TILECORE_OVERFLOW = 5,     /* extent, elements or bytes of the result exceed PTRDIFF_MAX, zeros left out */
     TILECORE_NO_MEMORY = 6,    /* no memory for a plan */
     TILECORE_NOT_IMPORTED = 7  /* import_tilecore() was not called */
 };
@@ -135,7 +135,7 @@ static inline int import_tilecore(void)
     return 0;
 }
 
-/* 1, or 0 with a RuntimeError set. */
+/* Returns 1, or 0 with a RuntimeError set. */
 static inline int tilecore_imported(const char *function)
 {
     if (tilecore_api_table == NULL)
@@ -143,7 +143,7 @@ static inline int tilecore_imported(const char *function)
     return tilecore_api_table != NULL;
 }
 
-/* The status as a phrase in English. Needs no GIL, cannot fail. The text lives as long as the process. */
+/* Returns the status as a phrase in English, which stays valid until the process ends. Needs no GIL, cannot fail. */
 static inline const char *tilecore_status_text(int status)
 {
     return tilecore_api_table != NULL ? tilecore_api_table->status_text(status) : "import_tilecore() was not called";
@@ -161,7 +161,7 @@ static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nr
     return tilecore_api_table->output_shape(ndim, shape, nreps, repeats, itemsize, output_shape, nbytes);
 }
 
-/* Tiles `src` to `dst`, of the shape that tilecore_output_shape gives, without a plan. Allocates nothing for
+/* Tiles `src` to `dst`, of the shape from tilecore_output_shape, without a plan. Allocates nothing for
  * small results. `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result. Needs no GIL.
  * Returns a status. */
 static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps,
@@ -185,7 +185,7 @@ static inline tilecore_plan *tilecore_plan_make(int ndim, const ptrdiff_t *shape
     return NULL;
 }
 
-/* The same, but needs the GIL. Returns NULL with a Python error set that shows the arguments: ValueError,
+/* As tilecore_plan_make, but needs the GIL. Returns NULL with a Python error set that shows the arguments: ValueError,
  * MemoryError, or RuntimeError if import_tilecore() was not called. */
 static inline tilecore_plan *tilecore_plan_new(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                                                ptrdiff_t itemsize)
@@ -206,7 +206,7 @@ static inline void tilecore_plan_output_shape(const tilecore_plan *plan, ptrdiff
     tilecore_api_table->plan_output_shape(plan, shape);
 }
 
-/* Bytes of the whole output. */
+/* Returns the bytes of the whole output. */
 static inline ptrdiff_t tilecore_plan_nbytes(const tilecore_plan *plan)
 {
     return tilecore_api_table->plan_nbytes(plan);
