@@ -51,8 +51,6 @@ cdef extern from *:
     void fill_table "tilecore_fill_table" (...)
 
 
-# ---------------------------------------------------------------- checks
-
 cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                    Py_ssize_t itemsize) noexcept nogil:
     """Check rank, sign and overflow, in this order; return a status."""
@@ -187,8 +185,6 @@ cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_
 cdef object tilecore_array_tile(object array, object repeats):
     return tile(array, repeats)
 
-
-# ---------------------------------------------------------------- set-up
 
 fill_table(
     tilecore_plan_new, tilecore_plan_make, tilecore_plan_free, tilecore_plan_output_shape, tilecore_plan_nbytes,

@@ -161,9 +161,8 @@ static inline int tilecore_output_shape(int ndim, const ptrdiff_t *shape, int nr
     return tilecore_api_table->output_shape(ndim, shape, nreps, repeats, itemsize, output_shape, nbytes);
 }
 
-/* Tiles `src` to `dst`, of the shape from tilecore_output_shape, without a plan. Allocates nothing for
- * small results. `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result. Needs no GIL.
- * Returns a status. */
+/* Tiles `src` to `dst`, of the shape from tilecore_output_shape, without a plan. Allocates nothing for small results.
+ * `src_strides` has `ndim` entries, `dst_strides` one for each axis of the result. Needs no GIL. Returns a status. */
 static inline int tilecore_tile(int ndim, const ptrdiff_t *shape, const ptrdiff_t *src_strides, int nreps,
                                 const ptrdiff_t *repeats, ptrdiff_t itemsize, const void *src, void *dst,
                                 const ptrdiff_t *dst_strides, int threads)

@@ -1,7 +1,6 @@
 """.npy files: mapped arrays, and headers of new files.
 
-NumPy's own functions open a file by its name, which may refer to another file by then. These functions take open
-files.
+NumPy's own functions open a file by its name, which may refer to another file by then. These take open files.
 """
 
 import mmap

@@ -199,10 +199,7 @@ cdef object WRAP = numpy.ndarray.__array_wrap__
 
 
 cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
-    """Whether `numpy.tile` treats an array of this class as it treats an ndarray.
-
-    A matrix has two axes, never more.
-    """
+    """Whether `numpy.tile` treats an array of this class as an ndarray. A matrix has two axes, never more."""
     for name in METHODS:
         if getattr(kind, name) is not getattr(numpy.ndarray, name):
             return False

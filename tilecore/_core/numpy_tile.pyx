@@ -125,7 +125,6 @@ cdef class replace_numpy_tile:
         True
 
         If other code has replaced `numpy.tile` in the meantime, its function stays.
-
         """
         if self.in_force:
             self.in_force = False

@@ -16,7 +16,7 @@ cdef struct Axis:
 
 cdef struct AxisIter:               # one axis of a region, and a position on it
     Py_ssize_t count                # items in the output, at least 2
-    Py_ssize_t extent               # items in the source, which starts again after them
+    Py_ssize_t extent               # items in the source, after which it wraps around
     Py_ssize_t first                # source index of the region's first item
     Py_ssize_t dst_index            # the position in the output, from 0 to count - 1
     Py_ssize_t src, dst             # bytes to the next item

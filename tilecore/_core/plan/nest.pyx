@@ -1,9 +1,8 @@
 """Checked sizes -> the loops that write the tiling.
 
-Tile is one rule: out[i] = in[i mod d] on every axis of extent d. An axis that is repeated r times
-is therefore two loops over the output: r times (0 bytes forward in the source) over d steps
-(the axis' stride forward in the source). All axes make a nest of such loops, from the innermost
-outward, round a run of `itemsize` bytes:
+Tile is one rule: out[i] = in[i mod d] on every axis of extent d. So an axis that is repeated r times is two loops over
+the output: r times (0 bytes forward in the source) over d steps (the axis' stride forward in the source). All axes make
+a nest of such loops, from the innermost outward, around a run of `itemsize` bytes:
 
     loop = (count, src, dst): `count` steps, `src` bytes forward in the source, `dst` in the output
 
@@ -71,7 +70,7 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
             rest = extent - 1 - (count - 1) % extent
             first = rest - first if rest >= first else rest - first + extent
             src, dst = -src, -dst
-        if extent == 1 or src == 0 or count <= extent - first:  # the source never starts again, or without effect
+        if extent == 1 or src == 0 or count <= extent - first:  # the source does not wrap, or without effect
             iter.src += first * src
             src = 0 if extent == 1 else src
             first, extent = 0, count

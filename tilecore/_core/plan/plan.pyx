@@ -29,7 +29,7 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
         repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
         sizes.shape[k] = extent
         sizes.repeats[k] = repeat
-        if repeat < 0:  # the first error of the order: sign, overflow of an axis, of the product
+        if repeat < 0:  # precedence of errors: negative repeat, overflow of an axis, of the product
             sizes.axis = k
             return SIZES_NEGATIVE
         if tilecore_multiply(extent, repeat, &sizes.output[k]):

@@ -139,8 +139,6 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     return array
 
 
-# ---------------------------------------------------------------- functions
-
 def recycled_bytes():
     """How much memory is kept idle for later results.
 

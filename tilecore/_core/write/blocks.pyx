@@ -140,10 +140,9 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef char *aligned = NULL
     cdef bint stream = blocks.stream
     cdef AxisIter loop[MOST_AXES]
-    cdef const char *hot = NULL     # a block that is made already: to be copied
+    cdef const char *hot = NULL     # the block last made: `ready` steps
     cdef const char *made = src     # its source
-    cdef Py_ssize_t ready = 0       # its steps
-    cdef Py_ssize_t rest = first, count, nbytes, index, _block
+    cdef Py_ssize_t ready = 0, rest = first, count, nbytes, index, _block
     cdef int k
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if blocks.loops == 0:

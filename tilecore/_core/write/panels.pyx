@@ -345,7 +345,7 @@ cdef inline Py_ssize_t chunk_begin(Py_ssize_t total, Py_ssize_t chunks, Py_ssize
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil:
-    """Set `count` to the panel's steps (the last panel of an axis is shorter); move `dst` and `src` to its begin."""
+    """Set `count` to the panel's steps (the last panel of an axis is shorter); move `dst` and `src` to its start."""
     cdef const Axis *axis
     cdef Py_ssize_t parts, first
     cdef int i, k

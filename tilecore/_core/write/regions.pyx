@@ -63,8 +63,6 @@ cdef int write_region(const Sizes *sizes, const ArrayRef *source, const ArrayRef
     return write_pieces(&region, 0, &nest, dst, src, sizes.itemsize)
 
 
-# ---------------------------------------------------------------- pieces
-
 cdef Py_ssize_t pieces_along(const AxisIter *axis) noexcept nogil:
     cdef Py_ssize_t head = axis.extent - axis.first if axis.first else 0
     if axis.count <= head:
@@ -94,8 +92,6 @@ cdef int write_pieces(Region *region, int k, Nest *nest, char *dst, const char *
         nest.axis[n - 1] = top
     return 0
 
-
-# ---------------------------------------------------------------- items
 
 cdef int write_items(Region *region, char *dst, const char *src) noexcept nogil:
     """Write a region item by item; return as write_region."""

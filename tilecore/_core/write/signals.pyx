@@ -21,10 +21,7 @@ cdef SignalChecks signal_checks(bint on) noexcept nogil:
 
 
 cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
-    """Count `work`, in bytes, and check for signals if the last check was long ago.
-
-    Return 0, or -1 if a signal handler raised; the exception stays set, for raise_pending.
-    """
+    """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set, for raise_pending."""
     cdef long long now
     if not checks.on:
         return 0
