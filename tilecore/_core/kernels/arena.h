@@ -18,8 +18,8 @@
  * depends on the tree's height alone, not on the number of results, or of holes that are too short.
  *
  * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
- * on. A new arena is as large as all before it, so there are few. Under an address limit arenas are retired: their free
- * granules are unmapped, at once and whenever a result is freed.
+ * on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled: arenas
+ * are retired, which means that their free granules are unmapped, at once and whenever a result is freed.
  *
  * Allocating and freeing need no system call unless pages are added or released. Idle pages are kept up to the limit,
  * and up to TILECORE_SPARE_BYTES more than the peak use of the last minute. Beyond that the highest are released, those
@@ -29,7 +29,7 @@
  * fill it again (khugepaged). So the step is then advised against huge pages, until all its pages are released.
  *
  * A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
- * releases idle pages, and clears the bits `paged` of others: it releases those when their results are freed.
+ * releases idle pages, and clears the bits `paged` of all others: it releases these when their results are freed.
  *
  * One lock guards all of this, also the system calls, which are rare; fork() waits for it. A result may be freed in any
  * thread and at exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, they stay

@@ -29,8 +29,8 @@
 #define TILECORE_CHECK_MILLISECONDS 50
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
-/* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory for each allocation,
- * and trims its heap whenever a program frees arrays of several sizes. */
+/* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
+ * its heap whenever a program frees arrays of several sizes. */
 #ifndef TILECORE_LEAST_RECYCLED_BYTES
 #define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif

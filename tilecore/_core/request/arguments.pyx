@@ -3,8 +3,8 @@
 The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
-may change the input and `out`. So all reading comes first. Allocating the result comes next, because it may collect
-garbage, and the number of threads. The arrays are inspected last: their shape must still be the plan's, and `ref_array`
+may change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage,
+and the number of threads is read. The arrays are inspected last: their shape must still be the plan's, and `ref_array`
 records their address and strides just before they are read and written.
 """
 

@@ -102,7 +102,7 @@ cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
     `sys.modules` is read only once. Without the GIL, another thread may hold the dict's lock during a fork(), and then
-    the lock stays closed in the child. No function of multiprocessing is called, because another thread may still be
+    it stays locked in the child. No function of multiprocessing is called, because another thread may still be
     importing it. In that case its names are missing, and no child has been started.
     """
     cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
@@ -121,7 +121,7 @@ cdef bint in_main_thread() noexcept nogil:
 
 
 def forget_process():
-    """Reset the state in a forked child, before multiprocessing does: the thread that forked is now the main thread."""
+    """Reset the state in a forked child before multiprocessing does: the forking thread is now the main thread."""
     global forks, main_thread
     forks += 1
     main_thread = PyThread_get_thread_ident()

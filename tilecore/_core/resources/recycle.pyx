@@ -6,7 +6,7 @@ as memory still in them. While a program makes and drops other arrays, the C lib
 requests it again, in each call. So results of TILECORE_LEAST_RECYCLED_BYTES or more lie in memory of our own (arena.h).
 
 The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
-it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so none sees its memory reused.
+it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so nothing reads reused memory.
 The handler is set in the array itself. The context's handler is never changed: resetting it may fail for lack of
 memory, and then all arrays of the program would come from here.
 """
