@@ -44,9 +44,9 @@ _TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint1
 # The ranks, and the data types in the specification's order, since each feature level.
 _SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_8, _TO_32), (4, 1): (_1_TO_8, _TO_64)}
 
-# The levels that exist. A level follows the highest row of the table that is not above it.
-_KNOWN = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
-_NEWEST = tuple(map(int, _KNOWN[-1].split("_")))
+# The levels that Microsoft has named. Any level up to the newest follows the highest row that is not above it.
+_NAMED = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
+_NEWEST = tuple(map(int, _NAMED[-1].split("_")))
 
 
 class _Level(NamedTuple):
@@ -184,12 +184,12 @@ def _find_level(feature_level: str) -> _Level:
     number = (int(match[1]), int(match[2])) if match else None
     if number is None or number > _NEWEST:
         given = short_repr(feature_level)
-        raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_KNOWN)}") from None
+        raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_NAMED)}") from None
     since = max(since for since in _SINCE if since <= number)
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-_LEVELS = {text: _find_level(text) for text in _KNOWN}
+_LEVELS = {text: _find_level(text) for text in _NAMED}
 
 
 def _make_rule(feature_level: str = "4_1") -> Rule:

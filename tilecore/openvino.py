@@ -84,7 +84,7 @@ tile_1 = tile
 
 
 def _read_counts(tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    """The repeats; a negative one is 0. `_clamp` has the same rule for shapes."""
+    """The repeats; a negative one is 0. `_clamp` is the same rule for infer_shape; change both."""
     counts = as_repeats(repeats)
     if counts and min(counts) < 0:
         if min(counts) < INT64_MIN:

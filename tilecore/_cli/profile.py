@@ -27,12 +27,13 @@ from tilecore._cli.output import errors_naming, new_file, one_line
 from tilecore._cli.run import children_seconds, install, start
 from tilecore._cli.units import with_unit
 from tilecore._core.request.subclasses import numpy_tile
+from tilecore._core.resources.recycle import LEAST_BYTES
 
 BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
 MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {numpy.ndarray, int, float, complex, bool, str, bytes}
 LARGE, MANY, FEW = 2**28, 100, 8  # hints need these bytes of a result, calls with one input; fewer pairs are rough
-SMALL, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
+BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
 BUSY = 0.3  # the report mentions other processes if they had a larger part of the processors' time
 # A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
 clock = perf_counter if os.name == "nt" else thread_time
@@ -126,7 +127,7 @@ class Profile:
             own = clock() - own
             theirs = perf_counter() - start
             pair = time_tilecore(A, reps) if measured and not first else pair
-            if pair[1] is not None and pair[1].nbytes < SMALL:  # a clock takes longer than such a call
+            if pair[1] is not None and pair[1].nbytes < BATCHED:  # a clock takes longer than such a call
                 calls = max(1, int(BATCH / max(own, 1e-7)))
                 one, two = (tilecore.tile, numpy_tile) if first else (numpy_tile, tilecore.tile)
                 times = time_batch(one, A, reps, calls), time_batch(two, A, reps, calls)
@@ -168,7 +169,7 @@ class Profile:
             pairs = site.sizes.setdefault(copy.nbytes.bit_length(), [])
             if len(pairs) < MAX_PAIRS:
                 pairs.append((max(own, 1e-9), max(ours, 1e-9)))
-            if copy.nbytes >= SMALL and self.retained < tilecore.get_max_bytes() // 8:
+            if copy.nbytes >= LEAST_BYTES and self.retained < tilecore.get_max_bytes() // 8:
                 # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
                 self.retained += copy.nbytes
                 weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False

@@ -31,5 +31,5 @@ class Dialect(NamedTuple):
     """One specification of Tile."""
 
     name: str
-    rule: Callable[..., Rule]  # takes the options, by keyword; without them, the newest version
+    rule: Callable[..., Rule]  # takes the options, by keyword; without them, the default version
     options: Mapping[str, Option] = {}

@@ -171,7 +171,7 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 
 #else /* ---------------------------------------------------------------- other systems */
 
-TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; }
+TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; } /* any: nothing is mapped */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes) { (void)at, (void)bytes; }
 TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes) { return (void)bytes, -1; }
