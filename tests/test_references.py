@@ -1,5 +1,6 @@
-"""Items that hold references: the right objects, counted exactly, and memory that is bounded."""
+"""Items that hold references: objects, counted exactly; strings of variable length; and memory that is bounded."""
 
+import itertools
 import sys
 import tracemalloc
 from functools import partial
@@ -9,7 +10,7 @@ import pytest
 
 import tilecore
 
-pytestmark = [pytest.mark.quick, pytest.mark.whole_process]
+pytestmark = pytest.mark.quick
 
 Strings = np.dtypes.StringDType
 DEEP = ([("c", "u1"), ("p", "O", (2,))], (2,))
@@ -33,6 +34,7 @@ def counts(items):
     return [sys.getrefcount(item) for item in items]
 
 
+@pytest.mark.whole_process
 def test_large_regions(oracle):
     """Of more pieces than one, with a run that begins in the midst of the source."""
     items = [object() for _ in range(7)]
@@ -82,9 +84,63 @@ def test_structures_without_a_reference(number, n):
         assert (got["n"] == (np.arange(4 * n) + first) % n % 100).all()
 
 
+# ---------------------------------------------------------------- strings of variable length
+
+KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
+
+
+def test_the_result_outlives_the_input():
+    x = np.array([["a", None], ["long enough to live in the arena" * 3, ""]], Strings(na_object=None))
+    want, got = x.tolist() * 2, tilecore.tile(x, (2, 1))
+    del x
+    assert got.tolist() == want
+
+
+@pytest.mark.parametrize("n", [1, 2**14])
+def test_texts_die_with_their_array(n):
+    """Texts lie in memory of the dtype: that of a large result was the input's, and grew with each call."""
+    x = np.array(["long enough to live in the arena"], Strings())
+    results = [tilecore.tile(x, n), tilecore.TilePlan(1, n, x.dtype).tile(x), tilecore.tile_region(x, n, (0,), (n,))]
+    assert len({id(array.dtype) for array in [x, *results]}) == 4
+
+
+@pytest.mark.parametrize("pair", list(itertools.permutations(KINDS, 2)), ids=str)
+def test_out_of_another_string_dtype(pair, ways):
+    """NumPy would make another value of a missing one, or refuse it in the midst."""
+    x, out = np.array(["a", "b"], pair[0]), np.full(4, "old", pair[1])
+    calls = {name: partial(call, out) for name, call in ways(x, 2).items() if name != "tile_mapped"}
+    for name, call in (
+        calls | {"TilePlan.tile of": partial(tilecore.TilePlan((2,), 2, pair[0]).tile, out[:2])}
+    ).items():
+        with pytest.raises(TypeError, match=f"^{name.partition(' ')[0]}: .*dtype StringDType"):
+            call()
+    assert out.tolist() == ["old"] * 4
+
+
+def test_equal_string_dtypes():
+    one, other = (Strings(na_object=float("nan")) for _ in range(2))
+    assert one is not other and one == other
+    x = np.array(["a", float("nan")], one)
+    out = np.full(4, "old", other)
+    assert tilecore.tile(x, 2, out).tolist()[::2] == ["a", "a"]
+    assert [type(item) for item in out.tolist()[1::2]] == [float, float]
+    plans = [tilecore.TilePlan(2, 2, dtype) for dtype in (one, other)]
+    assert plans[0] == plans[1] and hash(plans[0]) == hash(plans[1])
+    assert len({*plans}) == 1
+
+
+def test_parts_of_one_array_of_strings():
+    """Source and result share the memory that long strings lie in, which moves as it grows."""
+    both = np.full(4000, "", Strings())
+    both[:1000] = [f"{k} is longer than what lies in the item itself" * 20 for k in range(1000)]
+    tilecore.tile(both[:1000], 3, both[1000:])
+    assert both.tolist() == both[:1000].tolist() * 4
+
+
 # ---------------------------------------------------------------- memory
 
 
+@pytest.mark.whole_process
 @pytest.mark.parametrize("dtype", ["O", RECORD, Strings()], ids=["O", "record", "T"])
 def test_no_temporaries(dtype):
     x = np.zeros(1000, dtype)
