@@ -87,6 +87,17 @@ def refuse(call, kind, text=""):
     try: call()
     except kind as error: assert text in str(error), error
     else: raise AssertionError(f"expected {kind}: {text}")
+
+def forked(work):
+    "Work in a child process, which must end well."
+    if not (child := os.fork()):
+        try: work(), os._exit(0)
+        except BaseException: sys.excepthook(*sys.exc_info()), os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+def status(name):
+    "So many bytes of memory, by their name in Linux' table."
+    with open("/proc/self/status") as file: return next(int(line.split()[1]) << 10 for line in file if name + ":" in line)
 """
 
 

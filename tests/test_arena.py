@@ -149,9 +149,6 @@ def mapping(at):
         for line in file:
             begin, end = (int(word, 16) for word in line.split()[0].split("-"))
             if begin <= at < end: return begin, end, line.split()[1]
-def status(name):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name + ":"))
 """
 
 

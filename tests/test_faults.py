@@ -48,15 +48,6 @@ def state():
     mapped = tilecore.show_config("dicts")["Memory"]["mapped"]["now"]
     return len(os.listdir("/proc/self/fd")), mapped, handler_name()
 
-def end_workers():
-    # They end before every fork(), so that the next large result makes others.
-    pid = os.fork()
-    pid or os._exit(0)
-    os.waitpid(pid, 0)
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 """
 
 CALLS = """
@@ -129,7 +120,7 @@ def fail(name, function, n, every, idle):
     if idle:
         tilecore.tile(x, (40, 1))
     if what == "pthread_create":
-        end_workers()
+        forked(list)    # workers end before every fork(), so that the next large result makes others
     y = error = None
     # The interpreter's own allocations are smaller; a failure of theirs is its own.
     faults.faults_arm(function, n, {"malloc": 2**15, "mmap": 2**19, "munmap": 2**19}.get(what, 0), every)
@@ -179,13 +170,13 @@ def test_addresses_that_cannot_be_closed_lose_their_pages_all_the_same(faulty):
     faulty("""
 x = np.ones(MIB, "u1")
 tilecore.tile(x, 2)
-before = resident()
+before = status("VmRSS")
 faults.faults_arm(FUNCTIONS.index("mmap"), 1, 16 * MIB, True)
 for _ in range(10):
     tilecore.tile(x, 40)
     tilecore.release_memory()
 assert faults.faults_disarm() == 10
-assert resident() < before + 60 * MIB
+assert status("VmRSS") < before + 60 * MIB
 """)
 
 

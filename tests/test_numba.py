@@ -264,12 +264,7 @@ def check():
     together(work, work, work)
     assert (rows(a, 1000, 2) == numpy.tile(a, 2)).all()
 check()
-if hasattr(os, "fork"):
-    pid = os.fork()
-    if pid == 0:
-        work()
-        os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+if hasattr(os, "fork"): forked(work)
 check()
 """,
         *("-W", "ignore"),  # of a fork beside Numba's threads
