@@ -41,7 +41,9 @@ def test_config_printed(capsys):
     assert "{" not in printed
 
 
-def test_sizes_are_printed_with_units(capsys, settings_stay):
-    tilecore.set_max_bytes("1536M")
+def test_sizes_are_read_and_printed_with_units(capsys, settings_stay):
+    tilecore.set_max_bytes(" 1536 MiB ")  # sizes are read with units too
+    tilecore.set_recycle_limit("256M")
     tilecore.show_config()
-    assert "  max_bytes: 1610612736 (1.5 GiB)\n" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "  max_bytes: 1610612736 (1.5 GiB)\n" in printed and "  recycle_limit: 268435456 (256 MiB)\n" in printed

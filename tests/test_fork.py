@@ -3,7 +3,6 @@
 Python 3.12 and later warn at a fork() of a process that has several threads; none of them may be ours.
 """
 
-import multiprocessing
 import os
 
 import pytest
@@ -79,27 +78,39 @@ for pid in pids:
 """)
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_pools(method, program):
-    """One thread by default, and at once: while a child imports the main module, multiprocessing does not yet say whose
-    it is."""
-    program(f"""
+@pytest.mark.parametrize(
+    ("method", "limit"), [("fork", ""), ("fork", "256M"), ("spawn", "256M"), ("forkserver", "")], ids=str
+)
+def test_pools(method, limit, program):
+    """A child has one thread, and keeps an eighth of the idle memory, unless the user chose; and at once: while a child
+    imports the main module, multiprocessing does not yet say whose it is."""
+    program(
+        f"""
 at_import = tilecore.get_num_threads()
 def work(value):
     all_kinds(value)
-    return at_import, tilecore.get_num_threads(), tilecore.tile(np.full(2**20, value, "u1"), (33, 1))
+    found = [at_import, tilecore.get_num_threads(), tilecore.get_recycle_limit()]
+    tilecore.set_recycle_limit(found[2] + 2**20)
+    assert tilecore.get_recycle_limit() == found[2] + 2**20
+    tilecore.set_recycle_limit(found[2])
+    return *found, tilecore.tile(np.full(2**20, value, "u1"), (33, 1))
 
 if __name__ == "__main__":
+    default = tilecore.get_recycle_limit()
+    tilecore.set_recycle_limit(2**30)       # a forked child inherits it, if its parent has chosen
+    expected = [1, 1, default // 8 if not "{limit}" else 2**30 if "{method}" == "fork" else 2**28]
     all_kinds(0)
     kept, at_import = tilecore.tile(x, (40, 1)), 1
     with multiprocessing.get_context("{method}").Pool(2) as pool:
-        for value, (*threads, y) in enumerate(pool.imap(work, range(4))):
-            assert threads == [1, 1] and y.shape == (33, 2**20) and (y == value).all()
+        for value, (*found, y) in enumerate(pool.imap(work, range(4))):
+            assert found == expected and y.shape == (33, 2**20) and (y == value).all(), found
         pool.close()
         pool.join()
     assert (kept == x).all()
     all_kinds(0)
-""")
+""",
+        TILECORE_RECYCLE_BYTES=limit,
+    )
 
 
 def test_the_workers_of_a_data_loader(program):

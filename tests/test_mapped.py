@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from pathlib import Path
 
@@ -167,19 +166,15 @@ def test_a_forked_childs_writes_are_its_own(program):
 y = make()
 y[3] = -1
 assert mapped(y)
-to_parent, from_child = os.pipe()
-child = os.fork()
-if not child:
+def work():
+    global y
     assert (y[3] == -1).all() and (y[4] == x).all()
     y[:100] = -2
     own = make()
     assert mapped(own) and (own == x).all()
     del y
     assert (own == x).all()
-    os.write(from_child, b"!")
-    os._exit(0)
-assert os.read(to_parent, 1) == b"!"
-assert os.waitpid(child, 0)[1] == 0
+forked(work)
 assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
 """)
 
@@ -250,30 +245,6 @@ for spare in (0, 2**24):    # under a limit, reserved addresses are released too
 refuse(make, MemoryError, "tile_mapped: no memory for a result of 67108864 bytes")
 assert now() == 0 and files() == before
 """)
-
-
-@pytest.mark.whole_process
-@needs_mapping
-def test_from_many_threads():
-    x = numbered((2**14,))
-
-    def work(seed):
-        rng = np.random.default_rng(seed)
-        live = []
-        for step in range(60):
-            y = tilecore.tile_mapped(x, (256, 1))
-            row = int(rng.integers(256))
-            y[row] = seed
-            live.append((row, y if rng.random() < 0.5 else y[:]))
-            if len(live) > 8:
-                live.pop(int(rng.integers(len(live))))
-            for row, y in live:
-                assert (y[row] == seed).all() and (y[row - 1] == x).all(), step
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(1, 5)))
-    gc.collect()
-    assert mappings() == 0
 
 
 @pytest.mark.process
