@@ -3,6 +3,7 @@
 Tested with PyTorch 2.10.0 and 2.13.0 on Python 3.11; skipped where PyTorch is missing.
 """
 
+import copy
 import os
 import pickle
 import re
@@ -94,11 +95,14 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_repeats(form, monkeypatch):
     monkeypatch.setattr(MODULE, "SMALL_BYTES", 0)
-    (call, *dims), x = FORMS[form], matrix()
+    (call, *dims), x = copy.deepcopy(FORMS[form]), matrix()
     wanted = x.tile((1, 2) if form == "int" else (2, 3))
     assert_same(call(x, *dims), wanted)
     parameter = torch.nn.Parameter(x)
-    call(parameter, *dims).sum().backward()
+    result = call(parameter, *dims)
+    if form == "list":
+        dims[0][:] = [7, 7]  # the gradient is that of the call
+    result.sum().backward()
     assert torch.equal(parameter.grad, torch.full((2, 3), wanted.numel() / 6))
 
 
@@ -121,11 +125,8 @@ def test_errors_are_of_pytorch_kinds(name, needs):
     for ours, theirs, argument in ((tile, torch.tile, "dims"), (repeat, torch.Tensor.repeat, "repeats")):
         with pytest.raises((TypeError, RuntimeError)) as wanted:
             theirs(x, dims)
-        with pytest.raises(wanted.type, match=text) as found:
+        with pytest.raises(wanted.type, match=rf"^{ours.__name__}: .*{text}.*; input shape \(2, 3\), {argument}"):
             ours(x, dims)
-        assert str(found.value).startswith(f"{ours.__name__}: ") and f"; input shape (2, 3), {argument}" in str(
-            found.value
-        )
 
 
 def test_errors_of_repeat_and_of_other_inputs():
@@ -231,27 +232,16 @@ def test_gradients_of_other_kinds(small, monkeypatch):
         assert_same(tile(x, 2), torch.tile(x, (2,)))
 
 
-def test_repeats_may_change_before_the_gradient_is_taken(monkeypatch):
-    monkeypatch.setattr(MODULE, "SMALL_BYTES", 0)
-    x, dims = matrix().requires_grad_(), [2, 3]
-    result = tile(x, dims)
-    dims[:] = [7, 7]
-    result.sum().backward()
-    assert torch.equal(x.grad, torch.full((2, 3), 6.0))
-
-
-def test_forward_mode():
-    x = matrix()
-    _, tangent = torch.func.jvp(lambda x: tile(x, (2, 3)), (x,), (x + 1,))
-    assert torch.equal(tangent, (x + 1).tile(2, 3))
-    with forward_ad.dual_level():
-        result = tile(forward_ad.make_dual(x, x + 1), (2, 3))
-        assert torch.equal(forward_ad.unpack_dual(result).tangent, (x + 1).tile(2, 3))
-
-
 # ---------------------------------------------------------------- transforms, modes, compilers
 
+
+def forward_mode(t, x):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(t(forward_ad.make_dual(x, x + 1), (2, 3)))
+
+
 TRANSFORMED = {
+    "forward mode": forward_mode,
     "vmap": lambda t, x: torch.vmap(lambda v: t(v, (2, 3)))(x),
     "vmap of the last axis, twice": lambda t, x: torch.vmap(torch.vmap(lambda v: t(v, (2, 3))), in_dims=-1)(x),
     "vmap with fewer dims": lambda t, x: torch.vmap(lambda v: t(v, (2,)), in_dims=1)(x),
@@ -260,6 +250,7 @@ TRANSFORMED = {
     "vmap of grad": lambda t, x: torch.vmap(torch.func.grad(lambda v: (t(v, (2, 3)) ** 2).sum()))(x),
     "jacrev": lambda t, x: torch.func.jacrev(lambda v: t(v, (2, 3)))(x),
     "hessian": lambda t, x: torch.func.hessian(lambda v: (t(v, (2, 3)) ** 3).sum())(x),
+    "jvp": lambda t, x: torch.func.jvp(lambda v: t(v, (2, 3)), (x,), (x + 1,)),
     "functionalize": lambda t, x: torch.func.functionalize(lambda v: t(v, (2, 3)))(x),
 }
 
@@ -388,9 +379,8 @@ def work():
         tile(y, (3, 4)).sum().backward()
         assert (y.grad == 12).all()
 together(*[work] * 4)
-process = os.fork()
-if not process:
+def child():
     torch.set_num_threads(1)  # PyTorch's own threads do not survive a fork
-    os._exit(not torch.equal(tile(x, (3, 4)), tile(x, (3, 4))))
-assert os.waitpid(process, 0)[1] == 0
+    assert torch.equal(tile(x, (3, 4)), tile(x, (3, 4)))
+forked(child)
 """)
