@@ -48,6 +48,8 @@ def test_sizes():
     x = np.zeros(2**20, "u1")
     with pytest.raises(MemoryError, match=f"^TilePlan.batch: the result would take {2**51} bytes"):
         plan.batch([x, x])
+    with pytest.raises(ValueError, match=r"^TilePlan.batch: arrays\[1\] must have shape"):  # checked before sizes
+        plan.batch([x, x[1:]])
     with pytest.raises(ValueError, match="^TilePlan.batch: the result would have more than"):
         tilecore.TilePlan((2**20,), (2**42,), "u1").batch([x, x])
     deep = tilecore.TilePlan((1,) * 64, 1, "u1")

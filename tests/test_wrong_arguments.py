@@ -438,11 +438,3 @@ def test_each_rule(doors, bad, kind, words):
         for shown in bad.keys() & {"reps", "shape", "repeats", "tiles"}:
             assert bad[shown] is None or f"{shown} " in asked
         assert fingerprints(arguments) == before
-
-
-def test_batches_are_checked_before_memory_is_sought():
-    plan = tilecore.TilePlan(1, 2**50, "u1")
-    with pytest.raises(ValueError, match=r"^TilePlan.batch: arrays\[1\] must have shape \(1,\), got \(2,\)"):
-        plan.batch([np.zeros(1, "u1"), np.zeros(2, "u1")])
-    with pytest.raises(MemoryError, match="^TilePlan.batch: the result would take"):
-        plan.batch([np.zeros(1, "u1")])
