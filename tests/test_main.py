@@ -1,6 +1,5 @@
 """The command line: what it takes, what it prints, how it ends. tests/test_files.py has the tiling."""
 
-import errno
 import os
 import re
 import signal
@@ -267,38 +266,6 @@ def test_without_the_standard_streams(closed, source, oracle):
 def test_an_error_that_nobody_listens_to_is_no_output(source):
     done = shell('"$0" -m tilecore tile absent.npy - --repeats 2 2>&-', source.parent)
     assert (done.returncode, done.stdout) == (2, b"")
-
-
-@pytest.mark.quick
-def test_an_error_half_way_leaves_what_was_there(source, monkeypatch, capsys):
-    target = source.with_name("out.npy")
-    target.write_bytes(b"as it was")
-
-    def fail():
-        assert len(os.listdir(source.parent)) == 3
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    stopped(monkeypatch, fail)
-    assert cli.main(["tile", str(source), str(target), *MEGABYTES, "--force"]) == 2
-    assert capsys.readouterr().err == f"tilecore: {target}: No space left on device\n"
-    assert sorted(os.listdir(source.parent)) == ["in.npy", "out.npy"]
-    assert target.read_bytes() == b"as it was"
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="not on this system")
-def test_killed_half_way(source):
-    code = f"""
-import os, signal
-from contextlib import nullcontext
-from tilecore._cli import commands
-from tilecore._cli.main import main
-kill = lambda nbytes: os.kill(os.getpid(), signal.SIGKILL)
-commands.progress_bar = lambda total: nullcontext(kill)
-main(["tile", "in.npy", "out.npy", *{MEGABYTES}])
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=source.parent, timeout=120, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert not source.with_name("out.npy").exists()
 
 
 class TestProgress:
