@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from test_every_way import items
 
 import tilecore
 
@@ -12,33 +13,27 @@ pytestmark = pytest.mark.quick
 TYPES = ["u1", "i2", "f4", "f8", "c16", "S3"]
 
 
-def array(shape, dtype):
-    """No two items alike, as far as the dtype allows."""
-    n = int(np.prod(shape))
-    return np.random.default_rng(n).integers(0, 256, n * np.dtype(dtype).itemsize, "u1").view(dtype).reshape(shape)
-
-
 def same(got, want):
     """By bytes: floats may be NaN."""
     return got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
 
 
 LAYOUTS = {
-    "transposed": lambda t: array((70, 133), t).T,
-    "transposed, power of two": lambda t: array((64, 1024), t)[:, :70].T,
-    "transposed and reversed": lambda t: array((70, 133), t)[::-1, ::-1].T,
-    "every 7th, backward": lambda t: array(9000, t)[::-7],
-    "channels first": lambda t: array((50, 31, 3), t).transpose(2, 0, 1),
-    "channels last": lambda t: array((3, 50, 31), t).transpose(1, 2, 0),
-    "channels last, large": lambda t: array((3, 200, 180), t).transpose(1, 2, 0)[::-1],
-    "few planes": lambda t: array((50, 31, 3), t).T,
-    "few planes, reversed": lambda t: array((50, 31, 3), t)[::-1, ::-1, ::-1].T,
-    "planes of two": lambda t: array((2, 1500), t)[::-1].T,
-    "colours reversed": lambda t: array((50, 31, 3), t)[..., ::-1],
-    "five axes": lambda t: array((16, 1, 5, 24, 4), t).T,
-    "heads": lambda t: array((40, 5, 16), t).transpose(1, 0, 2),
-    "a few colours of each, transposed": lambda t: array((6, 50, 31), t).transpose(2, 1, 0)[:, ::-1],
-    "every 2nd of a few": lambda t: array((90, 58, 10), t)[..., ::2],
+    "transposed": lambda t: items((70, 133), t).T,
+    "transposed, power of two": lambda t: items((64, 1024), t)[:, :70].T,
+    "transposed and reversed": lambda t: items((70, 133), t)[::-1, ::-1].T,
+    "every 7th, backward": lambda t: items((9000,), t)[::-7],
+    "channels first": lambda t: items((50, 31, 3), t).transpose(2, 0, 1),
+    "channels last": lambda t: items((3, 50, 31), t).transpose(1, 2, 0),
+    "channels last, large": lambda t: items((3, 200, 180), t).transpose(1, 2, 0)[::-1],
+    "few planes": lambda t: items((50, 31, 3), t).T,
+    "few planes, reversed": lambda t: items((50, 31, 3), t)[::-1, ::-1, ::-1].T,
+    "planes of two": lambda t: items((2, 1500), t)[::-1].T,
+    "colours reversed": lambda t: items((50, 31, 3), t)[..., ::-1],
+    "five axes": lambda t: items((16, 1, 5, 24, 4), t).T,
+    "heads": lambda t: items((40, 5, 16), t).transpose(1, 0, 2),
+    "a few colours of each, transposed": lambda t: items((6, 50, 31), t).transpose(2, 1, 0)[:, ::-1],
+    "every 2nd of a few": lambda t: items((90, 58, 10), t)[..., ::2],
 }
 
 
@@ -63,14 +58,14 @@ def test_of_the_input(oracle, name):
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
 def test_large(oracle, dtype, threads):
     """By several threads, and beyond the caches: warm, for stores round them."""
-    x = array((1800, 3000 // np.dtype(dtype).itemsize), dtype).T
+    x = items((1800, 3000 // np.dtype(dtype).itemsize), dtype).T
     for reps in [(1, 1), (2, 2), (8, 1)]:
         want = oracle(x, reps)
         out = np.zeros(want.shape, dtype)
         for _ in range(2):
             assert same(tilecore.tile(x, reps, out, threads=threads), want)
     for rows, nbytes in [(4096, 6144), (4000, 6400), (4099, 6200)]:  # lines of the cache that begin alike, or not
-        big = array((rows, nbytes // np.dtype(dtype).itemsize), dtype).T
+        big = items((rows, nbytes // np.dtype(dtype).itemsize), dtype).T
         out = np.zeros(big.shape, dtype)
         assert same(tilecore.tile(big, 1, out, threads=threads), oracle(big, (1, 1)))
 

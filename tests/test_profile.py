@@ -28,6 +28,7 @@ print(sys.argv, sys.path[0], __file__, __package__, __spec__ and __spec__.name, 
 """
 PROGRAMS = {  # options, files, and what `python` gets
     "script": ("script.py -m --json x -- --repeats -1", {"script.py": SEES}),
+    "without its folder": ("script.py", {"script.py": SEES}),  # with Python's own -P
     "module": ("-m package.module -h --", {"package/__init__.py": "", "package/module.py": SEES}),
     "package": ("-mpackage run", {"package/__init__.py": "", "package/__main__.py": SEES}),
     "folder": ("folder -x", {"folder/__main__.py": SEES}),
@@ -70,13 +71,9 @@ def ran(folder, *command):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python_runs_it(name, tmp_path):
     options, files = PROGRAMS[name]
+    own = ["-P"] if name == "without its folder" else []
     written(tmp_path, files)
-    assert ran(tmp_path, "-m", "tilecore", "run", *options.split()) == ran(tmp_path, *options.split())
-
-
-def test_without_the_folder_of_the_program(tmp_path):
-    written(tmp_path, {"script.py": "import sys; print(sys.path)"})
-    assert ran(tmp_path, "-P", "-m", "tilecore", "run", "script.py") == ran(tmp_path, "-P", "script.py")
+    assert ran(tmp_path, *own, "-m", "tilecore", "run", *options.split()) == ran(tmp_path, *own, *options.split())
 
 
 @pytest.mark.parametrize(
