@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("settings_stay")]
 
 
 def test_set_and_get():
+    before = tilecore.get_num_threads()
     tilecore.set_num_threads(5)
     assert tilecore.get_num_threads() == 5
     with tilecore.num_threads(2):
@@ -28,6 +29,8 @@ def test_set_and_get():
             assert pool.submit(contextvars.Context().run, tilecore.get_num_threads).result() == 5
         assert tilecore.get_num_threads() == 2
     assert tilecore.get_num_threads() == 5
+    tilecore.set_num_threads(None)
+    assert tilecore.get_num_threads() == before
 
 
 def test_shown():
@@ -42,18 +45,6 @@ def test_of_a_decorated_function():
     before = tilecore.get_num_threads()
     assert chosen(0) == chosen(5) == 3
     assert tilecore.get_num_threads() == before
-
-
-def test_back_to_the_default(program):
-    code = """
-before = tilecore.get_num_threads()
-tilecore.set_num_threads(77)
-assert tilecore.get_num_threads() == 77 != before
-tilecore.set_num_threads(None)
-assert tilecore.get_num_threads() == before
-"""
-    program(code)
-    program(code + "assert before == 3", TILECORE_NUM_THREADS="3")
 
 
 def test_left_in_another_context():
