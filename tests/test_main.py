@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._cli import commands
+from tilecore._cli import commands, demo
 from tilecore._cli import main as cli
 
 pytestmark = pytest.mark.process
@@ -117,6 +117,26 @@ def test_the_smallest_memory_stands_in_the_help(capsys, source):
     least = re.search(r"([0-9]+M) or more", capsys.readouterr().out)[1]
     target = str(source.with_name("out.npy"))
     assert cli.main(["tile", str(source), target, "--repeats", "2", "--memory", least]) == 0
+
+
+@pytest.mark.quick
+def test_demo_shows_examples_and_times(capsys):
+    assert cli.main(["demo"]) == 0
+    shown = capsys.readouterr().out
+    for call, _ in demo.EXAMPLES.values():
+        assert f">>> {call}" in shown
+    assert len(re.findall(r"B: tilecore [\d.]+ \w?s, numpy.tile [\d.]+ \w?s \([\d.]+x\)$", shown, re.M)) == len(
+        demo.TIMED
+    )
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+@pytest.mark.quick
+def test_demo_refuses_a_wrong_result():
+    with pytest.raises(ValueError, match="wrong result"):
+        demo.verify(np.array([1, 2, 2, 1]), np.array([1, 2]), (2,))
+    with pytest.raises(ValueError, match="wrong result"):
+        demo.verify(np.array([1, 2, 1, 2], "int32"), np.array([1, 2], "int64"), (2,))
 
 
 # ---------------------------------------------------------------- tile
@@ -345,18 +365,6 @@ class TestStandardStreams:
         assert done.returncode == 2
         assert done.stderr.startswith(b"tilecore: standard output is the input file")
         assert source.read_bytes() == before
-
-    @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="not on this system")
-    def test_a_name_of_standard_output(self, source):
-        log = source.with_name("log")
-        with open(log, "wb") as file:
-            arguments = "tile in.npy /dev/stdout --repeats 2 --force".split()
-            process = start(*arguments, cwd=source.parent, stdout=file)
-            inode = os.fstat(file.fileno()).st_ino
-            err = process.communicate(timeout=120)[1]
-        expected = "not a regular file; use - for standard output"
-        assert (process.returncode, err) == (2, f"tilecore: /dev/stdout: {expected}\n")
-        assert log.stat().st_ino == inode and log.read_bytes() == b""
 
     @pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
     def test_a_terminal_is_refused(self, arguments, text, source):
