@@ -74,6 +74,19 @@ static void check(const char *kernels, const char *what, const char *dst, const 
     }
 }
 
+static void check_gaps(const char *kernels, const char *what, const char *dst, ptrdiff_t pitch, ptrdiff_t row,
+                       ptrdiff_t rows)
+{
+    ptrdiff_t r, i;
+    for (r = 0; r < rows - 1; r++)
+        for (i = row; i < pitch; i++)
+            if (dst[r * pitch + i] != 0x55) {
+                wrong++;
+                printf("%s %s: rows of %td bytes, %td apart: wrote between them\n", kernels, what, row, pitch);
+                return;
+            }
+}
+
 /* What is chosen is of those that the set lists, and that this program runs one by one. */
 static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t repeats)
 {
@@ -105,7 +118,6 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             const char *src;
             char *dst;
             tilecore_rows prepared;
-            ptrdiff_t i;
             if (n_src > ROOM || n_dst > ROOM) continue;
             src = place(source, n_src, behind) + (apart == 2 ? (rows - 1) * step : 0);
             dst = place(target, n_dst, behind);
@@ -119,12 +131,7 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             } else check_choice(kernels, &prepared, repeats);
             prepared.write(&prepared, dst, src, rows, repeats);
             check(kernels->name, what, dst, src, rows, repeats, row, src_pitch, dst_pitch);
-            for (i = span; i < n_dst && gap; i += (i + 1) % dst_pitch ? 1 : span + 1)
-                if (dst[i] != 0x55) {
-                    wrong++;
-                    printf("%s %s: row %td, repeats %td: wrote between rows\n", kernels->name, what, row, repeats);
-                    break;
-                }
+            check_gaps(kernels->name, what, dst, dst_pitch, span, rows);
             if (rows == 1 && repeats > 1) { /* part of what was prepared */
                 memset(dst, 0x55, (size_t)span);
                 prepared.write(&prepared, dst, src, 1, repeats - 1);
@@ -149,19 +156,6 @@ static void check_packed(const char *kernels, const char *what, const char *dst,
                 wrong++;
                 printf("%s %s: item %td, rows %td, count %td, step %td: at row %td, item %td\n", kernels, what, item,
                        rows, count, step, r, i);
-                return;
-            }
-}
-
-static void check_gaps(const char *kernels, const char *what, const char *dst, ptrdiff_t pitch, ptrdiff_t row,
-                       ptrdiff_t rows)
-{
-    ptrdiff_t r, i;
-    for (r = 0; r < rows - 1; r++)
-        for (i = row; i < pitch; i++)
-            if (dst[r * pitch + i] != 0x55) {
-                wrong++;
-                printf("%s %s: wrote between rows\n", kernels, what);
                 return;
             }
 }
