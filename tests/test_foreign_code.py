@@ -13,6 +13,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from test_wrong_arguments import CALLS
+from test_wrong_arguments import call as call_public
 
 import tilecore
 from tilecore import directml, onnx, openvino
@@ -68,7 +70,7 @@ class SequenceWithDLPack(HasDLPack):
         return self.x[i].tolist()
 
 
-CALLS = {
+ARRAYS = {
     "tile: a": lambda x: tilecore.tile(x, (2, 2)),
     "tile_region: a": lambda x: tilecore.tile_region(x, (2, 2), (0, 0), (4, 6)),
     "tile_mapped: a": lambda x: tilecore.tile_mapped(x, (2, 2)),
@@ -86,7 +88,7 @@ CALLS = {
 @pytest.mark.parametrize("kind", [memoryview, HasArray, HasInterface, HasDLPack, SequenceWithDLPack])
 def test_protocols(kind, oracle):
     assert np.shares_memory(as_array(kind(X)), X)
-    for call in CALLS.values():
+    for call in ARRAYS.values():
         result = call(kind(X))
         assert type(result) is np.ndarray and result.flags.writeable and not np.shares_memory(result, X)
         np.testing.assert_array_equal(result, oracle(X, (2, 2)), strict=True)
@@ -160,34 +162,27 @@ def causes(error):
         error = error.__cause__ or error.__context__
 
 
+SHAPES = {"reps", "start", "stop", "shape", "axis"}
+LISTS = {"repeats", "input_shape", "data_shape", "sizes"}
 INTEGERS = [
-    (tilecore.tile, {"a": X}, "reps"), (tilecore.tile, {"a": X, "reps": 2}, "threads"),
-    (tilecore.tile, {"a": X, "reps": 2}, "axis"),
-    (tilecore.tile_region, {"a": X, "reps": 2, "stop": (1, 1)}, "start"),
-    (tilecore.tile_region, {"a": X, "reps": 2, "start": (0, 0)}, "stop"),
-    (tilecore.tile_region, {"a": X, "reps": None, "stop": (1, 1)}, "start"),
-    (tilecore.TilePlan((2, 3), (2, 2), "f4").batch, {"arrays": [X]}, "threads"),
-    (tilecore.output_shape, {"reps": 2}, "shape"), (tilecore.output_shape, {"shape": 2}, "reps"),
-    (tilecore.TilePlan, {"reps": 2, "dtype": "u1"}, "shape"), (tilecore.set_num_threads, {}, "n"),
-    (onnx.tile_1, {"input": np.ones(1), "tiles": 2, "axis": 0}, "threads"), (onnx.supported_types, {}, "opset"),
-    (onnx.tile, {"input": np.ones(1)}, "repeats"), (openvino.tile, {"data": np.ones(1)}, "repeats"),
-    *[(partial(module.infer_shape, (1,)), {}, "repeats") for module in (onnx, openvino, directml)],
-    *[(lambda repeats, module=module: module.infer_shape(repeats, [1]), {}, "repeats")
-      for module in (onnx, openvino, directml)],
-]  # fmt: skip
+    pytest.param(name, function, make, argument, id=f"{name}-{argument}-{number}")
+    for number, (name, function, make) in enumerate(CALLS)
+    for argument in sorted({"threads", "n", "opset"} | SHAPES | LISTS)
+    if argument in make() and (argument != "axis" or "reps" in make())  # else it is read as a number, or is None
+]
 
 
 @pytest.mark.parametrize("error", [Own, OwnType, TypeError, ValueError, KeyboardInterrupt])
-@pytest.mark.parametrize(("function", "others", "argument"), INTEGERS)
-def test_integers_that_raise(function, others, argument, error):
+@pytest.mark.parametrize(("name", "function", "make", "argument"), INTEGERS)
+def test_integers_that_raise(name, function, make, argument, error):
     """Their own exception, or a TypeError that has theirs as its cause."""
     bad = raising("__index__", error)
-    things = [[bad]] if argument == "repeats" else [bad]
-    if argument in ("reps", "start", "stop", "shape", "axis"):
+    things = [[bad]] if argument in LISTS else [bad]
+    if argument in SHAPES:
         things += [[bad], raising("__iter__", error), itertools.starmap(fail, [(error,)])]
     for thing in things:
         with pytest.raises(TypeError if issubclass(error, TypeError) else error) as caught:
-            function(**others, **{argument: thing})
+            call_public(name, function, make() | {argument: thing})
         assert any(type(cause) is error and str(cause) == "mine" for cause in causes(caught.value))
 
 
@@ -201,7 +196,7 @@ def test_integers_that_raise(function, others, argument, error):
 )
 @pytest.mark.parametrize("method", ["__array__", "__dlpack__"])
 def test_arrays_that_raise(method, error, kind):
-    for name, call in CALLS.items():
+    for name, call in ARRAYS.items():
         for thing in (raising(method, error), [raising(method, error)]):
             if method == "__dlpack__" and type(thing) is list:
                 continue  # for NumPy, an object like any other
@@ -215,7 +210,7 @@ def test_arrays_that_raise(method, error, kind):
 
 
 def test_devices_and_memory():
-    for name, call in CALLS.items():
+    for name, call in ARRAYS.items():
         with pytest.raises(TypeError, match=f"^{name} of type HasDLPack cannot be read".replace("[0]", r"\[0\]")) as e:
             call(HasDLPack(X, device=(2, 0)))  # a CUDA device
         assert isinstance(e.value.__cause__, (BufferError, RuntimeError))
