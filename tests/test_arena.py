@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")]
@@ -79,6 +79,9 @@ STEPS = st.one_of(
 
 @pytest.mark.compiler
 @given(st.lists(STEPS, max_size=60))
+@example([("take", 96), ("take", 160), ("take", 224), ("take", 64), *[("give_back", 1)] * 2, ("take", 384)]
+         + [("give_back", 1), ("trim", 200), ("take", 70), ("take", 30), ("give_back", 0), ("trim", 70)]
+         + [("take", 224), ("take", 90), ("take", 64), ("take", 9)])  # fmt: skip
 def test_a_model_of_the_arena(library, steps):
     """First fit, runs that merge, what is idle, what is given back first."""
     library.set_limit(2**40)
