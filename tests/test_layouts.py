@@ -38,7 +38,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_of_the_input(oracle, name):
+def test_every_layout_of_the_input(oracle, name):
     for dtype in TYPES:
         x = LAYOUTS[name](dtype)
         for reps in [(1,) * x.ndim, (2,) * x.ndim, (3, *(1,) * x.ndim), (*(1,) * (x.ndim - 1), 2)]:
@@ -56,7 +56,7 @@ def test_of_the_input(oracle, name):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
-def test_large(oracle, dtype, threads):
+def test_large_inputs_in_columns(oracle, dtype, threads):
     """By several threads, and beyond the caches: warm, for stores round them."""
     x = items((1800, 3000 // np.dtype(dtype).itemsize), dtype).T
     for reps in [(1, 1), (2, 2), (8, 1)]:
@@ -83,10 +83,11 @@ def test_strides_of_every_kind(oracle, stride):
         assert part.tobytes() == want[1:3, :, 1:4].tobytes()
 
 
-def test_one_panel_and_many_repeats():
+@pytest.mark.parametrize("length", [100, 2**16])
+def test_one_panel_and_many_repeats(length):
     """Threads share it; test_signals.py interrupts it."""
-    x = np.arange(2**16, dtype="u1")[::-1]
-    assert (tilecore.tile(x, (2**9, 1), np.zeros((2**9, 2**16), "u1"), threads=2) == x).all()
+    x, rows = np.arange(length, dtype="u2")[::-1], 2**24 // length - 3
+    assert (tilecore.tile(x, (rows, 1), np.zeros((rows, length), "u2"), threads=2) == x).all()
 
 
 @pytest.mark.process

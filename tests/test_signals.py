@@ -49,7 +49,7 @@ CALLS = {
     "tile": partial(tilecore.tile, INPUT, (ROWS, 1)),
     "tile, threads": partial(tilecore.tile, INPUT, (ROWS, 1), threads=3),
     "strided": partial(tilecore.tile, np.repeat(INPUT, 2)[::2], (ROWS, 1)),
-    "one panel": partial(tilecore.tile, INPUT[: 2**16][::-1], (ROWS, 16)),
+    "one panel": partial(tilecore.tile, INPUT[: 2**8][::-1], (ROWS, 2**12)),
     "region": partial(tilecore.tile_region, INPUT, (999, 1), (9, 0), (9 + ROWS, MIB)),
     "region of several pieces": partial(  # 150, 250 and 200 MiB
         tilecore.tile_region, np.broadcast_to(INPUT, (250, MIB)), (9, 1), (100, 0), (100 + ROWS, MIB)
