@@ -82,7 +82,7 @@ STEPS = st.one_of(
 @example([("take", 96), ("take", 160), ("take", 224), ("take", 64), *[("give_back", 1)] * 2, ("take", 384)]
          + [("give_back", 1), ("trim", 200), ("take", 70), ("take", 30), ("give_back", 0), ("trim", 70)]
          + [("take", 224), ("take", 90), ("take", 64), ("take", 9)])  # fmt: skip
-def test_a_model_of_the_arena(library, steps):
+def test_the_arena_gives_and_takes_as_its_model(library, steps):
     """First fit, runs that merge, what is idle, what is given back first."""
     library.set_limit(2**40)
     model, prefaulted = Model(), ctypes.c_int()
@@ -247,7 +247,7 @@ assert tilecore.recycled_bytes() == 0 and all((y == 1).all() for y in kept)
 """)
 
 
-def test_limits_that_come_and_go(program):
+def test_address_limits_that_come_and_go(program):
     """An arena that outlived a limit counted for the size of the next: each was twice as large."""
     program("""
 import resource
@@ -265,7 +265,7 @@ assert tilecore.recycled_bytes() == 2 * MIB and all((y == 1).all() for y in kept
 """)
 
 
-def test_what_an_owner_asked_of_the_system_stays(program):
+def test_access_by_mprotect_stays_until_pages_go_back(program):
     """As in memory of the C library, until the pages go back."""
     program("""
 libc = ctypes.CDLL(None)
@@ -287,7 +287,7 @@ if permissions(y) == "rwxp":    # else it is not permitted here
 
 
 @pytest.mark.parametrize(("kind", "field"), [("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)])
-def test_nothing_is_kept_where_memory_is_counted(kind, field, program):
+def test_nothing_is_kept_under_an_address_limit(kind, field, program):
     """Idle memory would count, and other allocators would fail for it."""
     program(f"""
 import resource

@@ -17,7 +17,7 @@ def test_many_arrays(oracle, threads):
     assert (plan.batch(arrays, threads=threads) == np.array([oracle(x, (1, 2)) for x in arrays])).all()
 
 
-def test_what_an_array_may_be(oracle):
+def test_arrays_of_every_kind(oracle):
     torch = pytest.importorskip("torch")
     plan = tilecore.TilePlan((2, 3), (1, 2), "float32")
     x = np.arange(6, dtype="float32").reshape(2, 3)
@@ -43,7 +43,7 @@ def test_out_that_shares_memory():
     assert not memory.any()
 
 
-def test_sizes():
+def test_sizes_are_checked():
     plan = tilecore.TilePlan((2**20,), (2**30,), "u1")
     x = np.zeros(2**20, "u1")
     with pytest.raises(MemoryError, match=f"^TilePlan.batch: the result would take {2**51} bytes"):

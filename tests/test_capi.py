@@ -113,7 +113,7 @@ def test_what_is_refused_has_a_status_and_writes_nothing(shape, reps, itemsize, 
 
 
 @pytest.mark.parametrize("ndim", [-1, -(2**31), 2**31 - 1])
-def test_a_rank_that_is_no_number_of_axes(ndim):
+def test_a_rank_out_of_range_is_refused(ndim):
     one = counts([1])
     assert output_shape(ndim, one, 1, one, 1, None, None) == capi.TILECORE_BAD_RANK
     assert output_shape(1, one, ndim, one, 1, None, None) == capi.TILECORE_BAD_RANK
@@ -252,7 +252,7 @@ assert found == [2], found
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
-def test_the_headers_example(standard, tmp_path, compile_c):
+def test_the_headers_example_compiles_and_runs(standard, tmp_path, compile_c):
     """The header is included twice."""
     header = Path(tilecore.get_include(), "tilecore", "tilecore.h")
     overview = header.read_text(encoding="utf-8").partition("*/")[0]
@@ -287,7 +287,7 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
 
 
 @pytest.mark.tree
-def test_the_pages_ctypes():
+def test_the_docs_find_functions_by_ctypes():
     text, names = PAGE.read_text(encoding="utf-8"), {}
     exec(re.search(r"^```python\n(# in_ctypes.py\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1], names)
     assert names["address"]("tilecore_plan_nbytes") == address("tilecore_plan_nbytes")

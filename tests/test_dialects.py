@@ -23,7 +23,7 @@ def dialect(request):
     return request.param
 
 
-def test_the_package_offers_them():
+def test_the_package_offers_every_dialect():
     names = {module.__name__ for module in DIALECTS}
     assert names >= {"tilecore.directml", "tilecore.onnx", "tilecore.openvino"}
     assert {name.removeprefix("tilecore.") for name in names} <= set(tilecore.__all__)
@@ -44,7 +44,7 @@ def test_names_and_signatures_are_readable(name):
             assert len(signature) < 240 and "typing" not in signature and "<class" not in signature
 
 
-def test_the_row(dialect):
+def test_the_row_describes_the_dialect(dialect):
     """`tile` follows the rule of the newest version; options are the rule's keyword arguments."""
     row = dialect.DIALECT
     rule = row.rule()
@@ -78,7 +78,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
     ],
     ids=repr,
 )  # fmt: skip
-def test_the_short_way_to_repeats(value):
+def test_the_fast_path_reads_repeats_as_the_slow_one(value):
     """It gives the same as the long way, or None."""
     short, long = repeats_of(value, INTEGERS.numbers), read_any_repeats(value)
     assert short in (long, None)
@@ -95,5 +95,5 @@ def test_the_short_way_to_repeats(value):
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
-def test_the_short_way_leaves_the_rest(value):
+def test_the_fast_path_leaves_odd_repeats_to_the_slow_one(value):
     assert repeats_of(value, INTEGERS.numbers) is None

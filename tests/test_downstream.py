@@ -74,7 +74,7 @@ def environment(tmp_path_factory, built, run, tools):
     return made
 
 
-def test_cython(environment):
+def test_the_cython_package_tiles(environment):
     environment.build("cython_consumer", **HASTY)
     environment.run("""
 from cython_consumer import Tiler, tile_any, tile_each
@@ -104,7 +104,7 @@ refuse(ValueError, "a part of 8, on axis 0", tiler.tile_between, x, target, (1, 
 """)
 
 
-def test_cpp(environment):
+def test_the_cpp_package_tiles(environment):
     environment.build("cpp_consumer")
     environment.run("""
 import cpp_consumer
@@ -146,7 +146,7 @@ def write_files(folder, files):
 USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(b"") == b""'
 
 
-def test_the_pages_modules(environment):
+def test_modules_of_the_docs_build(environment):
     """Two packages."""
     files = pages_files()
     assert [name for name, _ in files] == [
@@ -164,7 +164,7 @@ assert rows.repeat_rows(x, 0) == b""
 """)
 
 
-def test_the_pages_builds(environment):
+def test_cmake_meson_and_pybind11_build_as_the_docs_say(environment):
     """CMake and Meson, and pybind11 by the changes to CMake's file that are told there."""
     environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
     files = dict(pages_files())

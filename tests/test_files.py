@@ -68,7 +68,7 @@ DTYPES = [
 @pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_byte(dtype, order, tmp_path, small_slabs, oracle):
+def test_every_byte_of_every_dtype(dtype, order, tmp_path, small_slabs, oracle):
     dtype = np.dtype(dtype)
     raw = np.random.default_rng(0).integers(0, 256, 24 * dtype.itemsize, np.uint8)
     x = np.asarray(np.ndarray((2, 3, 4), dtype, raw), order=order)
@@ -96,7 +96,7 @@ def test_bfloat16_is_bytes_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("shape", "repeats"), [((), ()), ((), (2, 2)), ((0, 3), (2, 2)), ((2, 3), (0, 5)), ((1,), (1,)), ((1,) * 20, 2)]
 )
-def test_the_smallest(shape, repeats, tmp_path, oracle):
+def test_results_of_few_items_or_none(shape, repeats, tmp_path, oracle):
     x = np.full(shape, 7, "i2")
     np.save(tmp_path / "in.npy", x)
     tile_file(tmp_path / "in.npy", tmp_path / "out.npy", repeats)
@@ -126,7 +126,7 @@ assert status("VmHWM") < 68 << 20
 """)
         assert np.load(tmp_path / "out.npy", mmap_mode="r").nbytes >= 72 << 20
 
-    def test_large_items(self, tmp_path, settings_stay):
+    def test_items_larger_than_the_buffer(self, tmp_path, settings_stay):
         """The size limit is for what is allocated, and not for files."""
         itemsize = 5 << 20
         np.save(tmp_path / "in.npy", np.frombuffer(os.urandom(itemsize), f"V{itemsize}"))

@@ -86,7 +86,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("kind", [memoryview, HasArray, HasInterface, HasDLPack, SequenceWithDLPack])
-def test_protocols(kind, oracle):
+def test_objects_with_array_protocols(kind, oracle):
     assert np.shares_memory(as_array(kind(X)), X)
     for call in ARRAYS.values():
         result = call(kind(X))
@@ -94,7 +94,7 @@ def test_protocols(kind, oracle):
         np.testing.assert_array_equal(result, oracle(X, (2, 2)), strict=True)
 
 
-def test_other_libraries():
+def test_buffers_of_other_libraries():
     for x in (array.array("h", [1, 2]), (ctypes.c_int16 * 2)(1, 2)):
         np.testing.assert_array_equal(tilecore.tile(x, 2), np.int16([1, 2, 1, 2]), strict=True)
     assert tilecore.tile(bytearray(b"ab"), 2).tolist() == [97, 98, 97, 98]
@@ -209,7 +209,7 @@ def test_arrays_that_raise(method, error, kind):
                 assert any(type(cause) is error and str(cause) == "mine" for cause in causes(caught.value))
 
 
-def test_devices_and_memory():
+def test_arrays_on_other_devices_or_beyond_memory():
     for name, call in ARRAYS.items():
         with pytest.raises(TypeError, match=f"^{name} of type HasDLPack cannot be read".replace("[0]", r"\[0\]")) as e:
             call(HasDLPack(X, device=(2, 0)))  # a CUDA device

@@ -157,7 +157,7 @@ def test_demo_refuses_a_wrong_result():
         ("--repeats 2,3 --dialect directml --feature-level 4_0", (2, 3)),
     ],
 )
-def test_tile(options, repeats, source, capsys, oracle):
+def test_tile_writes_what_the_options_ask(options, repeats, source, capsys, oracle):
     target = source.with_name("out.npy")
     assert cli.main(["tile", str(source), str(target), *options.split()]) == 0
     assert capsys.readouterr() == ("", "")
@@ -198,7 +198,7 @@ INTEGERS = "expected integers such as 2,3, got '"
         ("--repeats 2,1 --memory 1M", "argument --memory: expected 68M or more, got '1M'"),
     ],
 )
-def test_what_is_refused(options, text, source, capsys):
+def test_refused_options_are_one_line(options, text, source, capsys):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), *options.split()]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
@@ -307,7 +307,7 @@ class TestProgress:
         assert process.wait(60) == 0
         return shown
 
-    def test_of_tqdm(self, source):
+    def test_a_bar_of_tqdm(self, source):
         pytest.importorskip("tqdm")
         shown = self.shown(source)
         assert b"100%" in shown and b"24.0M/24.0M" in shown
@@ -319,7 +319,7 @@ class TestProgress:
         assert len(lines) == 23 and b"\n" not in shown[:-1]
 
     def test_none_without_a_terminal(self, source, monkeypatch, capsys):
-        """With tqdm: test_tile."""
+        """With tqdm: test_tile_writes_what_the_options_ask."""
         monkeypatch.setitem(sys.modules, "tqdm", None)
         assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2,2"]) == 0
         assert capsys.readouterr() == ("", "")

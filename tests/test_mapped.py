@@ -50,7 +50,7 @@ WORTH_IT = [  # shape, reps, dtype
 
 @needs_mapping
 @pytest.mark.parametrize(("shape", "reps", "dtype"), WORTH_IT)
-def test_values(shape, reps, dtype, oracle):
+def test_mapped_values(shape, reps, dtype, oracle):
     x = numbered(shape, dtype)
     y = tilecore.tile_mapped(x, reps)
     assert mapped(y) and y.dtype == x.dtype
@@ -75,7 +75,7 @@ LAYOUTS = [np.asarray, np.transpose, np.asfortranarray, np.flip, lambda x: x[...
     st.sampled_from(["u1", "f4", "S7", "c16", "V6", ml_dtypes.bfloat16]),
     st.sampled_from(LAYOUTS),
 )
-def test_as_tile(axes, extent, repeats, dtype, laid_out):
+def test_mapped_results_equal_those_of_tile(axes, extent, repeats, dtype, laid_out):
     shape, reps = [n for n, _ in axes] + [extent], [r for _, r in axes] + [repeats]
     x = numbered(shape, "S6").view(dtype) if dtype == "V6" else numbered(shape, dtype)
     x = laid_out(x)
@@ -123,7 +123,7 @@ def test_freed_with_the_last_view():
         *[((0, 2**20), (1000, 5), "f4"), ((2**20,), (0, 7), "f4")],
     ],
 )
-def test_otherwise_as_tile(shape, reps, dtype, oracle):
+def test_an_ordinary_copy_where_sharing_does_not_pay(shape, reps, dtype, oracle):
     x = numbered(shape, "i4").astype(dtype)
     y = tilecore.tile_mapped(x, reps)
     assert not mapped(y)

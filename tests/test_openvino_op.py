@@ -72,7 +72,7 @@ def partial(*dims):
         (partial(2, 3), [], partial(2, 3)),
     ],
 )
-def test_shapes(shape, repeats, expected):
+def test_shapes_are_inferred(shape, repeats, expected):
     assert model(shape, repeats).output(0).get_partial_shape() == expected
 
 
@@ -139,7 +139,7 @@ def parameter(shape, kind="f32"):
         (TypeError, "data is a masked array", [np.ma.ones(3), [2]]),
     ],
 )
-def test_errors(kind, message, inputs):
+def test_errors_name_the_input(kind, message, inputs):
     with pytest.raises(kind, match=f"^OpenVINO Tile-1: {message}"):
         Tile(*inputs)
 
@@ -150,7 +150,7 @@ def test_only_a_model_can_be_changed(given):
         replace_tile(given)
 
 
-def test_overflow():
+def test_overflow_is_an_error():
     with pytest.raises(ValueError, match=r"axis 0 overflows int64: 1099511627776 \* 1099511627776"):
         model([2**40], [2**40])
     with pytest.raises(ValueError, match="must be within int64"):  # not read as negative

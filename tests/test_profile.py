@@ -244,7 +244,7 @@ def test_objects_of_the_program_are_read_once(measured):
 
 
 @pytest.mark.quick
-def test_the_order_changes(measured, monkeypatch):
+def test_the_order_of_pairs_alternates(measured, monkeypatch):
     order = []
     monkeypatch.setattr(module, "SMALL", 0)
     for name in ("time_tilecore", "numpy_tile"):
@@ -333,7 +333,7 @@ def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("seconds", [(3.0, 10.0), (7.5, 10.0), (0.0, 0.0)])
-def test_other_processes(seconds, measured, monkeypatch, capfd):
+def test_other_processes_are_reported(seconds, measured, monkeypatch, capfd):
     measured.processors = (0.0, 0.0)
     monkeypatch.setattr(module, "processor_seconds", lambda: seconds)
     measured.report(None)
@@ -349,7 +349,7 @@ def test_no_single_call_decides(measured):
 
 
 @pytest.mark.quick
-def test_threads(measured, capfd):
+def test_calls_from_several_threads(measured, capfd):
     with ThreadPoolExecutor(4) as pool:
         for _ in pool.map(lambda n: measured.tile([n], 2), range(1200)):
             pass
@@ -361,7 +361,7 @@ def test_threads(measured, capfd):
 
 
 @pytest.mark.quick
-def test_the_table(measured, monkeypatch, capfd):
+def test_the_printed_table(measured, monkeypatch, capfd):
     monkeypatch.setattr(os, "times", lambda: (0, 0, 0, 0, 0))
     measured.report(None)
     assert capfd.readouterr().err.startswith("\ntilecore profile: numpy.tile was not called\n")

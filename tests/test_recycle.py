@@ -42,7 +42,7 @@ def emptied(settings_stay):
     tilecore.release_memory()
 
 
-def test_an_ordinary_array():
+def test_results_look_like_any_array():
     y = result(33)
     assert y.base is None and y.copy().flags.owndata
     flags = y.flags
@@ -68,7 +68,7 @@ WAYS = ["tile", "tile_region", "TilePlan.tile", "TilePlan.region", "TilePlan.bat
 
 @pytest.mark.parametrize("nbytes", [LEAST, LEAST + 8, 3 * MIB, 32 * MIB])
 @pytest.mark.parametrize("name", WAYS)
-def test_written_again(name, nbytes, ways):
+def test_memory_is_written_again(name, nbytes, ways):
     x = np.ones(nbytes // 2, "u1")
     others = {
         "onnx": lambda: tilecore.onnx.tile(x[None], [2, 1]),
@@ -89,7 +89,7 @@ def test_written_again(name, nbytes, ways):
 
 
 @pytest.mark.parametrize("dtype", ["O", [("number", "i8"), ("object", "O")]], ids=repr)
-def test_references(dtype):
+def test_memory_of_references_is_written_again(dtype):
     item = np.zeros(1, dtype)
     item[0] = (5, "item" * 10) if item.dtype.names else "item" * 10
     y = tilecore.tile(item, 2**14)
@@ -147,7 +147,7 @@ def test_never_while_anything_can_see_it(name):
     assert tilecore.recycled_bytes() == 32 * MIB
 
 
-def test_limit():
+def test_the_limit_of_idle_memory():
     """The highest addresses go first, so that the next result finds pages. Once blocks went by an age that was wrong."""
     tilecore.set_recycle_limit(70 * MIB)
     first, second, third = result(32), result(34), result(36)
@@ -261,7 +261,7 @@ print(tilecore.get_recycle_limit(), os.waitpid(child, 0)[1])
 
 
 @pytest.mark.process
-def test_at_exit(program):
+def test_results_outlive_the_interpreter(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
     program("""
 import threading, atexit

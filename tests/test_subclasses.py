@@ -89,7 +89,7 @@ REPS = [1, 2, (), (2,), (1, 1), (3, 1), (2, 2), (1, 3, 1), (2, 1, 2), (2, 0), np
 @pytest.mark.filterwarnings("ignore:The chararray class is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("reps", REPS, ids=str)
 @pytest.mark.parametrize("name", INPUTS)
-def test_as_numpy(name, reps):
+def test_subclasses_as_numpy(name, reps):
     if name == "named, strings" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
         pytest.skip("NumPy 2.0's own repeat breaks strings, and tilecore leaves these to NumPy")
     x = INPUTS[name]()
@@ -291,7 +291,7 @@ def test_numpy_ma_that_another_thread_imports(monkeypatch):
 
 
 @pytest.mark.whole_process
-def test_in_the_place_of_numpys(monkeypatch):
+def test_subclasses_where_numpy_tile_is_ours(monkeypatch):
     monkeypatch.setattr(np, "tile", tilecore.tile)
     assert type(np.tile(named(Named), 2)) is Named
     assert np.tile(masked()(), 2).mask.tolist() == [row * 2 for row in np.array(MASK, bool).tolist()]

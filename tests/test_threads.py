@@ -16,7 +16,7 @@ from tilecore._core.resources import host
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("settings_stay")]
 
 
-def test_set_and_get():
+def test_threads_of_process_and_context():
     before = tilecore.get_num_threads()
     tilecore.set_num_threads(5)
     assert tilecore.get_num_threads() == 5
@@ -33,11 +33,11 @@ def test_set_and_get():
     assert tilecore.get_num_threads() == before
 
 
-def test_shown():
+def test_num_threads_has_a_repr():
     assert repr(tilecore.num_threads(2)) == "tilecore.num_threads(2)"
 
 
-def test_of_a_decorated_function():
+def test_num_threads_decorates_functions():
     @tilecore.num_threads(3)
     def chosen(depth):
         return tilecore.get_num_threads() if depth == 0 else chosen(depth - 1)
@@ -47,7 +47,7 @@ def test_of_a_decorated_function():
     assert tilecore.get_num_threads() == before
 
 
-def test_left_in_another_context():
+def test_num_threads_left_in_another_context():
     """An async generator that was broken off, say, is closed by the event loop in a context of its own."""
 
     class Exit(Exception):

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "data-loaders.md"
 X = np.arange(6, dtype="f4").reshape(2, 3)
 
 
-def test_layouts(oracle):
+def test_views_of_tensors_are_read_in_place(oracle):
     tensor = torch.from_numpy(X)
     for view in (tensor.T, tensor[:, ::2], tensor[:1].expand(4, 3), tensor[0, 0], tensor[:0]):
         assert np.shares_memory(as_array(view, "tile"), X) or not view.numel()

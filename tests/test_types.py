@@ -22,7 +22,7 @@ def check(run, tmp_path):
     return partial(run, sys.executable, "-m", cwd=tmp_path)
 
 
-def test_strict(tmp_path, check):
+def test_types_are_strict(tmp_path, check):
     """All that is installed, and a file that uses every public name."""
     used = (HERE / "typing" / "every_name.py").read_text()
     for name in tilecore.__all__:

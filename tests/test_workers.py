@@ -153,7 +153,7 @@ def compile_workers(compile_c):
 
 @pytest.mark.compiler
 @pytest.mark.tree
-def test_who_looks_again_pauses(compile_workers, tmp_path):
+def test_waiting_threads_use_the_pause_instruction(compile_workers, tmp_path):
     """What waits for the last share tells the processor so, on those that have an instruction for it."""
     if not (instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(platform.machine())):
         pytest.skip("no instruction is known")
@@ -192,6 +192,6 @@ def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
 
 @pytest.mark.compiler
 @pytest.mark.tree
-def test_calls_go_alone_after_losses(stress):
+def test_calls_use_one_thread_after_losses(stress):
     """The more of them, the longer. A job is lost if it took 1.25 times as long as its caller alone."""
     assert stress("backoff").split() == ["0", "4", "12", "128", "0", "4"]
