@@ -4,12 +4,6 @@
 long looked; /* so many times at a run of bits */
 #include "kernels/arena.h"
 
-char *take(ptrdiff_t bytes, int *prefaulted);
-int give_back(char *data);
-void trim(ptrdiff_t most);
-void set_limit(ptrdiff_t most);
-ptrdiff_t idle(void);
-
 char *take(ptrdiff_t bytes, int *prefaulted) { return tilecore_arena_alloc(bytes, prefaulted); }
 int give_back(char *data) { return tilecore_arena_free(data); }
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }

@@ -35,11 +35,6 @@ static long countdown, met;
 static size_t smallest;
 static sigset_t workers_mask; /* that the last thread was created with */
 
-void faults_arm(int function, long n, size_t least, int all_later);
-long faults_disarm(void);
-int faults_worker_blocks(int number);
-void faults_wait(long seconds);
-
 void faults_arm(int function, long n, size_t least, int all_later)
 {
     countdown = n, met = 0, smallest = least, every = all_later;

@@ -1,7 +1,6 @@
 """tile_mapped: repeats that share pages; and what it does where they cannot."""
 
 import gc
-import sys
 from math import prod
 from pathlib import Path
 
@@ -247,31 +246,25 @@ assert now() == 0 and files() == before
 """)
 
 
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform != "linux", reason="mapped results are Linux-only")
-@pytest.mark.parametrize("shape", ["(1024, 1024)", "(1048576,)", "(2048, 512)"])
-def test_another_shape_before_it_is_copied_after_all(shape, program):
+@pytest.mark.whole_process
+@needs_mapping
+@pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning")
+@pytest.mark.parametrize("shape", [(1024, 1024), (2**20,), (2048, 512)])
+def test_another_shape_before_it_is_copied_after_all(shape, monkeypatch):
     """Other code runs as the number of threads is asked for; then the system refuses the file."""
-    program(
-        f"""
-import resource, tilecore._core.write.tiling as tiling
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-a = numpy.arange(2048 * 1024, dtype="f8").reshape(2048, 1024)[:, ::2]
-want = numpy.tile(a, (32, 1))
-def get_num_threads():
-    a.shape = {shape}
-    return 1
-tiling.get_num_threads = get_num_threads
-try:
-    y = tilecore.tile_mapped(a, (32, 1))
-except ValueError as error:
-    assert a.shape != (2048, 512) and str(error).startswith("tile_mapped: a changed its shape "), error
-else:
-    assert a.shape == (2048, 512) and (y == want).all()
-""",
-        "-W",
-        "ignore::DeprecationWarning",
-    )
+    resource = pytest.importorskip("resource")
+    a = np.arange(2048 * 1024, dtype="f8").reshape(2048, 1024)[:, ::2]
+    want = np.tile(a, (32, 1))
+    monkeypatch.setattr(tilecore._core.write.tiling, "get_num_threads", lambda: setattr(a, "shape", shape) or 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        y = tilecore.tile_mapped(a, (32, 1))
+        assert a.shape == (2048, 512) and (y == want).all() and not mapped(y)
+    except ValueError as error:
+        assert a.shape != (2048, 512) and str(error).startswith("tile_mapped: a changed its shape ")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.process

@@ -135,9 +135,6 @@ def test_refused_values(repeats, words):
     for a in (X, X[:0]):  # an empty result too
         with pytest.raises(ValueError, match=words):
             numpys(a, repeats)
-
-
-def test_no_memory():
     with pytest.raises(MemoryError):
         numpys(X, 2**55)
 

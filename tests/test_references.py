@@ -7,14 +7,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from test_every_way import BACKWARDS
 
 import tilecore
 
 pytestmark = pytest.mark.quick
 
 Strings = np.dtypes.StringDType
-DEEP = ([("c", "u1"), ("p", "O", (2,))], (2,))
-RECORD = np.dtype({"names": ["n", "o", "deep"], "formats": ["i2", "O", DEEP], "offsets": [42, 34, 0]})  # from the end
 MANY = 3 << 20  # of references: several pieces
 
 
@@ -141,7 +140,7 @@ def test_parts_of_one_array_of_strings():
 
 
 @pytest.mark.whole_process
-@pytest.mark.parametrize("dtype", ["O", RECORD, Strings()], ids=["O", "record", "T"])
+@pytest.mark.parametrize("dtype", ["O", BACKWARDS, Strings()], ids=["O", "record", "T"])
 def test_no_temporaries(dtype):
     x = np.zeros(1000, dtype)
     if dtype == "O":
