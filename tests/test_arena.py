@@ -118,7 +118,7 @@ def test_the_arena_gives_and_takes_as_its_model(library, steps):
 
 @pytest.mark.compiler
 def test_holes_that_are_too_short_cost_nothing(library):
-    """Each of them was looked at: 87 us for 20 000 results, of which every second one had died."""
+    """A search that looked at each hole took 87 us after 20 000 results, of which every second one had died."""
     looked, prefaulted = ctypes.c_long.in_dll(library, "looked"), ctypes.c_int()
     library.set_limit(2**40)
 
@@ -156,7 +156,7 @@ def mapping(at):
 
 
 def test_one_mapping_serves_all_results(program):
-    """Of 300 results that live, each once had two or three of its own."""
+    """Each living result once had two or three mappings of its own."""
     program("""
 def mappings():
     with open("/proc/self/maps") as file: return len(file.readlines())
@@ -171,7 +171,7 @@ assert mappings() <= before + 10, (before, mappings())
 
 
 def test_the_first_result_leaves_its_huge_page_whole(program):
-    """When it died, the rest of the page was given back, and later results had small pages."""
+    """The rest of the page was once given back when the result died, and later results had small pages."""
     program("""
 y = tilecore.tile(x[:2**17], 1)
 at = y.ctypes.data
@@ -182,7 +182,7 @@ assert mapping(at) == before
 
 
 def test_huge_pages_are_not_filled_again(program):
-    """The system filled them again after parts of them were given back: eight times the memory, after 20 minutes."""
+    """The system filled huge pages again after parts of them were given back: eight times the memory in 20 minutes."""
     program("""
 import re
 def advised(y):
@@ -209,7 +209,7 @@ assert advised(tilecore.tile(x, 100))[0] == huge
 
 
 def test_generations_of_forks_leave_nothing_behind(program):
-    """Each makes a result and keeps it, and what the parent kept dies."""
+    """Each child keeps a result of its own, and drops one that its parent made."""
     program("""
 small_pages()
 kept = [tilecore.tile(x[:2**17], 2)]
@@ -229,7 +229,7 @@ os._exit(0)
 
 
 def test_release_memory_is_exact(program):
-    """Nothing stays around results that live, each amid many that died."""
+    """No page of a dead result stays between results that live."""
     program("""
 def addresses():
     return [y.ctypes.data for y in kept]
@@ -248,7 +248,7 @@ assert tilecore.recycled_bytes() == 0 and all((y == 1).all() for y in kept)
 
 
 def test_address_limits_that_come_and_go(program):
-    """An arena that outlived a limit counted for the size of the next: each was twice as large."""
+    """An arena that outlived a limit once counted for the size of the next one, which was twice as large."""
     program("""
 import resource
 kept, before = [], {name: status(name) for name in ("VmRSS", "VmSize")}
@@ -266,7 +266,7 @@ assert tilecore.recycled_bytes() == 2 * MIB and all((y == 1).all() for y in kept
 
 
 def test_access_by_mprotect_stays_until_pages_go_back(program):
-    """As in memory of the C library, until the pages go back."""
+    """The C library's memory behaves so too."""
     program("""
 libc = ctypes.CDLL(None)
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -288,7 +288,7 @@ if permissions(y) == "rwxp":    # else it is not permitted here
 
 @pytest.mark.parametrize(("kind", "field"), [("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)])
 def test_nothing_is_kept_under_an_address_limit(kind, field, program):
-    """Idle memory would count, and other allocators would fail for it."""
+    """Idle memory would count towards the limit, and other allocations would fail."""
     program(f"""
 import resource
 limit = tilecore.get_recycle_limit()
@@ -313,7 +313,7 @@ assert tilecore.recycled_bytes() == 40 * 2**20 and tilecore.get_recycle_limit() 
 
 
 def test_locked_memory_is_not_kept(program):
-    """The system does not take back what is locked, so keeping it would cost somebody else."""
+    """The system cannot take locked pages back, so idle ones would cost other programs."""
     program("""
 libc = ctypes.CDLL(None)
 if libc.mlockall(2):        # MCL_FUTURE

@@ -222,7 +222,7 @@ def in_a_child(*given):                 # no worker lives on after a fork
 @pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
 def test_the_default_number_of_threads(program):
-    """Known without Python: what is set for the process, else the machine's, and 1 in a child."""
+    """C code without the GIL reads what is set for the process, else the processors it may use, and 1 in a child."""
     program("""
 if hasattr(os, "sched_setaffinity"):    # the default follows it
     all_of_them = os.sched_getaffinity(0)

@@ -98,7 +98,7 @@ def test_equal_calls_share_keys():
     "chunks", ["auto", "64B", 3, -1, (4, "auto"), ("40B", -1), {1: 5}, ((5, 7), (9, 0, 3)), [2, [6, 6]]], ids=str
 )
 def test_chunks_are_read_as_dask_reads_them(chunks, oracle):
-    """Chunks that are chosen exactly, of an input that is larger than a chunk too."""
+    """Exact chunks are kept, even if the input is larger than a chunk."""
     x = np.arange(24).reshape(4, 6)
     lazy = da.from_array(x, chunks=2)
     expected = normalize_chunks(chunks, (12, 12), dtype=x.dtype)

@@ -79,7 +79,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
     ids=repr,
 )  # fmt: skip
 def test_the_fast_path_reads_repeats_as_the_slow_one(value):
-    """It gives the same as the long way, or None."""
+    """The fast path gives the same integers, or None."""
     short, long = repeats_of(value, INTEGERS.numbers), read_any_repeats(value)
     assert short in (long, None)
     assert short is None or all(type(item) is int for item in short)

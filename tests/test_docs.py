@@ -74,7 +74,7 @@ def run_examples(name, text, names, flags=0):
 
 @pytest.mark.parametrize("name", modules())
 def test_docstrings(name):
-    """And every public function and class has an example."""
+    """Examples give what they show, and every public function and class has one."""
     if name not in imported():
         pytest.skip("its library is not installed")
     module = importlib.import_module(name)

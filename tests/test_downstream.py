@@ -147,7 +147,7 @@ USE_TWICE = 'import twice; assert twice.twice(b"ab") == b"abab" and twice.twice(
 
 
 def test_modules_of_the_docs_build(environment):
-    """Two packages."""
+    """A package in Cython and one in C."""
     files = pages_files()
     assert [name for name, _ in files] == [
         *("pyproject.toml", "rows.pyx", "setup.py", "twice.c", "setup.py"),
@@ -165,7 +165,7 @@ assert rows.repeat_rows(x, 0) == b""
 
 
 def test_cmake_meson_and_pybind11_build_as_the_docs_say(environment):
-    """CMake and Meson, and pybind11 by the changes to CMake's file that are told there."""
+    """pybind11 by the changes to CMake's file that the page describes."""
     environment.pip("cmake>=3.18", "meson", "ninja", "pybind11")
     files = dict(pages_files())
     twice, cmake = ("twice.c", files["twice.c"]), ("CMakeLists.txt", files["CMakeLists.txt"])

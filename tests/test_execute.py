@@ -16,7 +16,7 @@ pytestmark = pytest.mark.quick
 
 class TestRegion:
     def test_cost_is_the_regions_alone(self):
-        """It ends: making all of it would take years."""
+        """A region of an enormous tiling takes no time: all of it would take years."""
         x = np.arange(2**20, dtype="u1")
         plan = tilecore.TilePlan(2**20, 2**41, "u1")
         for at in range(2**60, 2**60 + 200):
@@ -25,7 +25,7 @@ class TestRegion:
             assert (got == np.arange(at % 2**20, at % 2**20 + 100).astype("u1")).all()
 
     def test_many_axes_of_few_elements(self):
-        """So many pieces that a table of offsets takes their place."""
+        """A region has so many pieces that a table of offsets replaces them."""
         x = np.arange(2**16, dtype="u2").reshape((2,) * 16)
         got = tilecore.tile_region(x, None, (-1,) * 16, (1,) * 16)
         assert (got == x[(slice(None, None, -1),) * 16]).all()
@@ -64,7 +64,7 @@ class TestPlan:
         assert repr(plan) == "TilePlan((2, 3), (1, 2), 'float32')"
 
     def test_is_the_packages_own_class(self):
-        """Where it is compiled and how is not for users."""
+        """Users do not see in which module it is compiled, nor how."""
         text = pydoc.plain(pydoc.render_doc(tilecore.TilePlan))
         assert text.startswith("Python Library Documentation: class TilePlan in module tilecore\n")
         assert "TilePlan(shape, reps, dtype, *, axis=None)" in text
@@ -113,7 +113,7 @@ def test_a_view_allocates_nothing(settings_stay):
     ],
 )
 def test_every_block_and_share_is_written(oracle, shape, reps, threads):
-    """Of results above TILECORE_THREAD_BYTES, into warm memory and between the elements of another array."""
+    """Results large enough for threads, into prefaulted memory and between the elements of another array."""
     x = np.random.default_rng(0).integers(0, 255, shape, "u1").astype("u4")
     for source in (x, x[..., ::-1], x.T):
         whole, ends = oracle(source, reps), [(n // 7, n - n // 5) for n in tilecore.output_shape(source.shape, reps)]

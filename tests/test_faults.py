@@ -156,7 +156,7 @@ assert refused and right and all(met.values()), met
 
 
 def test_a_signal_while_room_is_made(faulty_calls):
-    """Linux' fallocate undoes what it has done, and tells."""
+    """Linux' fallocate undoes its work and reports the signal; tilecore calls it again."""
     faulty_calls("""
 call, want = CALLS["mapped, in place"]
 faults.faults_arm(INTERRUPTED, 1, 0, False)

@@ -49,7 +49,7 @@ def test_regions_are_the_file_in_order(shape, itemsize, limit):
 
 @pytest.mark.whole_process
 def test_regions_are_made_one_at_a_time():
-    """As many outer blocks as would take 4 GB in a list of their numbers."""
+    """There are so many outer blocks that a list of their numbers would take 4 GB."""
     tracemalloc.start()
     made = files.regions((10**8, 10**8, 8), itemsize=1, limit=4)
     first = list(islice(made, 5))
@@ -127,7 +127,7 @@ assert status("VmHWM") < 68 << 20
         assert np.load(tmp_path / "out.npy", mmap_mode="r").nbytes >= 72 << 20
 
     def test_items_larger_than_the_buffer(self, tmp_path, settings_stay):
-        """The size limit is for what is allocated, and not for files."""
+        """The size limit is for memory, not for files."""
         itemsize = 5 << 20
         np.save(tmp_path / "in.npy", np.frombuffer(os.urandom(itemsize), f"V{itemsize}"))
         tilecore.set_max_bytes(10)
@@ -210,7 +210,7 @@ class TestRefused:
         assert os.listdir(source.parent) == ["in.npy"]
 
     def test_a_name_that_another_file_takes(self, source, monkeypatch, oracle):
-        """What was opened is what is read and written, whatever its name means meanwhile."""
+        """The file that was opened is read, even if its name means another one meanwhile."""
         want = oracle(np.load(source), 2)
 
         def planned(array):

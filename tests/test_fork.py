@@ -34,7 +34,7 @@ def child(work):
 
 
 def test_fork_while_others_tile(program):
-    """Whatever the other threads were at, the child can tile, keep memory and let it go."""
+    """The child can tile, and keep and release memory, whatever the other threads were doing."""
     program(
         """
 stop = threading.Event()
@@ -62,7 +62,7 @@ all_kinds(5)
 
 
 def test_no_worker_lives_at_a_fork(program):
-    """Ended for the system too, which counts them; so Python finds one thread, and the child has one."""
+    """Workers end before a fork, in the system's count too: Python finds one thread, and so does the child."""
     program("""
 def one():
     assert not os.path.exists("/proc/self/task") or len(os.listdir("/proc/self/task")) == 1
@@ -141,7 +141,7 @@ if __name__ == "__main__":
 
 
 def test_other_programs_are_started_while_others_tile(program):
-    """By fork or vfork and exec: they inherit no descriptor."""
+    """Programs that are started by fork and exec inherit no descriptor."""
     program("""
 import subprocess
 stop = threading.Event()

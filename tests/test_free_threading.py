@@ -102,7 +102,7 @@ assert held == [8] * 300
 
 @free_threaded
 def test_memory_that_is_released_as_it_is_given_back(program):
-    """By other threads: it may be gone before the next word of its notes is read. Two runs in three met that."""
+    """Another thread may release it before its bookkeeping is read: without a lock, two runs in three met that."""
     program("""
 tilecore.set_recycle_limit(2**30)
 x, done = numpy.ones(2**19, "u1"), []

@@ -33,7 +33,7 @@ def check(tilecore):
 
 
 def test_imported_twice(program):
-    """What removes modules: a test runner that isolates tests, a notebook that loads anew."""
+    """Test runners that isolate tests, and notebooks that reload, remove modules and import them again."""
     program(
         """
 check(tilecore)
@@ -53,7 +53,7 @@ check(third)
 
 
 def test_reloaded(program):
-    """Each module, alone."""
+    """Each module is reloaded by itself."""
     program("""
 for name in modules():
     importlib.reload(sys.modules[name])

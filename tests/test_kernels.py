@@ -123,7 +123,7 @@ def test_many_rows_between_guard_pages(build):
 @pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 def test_the_table_of_instruction_sets(native):
-    """Best first; and the best is used."""
+    """The sets are listed from the best on, and the best that the processor has is used."""
     assert [*native] == [name for name in NEEDS if name in native]
     assert [*native][-1] == "scalar"
     assert set(native) <= set(NEEDS)
@@ -163,7 +163,7 @@ def test_kernels_are_plain_c(tmp_path, compiler, standard, compile_c):
 @pytest.mark.tree
 @pytest.mark.parametrize(("options", "there"), [([], sys.platform == "linux"), (["-U__linux__"], False)])
 def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
-    """Also as on systems that have neither."""
+    """Compiled for a system that has neither, the functions say so."""
     compile_c("-O2", f"-I{CORE}", *options, HERE / "pages.c", "-o", tmp_path / "pages")
     found = "there" if there else "missing"
     assert run(tmp_path / "pages").startswith(f"addresses {found}, files {found}, ")
@@ -185,7 +185,7 @@ print(tilecore.show_config("dicts")["Kernels"]["used"])
 @pytest.mark.process
 @pytest.mark.parametrize("name", [*NEEDS, "AVX2", ""])
 def test_the_named_instruction_set_is_used(tmp_path, name):
-    """The best one where none is named."""
+    """If none is named, the best one is used."""
     said = used(tmp_path, name)
     has = not name or (name in NEEDS and processor_has(name))
     if has or (has is None and said == name):

@@ -57,7 +57,7 @@ def test_every_layout_of_the_input(oracle, name):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
 def test_large_inputs_in_columns(oracle, dtype, threads):
-    """By several threads, and beyond the caches: warm, for stores round them."""
+    """Threads, and results that are streamed past the caches into prefaulted memory."""
     x = items((1800, 3000 // np.dtype(dtype).itemsize), dtype).T
     for reps in [(1, 1), (2, 2), (8, 1)]:
         want = oracle(x, reps)

@@ -121,7 +121,7 @@ def state():
 
 @pytest.mark.whole_process
 def test_nothing_grows():
-    """What the system itself does meanwhile, as it makes huge pages, it does not do again and again."""
+    """Three attempts: the system itself may make huge pages meanwhile, but not each time."""
     many_calls(1000)
     for _ in range(3):
         before, grown_before = state()

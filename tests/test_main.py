@@ -276,7 +276,7 @@ def test_an_interrupt_does_not_wait_for_a_reader_that_has_stopped(source):
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_without_the_standard_streams(closed, source, oracle):
-    """As a daemon starts its programs."""
+    """A daemon starts programs so."""
     done = shell(f'"$0" -m tilecore tile in.npy out.npy --repeats 2 {closed}', source.parent)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     want = oracle(np.load(source), 2)

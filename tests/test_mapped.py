@@ -181,7 +181,7 @@ assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
 @pytest.mark.process
 @needs_mapping
 def test_no_more_mappings_than_its_share(program):
-    """When they are used up the result is tile's, and the size limit counts all of it."""
+    """After that, the result is an ordinary copy, and the size limit counts all of it."""
     program("""
 pattern = numpy.arange(750, dtype="f4")
 most = tilecore.show_config("dicts")["Memory"]["mapped"]["most"]
@@ -270,7 +270,7 @@ def test_another_shape_before_it_is_copied_after_all(shape, monkeypatch):
 @pytest.mark.process
 @needs_mapping
 def test_a_block_beyond_the_machines_memory_is_not_begun(program):
-    """Linux gives a file more pages than there are, one after the other, until it ends the process."""
+    """Linux would give the file more and more pages, and end the process when none is left."""
     program("""
 import resource, signal
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))

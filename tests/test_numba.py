@@ -206,7 +206,7 @@ def twice(a):
 
 @pytest.mark.package
 def test_cached(program, tmp_path):
-    """What one process compiled, another calls, where the functions lie elsewhere."""
+    """Another process calls the compiled code, though C functions lie at other addresses there."""
     (tmp_path / "cached.py").write_text(FUNCTION)
     code = """
 import sys
@@ -220,7 +220,7 @@ print(len(twice.stats.cache_hits))
 
 
 def test_numba_is_left_alone(program):
-    """Until it compiles, and where it has an np.tile of its own."""
+    """Nothing is registered until Numba compiles, and an np.tile that Numba has already stays."""
     program(
         """
 assert "numba" not in sys.modules

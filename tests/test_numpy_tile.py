@@ -81,7 +81,7 @@ def without():
 @pytest.mark.filterwarnings("ignore:replace_numpy_tile. the returned object was garbage-collected:RuntimeWarning")
 @pytest.mark.parametrize("function", [within, without])
 def test_an_exception_at_any_moment_restores(function):
-    """Between any two instructions of Python's, in whatever function: no signal's handler can do more."""
+    """The exception comes between any two instructions of Python, as from a signal handler."""
 
     class Stop(BaseException):
         pass
@@ -116,7 +116,7 @@ def test_an_exception_at_any_moment_restores(function):
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_another_thread_replaces(program):
-    """Whatever it holds at that moment, the child can replace, and restore."""
+    """The child can replace and restore numpy.tile, whatever the other thread was doing."""
     program("""
 import signal, threading, warnings
 warnings.simplefilter("ignore")     # of the threads, which here are there
@@ -186,7 +186,7 @@ def test_what_was_kept_beyond_the_block_is_numpys():
     + [(X, -1), (X, "x"), (X, None), (X, [[2]]), (X, 10**30), (X, (1, 2**62, 2**62)), (X, 65 * [1]), ([[1], 1], 2)],
 )
 def test_what_tile_refuses_is_numpys(given):
-    """It answers, or raises its own error."""
+    """numpy.tile answers such calls, or raises its own error."""
 
     def outcome(A, reps):
         try:

@@ -159,7 +159,7 @@ def test_a_write_that_takes_a_part_goes_on(tmp_path, monkeypatch):
 
 class TestRoom:
     def test_the_disk_is_asked_before_anything_is_made(self, tmp_path, monkeypatch):
-        """240 GB onto a disk with 71 GB: a call that took it all would disturb everybody there."""
+        """A file of 240 GB would fill a disk with 71 GB free, and disturb its other users."""
         usage = namedtuple("usage", "total used free")
         path = tmp_path / "out.npy"
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, 0))  # some file systems do not tell

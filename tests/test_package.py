@@ -103,7 +103,7 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
 
 
 def test_no_script_chooses_where_packages_come_from():
-    """A machine's own configuration does: apt's, with its signatures, and pip's."""
+    """The machine's own configuration of apt and pip chooses."""
     scripts = [path for path in (ROOT / ".ci").rglob("*") if path.is_file()]
     assert len(scripts) > 5
     assert not [path.name for path in scripts if "://" in path.read_text()]
@@ -111,7 +111,7 @@ def test_no_script_chooses_where_packages_come_from():
 
 @pytest.mark.process
 def test_the_source_folder_says_what_it_is(tmp_path):
-    """As a newcomer meets it who imports tilecore inside the clone."""
+    """A newcomer who imports tilecore inside the clone reads this error."""
     shutil.copytree(ROOT / "tilecore", tmp_path / "tilecore", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__py*"))
     command = [sys.executable, "-c", "import tilecore"]
     errors = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr

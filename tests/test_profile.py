@@ -324,7 +324,7 @@ def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
 @pytest.mark.quick
 @pytest.mark.parametrize(("whole", "hint"), [(0.4, "one shape many times"), (1.0, "")])
 def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
-    """Of the program's seconds. tilecore takes 5 ms in all; nothing wins more."""
+    """tilecore takes 5 ms in all: a hint could save no more than that of the program's seconds."""
     site = module.Site()
     site.calls = site.returned = site.pairs = site.inputs["x"] = module.MANY
     site.is_view, site.seconds, site.sizes = False, 50e-3, {4: [(1e-3, 1e-4)] * module.MANY}
@@ -342,7 +342,7 @@ def test_other_processes_are_reported(seconds, measured, monkeypatch, capfd):
 
 @pytest.mark.quick
 def test_no_single_call_decides(measured):
-    """A call from which another process took its processor; small and large results at one place."""
+    """One slow call, when another process took the processor, does not change the ratios, nor do two sizes."""
     site = module.Site()
     site.sizes = {4: [(3e-6, 1e-6)] * 9 + [(3e-6, 5e-3), (9e-3, 1e-6)], 20: [(2e-3, 1e-3)] * 3}
     assert [round(ratio, 2) for ratio in site.ratios()] == [2.0, 2.0, 2.0]

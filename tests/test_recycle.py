@@ -148,7 +148,7 @@ def test_never_while_anything_can_see_it(name):
 
 
 def test_the_limit_of_idle_memory():
-    """The highest addresses go first, so that the next result finds pages. Once blocks went by an age that was wrong."""
+    """The highest addresses go first, so that the next result finds pages."""
     tilecore.set_recycle_limit(70 * MIB)
     first, second, third = result(32), result(34), result(36)
     where = address(first)
@@ -194,7 +194,7 @@ def test_resize_in_place():
 
 @pytest.mark.parametrize("bytes", [2**61 - 1, 2**61, 2**62, sys.maxsize])
 def test_resize_to_more_than_there_is(bytes):
-    """There is no run of such a length."""
+    """Memory of such a length is refused, and the array stays as it is."""
     y = result(1, 5)
     result(1)
     with pytest.raises(MemoryError):

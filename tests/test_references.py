@@ -35,7 +35,7 @@ def counts(items):
 
 @pytest.mark.whole_process
 def test_large_regions(oracle):
-    """Of more pieces than one, with a run that begins in the midst of the source."""
+    """Regions of several pieces, with a run that begins in the middle of the source."""
     items = [object() for _ in range(7)]
     x = np.array(items, object)
     before, got = counts(items), None
@@ -105,7 +105,7 @@ def test_texts_die_with_their_array(n):
 
 @pytest.mark.parametrize("pair", list(itertools.permutations(KINDS, 2)), ids=str)
 def test_out_of_another_string_dtype(pair, ways):
-    """NumPy would make another value of a missing one, or refuse it in the midst."""
+    """NumPy would change missing values, or fail halfway."""
     x, out = np.array(["a", "b"], pair[0]), np.full(4, "old", pair[1])
     calls = {name: partial(call, out) for name, call in ways(x, 2).items() if name != "tile_mapped"}
     for name, call in (

@@ -112,7 +112,7 @@ def test_a_handler_may_tile(out):
 
 
 def test_a_handler_may_reshape_the_input(out):
-    """The strides that the call began with are then freed, and other arrays' lie in their place."""
+    """NumPy then frees the strides that the call began with, and other arrays reuse that memory."""
     half, ones = MIB // 2, (1,) * 14
     row = np.arange(half // 2, dtype="u2").view("u1")
     a = np.broadcast_to(row, (ROWS, *ones, half))  # NumPy keeps the shapes of fewer axes for itself
@@ -134,7 +134,7 @@ def test_a_handler_may_reshape_the_input(out):
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["TimeoutError", "AttributeError", "ValueError"])
 def test_what_a_handler_raises_in_the_first_large_call(kind, program):
-    """It asks for much that later calls know, and expects errors of some of it."""
+    """The first call reads files and modules, and expects errors of some: the handler's is not one of them."""
     program(f"""
 import multiprocessing, operator, signal
 from _thread import interrupt_main
@@ -160,7 +160,7 @@ def test_signals_are_the_main_threads(out):
 
 
 def test_many_small_pieces_can_be_interrupted():
-    """Pieces of a few bytes, below every threshold in bytes: 2^27 of them."""
+    """There are 2^27 pieces of a few bytes, each below every threshold."""
     a = np.zeros((2,) * 25 + (3,), "S3")[..., :0:-1]
     rank = a.ndim
     with pytest.raises(KeyboardInterrupt):
@@ -169,7 +169,7 @@ def test_many_small_pieces_can_be_interrupted():
 
 @pytest.mark.compiler
 def test_a_daemon_thread_outlives_the_interpreter(program, compile_c, tmp_path):
-    """No thread asks an interpreter for anything that is gone: whether a signal has come, say."""
+    """A thread that still writes does not ask the ended interpreter whether a signal has come."""
     handler, library = tmp_path / "handler.c", tmp_path / "handler.so"
     handler.write_text(
         "#include <stdlib.h>\n#include <unistd.h>\nstatic void wait_a_while(void) { usleep(1500000); }\n"

@@ -108,7 +108,7 @@ def work():
 
 @pytest.mark.parametrize("isa", ["", *(pytest.param(isa, marks=pytest.mark.package) for isa in ("ssse3", "scalar"))])
 def test_every_call_on_a_small_stack(program, isa):
-    """More where no thread can be made with 48 KiB: with some versions of Python and processors."""
+    """A larger stack is used where Python or the processor allows no thread of 48 KiB."""
     if isa == "ssse3" and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("a set of x86-64")
     begin = """

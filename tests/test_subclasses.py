@@ -277,7 +277,7 @@ def test_masked_changes_stay_where_they_are_made():
 
 
 def test_numpy_ma_that_another_thread_imports(monkeypatch):
-    """It stands in sys.modules long before it has its class."""
+    """numpy.ma is in sys.modules long before it defines its class."""
 
     class Own(np.ndarray):
         pass

@@ -68,7 +68,7 @@ def test_num_threads_left_in_another_context():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity masks")
 def test_the_default_follows_the_affinity(program):
-    """Of the thread that asks: other threads may have processors of their own."""
+    """The affinity of the calling thread counts: other threads may have their own."""
     program("""
 import threading
 before, all_of_them = tilecore.get_num_threads(), os.sched_getaffinity(0)
@@ -129,7 +129,7 @@ def asking_anew():
 
 @pytest.mark.quick
 def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
-    """Its modules are there before what they define."""
+    """Its modules are in sys.modules before their names are defined."""
 
     def decided():
         host.forget_process()

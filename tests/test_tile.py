@@ -80,7 +80,7 @@ def test_messages_name_the_parameters(call, words):
 
 @pytest.mark.parametrize("code", ["S", "U"])
 def test_strings_of_no_characters(code, ways):
-    """NumPy gives new ones room for one, in which no old memory may show."""
+    """NumPy gives them room for one character, in which no old memory may show."""
     x = np.zeros(3, [("none", code + "0"), ("n", "i4")])["none"]
     assert x.itemsize == 0
     for name, call in ways(x, 1000).items():
@@ -117,7 +117,7 @@ def test_output_shape():
 
 
 def test_the_limit_is_exact(settings_stay, ways):
-    """It counts a region alone, all of a batch, and nothing that the caller gives."""
+    """The limit counts a region alone, all of a batch, and no `out`."""
     x, plan = np.arange(6.0), tilecore.TilePlan(6, 2, "f8")
     for name, call in (ways(x, 2) | {"batch": lambda *out: plan.batch([x] * 3, *out)}).items():
         nbytes = 288 if name == "batch" else 96

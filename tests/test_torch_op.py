@@ -58,7 +58,7 @@ def assert_same(ours, theirs):
 
 
 def test_views():
-    """What random tensors are not."""
+    """Kinds of views that test_random_tensors does not make."""
     x, z = matrix(), torch.tensor([1 + 2j, 3])
     views = [torch.as_strided(x, (2, 2), (1, 1), 1), z.conj().imag, z.to(torch.complex32).conj()]
     for view in (*views, torch._neg_view(x.bfloat16()), torch._efficientzerotensor(3), torch.ones((1,) * 65)):
@@ -335,7 +335,7 @@ def test_modes_see_the_operator():
 
 
 def test_traced_by_jit():
-    """A program that runs without tilecore."""
+    """The traced program runs without tilecore."""
     traced = torch.jit.trace(lambda x: tile(x, (x.shape[0], 2)), (matrix(),))
     assert "tilecore::" not in str(traced.graph)
     assert traced(torch.ones(3, 3)).shape == (9, 6)

@@ -111,7 +111,7 @@ assert (out[:63] == x).all()
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="only Linux has such policies")
 @pytest.mark.parametrize(("callers", "workers"), [("OTHER", "BATCH"), ("BATCH", "BATCH"), ("IDLE", "IDLE")])
 def test_workers_take_no_processor_from_their_caller(callers, workers, program):
-    """One that wakes would otherwise run in its caller's place where all processors are busy."""
+    """On a busy machine a worker that wakes would otherwise run in its caller's place."""
     program(f"""
 os.sched_setscheduler(0, os.SCHED_{callers}, os.sched_param(0))
 tilecore.tile(x, (64, 1), out, threads=2)
@@ -154,7 +154,7 @@ def compile_workers(compile_c):
 @pytest.mark.compiler
 @pytest.mark.tree
 def test_waiting_threads_use_the_pause_instruction(compile_workers, tmp_path):
-    """What waits for the last share tells the processor so, on those that have an instruction for it."""
+    """A thread that waits for the last chunk tells the processor so, if it has an instruction for that."""
     if not (instruction := {"x86_64": "pause", "i686": "pause", "aarch64": "yield"}.get(platform.machine())):
         pytest.skip("no instruction is known")
     compile_workers("-S", "-o", tmp_path / "workers.s")
@@ -186,12 +186,12 @@ def test_jobs_and_forks(callers, stress):
 @pytest.mark.compiler
 @pytest.mark.tree
 def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
-    """That may take long where a virtual processor is away: Python would count them, and warn."""
+    """The system may count ended workers for a while, and Python would warn of them."""
     stress("slow")
 
 
 @pytest.mark.compiler
 @pytest.mark.tree
 def test_calls_use_one_thread_after_losses(stress):
-    """The more of them, the longer. A job is lost if it took 1.25 times as long as its caller alone."""
+    """More losses mean more calls alone. A job is a loss if it took 1.25 times as long as its caller alone."""
     assert stress("backoff").split() == ["0", "4", "12", "128", "0", "4"]

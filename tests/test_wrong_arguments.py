@@ -410,7 +410,7 @@ DOORS = [(f"{name} {getattr(function, '__name__', 'endless')}", make().keys(), n
     ("doors", "bad", "kind", "words"), RULES, ids=[f"{'-'.join(rule[1])}-{n}" for n, rule in enumerate(RULES)]
 )
 def test_each_rule(doors, bad, kind, words):
-    """Its words, with what was given; and nothing has been allocated or changed."""
+    """The error has the rule's words and what was given; nothing has been allocated or changed."""
     found = [door for door in DOORS if bad.keys() <= door[1] and re.search(doors, door[0])]
     assert found
     for label, _, name, function, make in found:
