@@ -57,7 +57,7 @@ def run():
 
 @pytest.fixture(scope="session")
 def compile_c():
-    """Compile C11, or another standard of C or C++, by the compiler that Python was made with. A warning is an error."""
+    """Compile C11, or another standard of C or C++, by the compiler that made Python. A warning is an error."""
 
     def run_compiler(*arguments, standard="c11", compiler=None):
         command = [compiler] if compiler else os.environ.get("CC", sysconfig.get_config_var("CC") or "cc").split()
@@ -96,8 +96,9 @@ def forked(work):
     assert os.waitpid(child, 0)[1] == 0
 
 def status(name):
-    "So many bytes of memory, by their name in Linux' table."
-    with open("/proc/self/status") as file: return next(int(line.split()[1]) << 10 for line in file if name + ":" in line)
+    "The bytes that Linux shows for the process under this name."
+    with open("/proc/self/status") as file: sizes = dict(line.split(":", 1) for line in file)
+    return int(sizes[name].split()[0]) << 10
 """
 
 

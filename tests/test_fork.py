@@ -153,7 +153,7 @@ list_files = [sys.executable, "-I", "-S", "-c", "import os; print(*[os.readlink(
               "os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')])"]
 for _ in range(6):
     if not os.path.exists("/proc/self/fd"): break
-    assert "tilecore" not in subprocess.run(list_files, close_fds=False, capture_output=True, text=True, check=True).stdout
+    assert "tilecore" not in subprocess.check_output(list_files, close_fds=False, text=True)
 stop.set()
 thread.join()
 """)

@@ -225,8 +225,7 @@ def test_bits_without_a_plugin(oracle, kind):
         values = np.frombuffer(np.random.default_rng(1).bytes(data.byte_size), "u1").reshape(2, -1)
         data.data.view("u1")[...] = values % 2 if kind == ov.Type.boolean else values
         assert model(shape, repeats, kind).evaluate([output], [data])
-        want = oracle(data.data, repeats)
-        result = output.data
+        result, want = output.data, oracle(data.data, repeats)
         assert (result.dtype, result.shape, result.tobytes()) == (want.dtype, want.shape, want.tobytes())
 
 

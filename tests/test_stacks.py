@@ -101,7 +101,7 @@ add(numpy.tile(x, (1, 2)), tilecore.directml.tile, x.astype("f4"), [1, 2])
 def work():
     for i, (call, args, options) in enumerate(calls):
         got = call(*args, **options)
-        assert got.shape == wanted[i].shape and (got == wanted[i]).all(), (call, args[0].shape, args[0].dtype, args[1:2])
+        assert got.shape == wanted[i].shape and (got == wanted[i]).all(), (call, args[0].shape, args[0].dtype, args[1])
         calls[i] = wanted[i] = None
 """
 

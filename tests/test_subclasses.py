@@ -1,4 +1,4 @@
-"""Masked arrays, other subclasses of ndarray, and what has its own `tile`: as numpy.tile does, attribute by attribute."""
+"""Masked arrays, other subclasses of ndarray, and what has its own `tile`: as by numpy.tile, attribute by attribute."""
 
 import sys
 import types
