@@ -246,7 +246,7 @@ def test_objects_of_the_program_are_read_once(measured):
 @pytest.mark.quick
 def test_the_order_of_pairs_alternates(measured, monkeypatch):
     order = []
-    monkeypatch.setattr(module, "SMALL", 0)
+    monkeypatch.setattr(module, "BATCHED", 0)
     for name in ("time_tilecore", "numpy_tile"):
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, n=name, f=function: order.append(n) or f(*given))
@@ -312,7 +312,7 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.time_tilecore
     monkeypatch.setattr(module, "LARGE", 2**15)
-    monkeypatch.setattr(module, "SMALL", 0)
+    monkeypatch.setattr(module, "BATCHED", 0)
     monkeypatch.setattr(module, "time_tilecore", lambda *given: (seconds or 1e-9, *timed(*given)[1:]))
     for _ in range(times):
         with suppress(ValueError):
