@@ -100,7 +100,8 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            sizes_check(&failed.sizes, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
+            status = plan_init(&failed, ndim, shape, ndim, repeats, itemsize)
+            sizes_check(&failed.sizes, status)  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:

@@ -398,12 +398,13 @@ def output_shape(shape, reps, *, axis=None):
     cdef Sizes sizes
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t dims[MAX_RANK + 1]
-    cdef int ndim, n
+    cdef int ndim, n, status
     try:
         ndim = read_integers(shape, dims, "shape", 0)
         shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
-        sizes_check(&sizes, sizes_init(&sizes, ndim, dims, n, repeats, 1))
+        status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
+        sizes_check(&sizes, status)
         return as_tuple(sizes.output, sizes.ndim)
     except RequestError as error:
         raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__

@@ -224,7 +224,7 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
     cdef const Sizes *sizes = &plan.sizes
     cdef Sizes region
     cdef Py_ssize_t first, last
-    cdef int k
+    cdef int k, status
     if bounds.starts != sizes.ndim or bounds.stops != sizes.ndim:
         name, n = ("stop", bounds.stops) if bounds.starts == sizes.ndim else ("start", bounds.starts)
         axes = "the input" if plan.endless else f"the result's shape {as_tuple(sizes.output, sizes.ndim)}"
@@ -237,7 +237,8 @@ cdef Py_ssize_t measure_region(const Plan *plan, const Bounds *bounds, Py_ssize_
             raise RequestError(ValueError, f"expected 0 <= start <= stop <= {sizes.output[k]} on axis {k}, got "
                                f"start {first}, stop {last}")
         shape[k] = last - first
-    sizes_check(&region, sizes_init(&region, sizes.ndim, shape, 0, NULL, sizes.itemsize))
+    status = sizes_init(&region, sizes.ndim, shape, 0, NULL, sizes.itemsize)
+    sizes_check(&region, status)
     return region.nbytes
 
 
