@@ -78,6 +78,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.compiler
+@pytest.mark.tree
 @given(st.lists(STEPS, max_size=60))
 @example([("take", 96), ("take", 160), ("take", 224), ("take", 64), *[("give_back", 1)] * 2, ("take", 384)]
          + [("give_back", 1), ("trim", 200), ("take", 70), ("take", 30), ("give_back", 0), ("trim", 70)]
@@ -117,6 +118,7 @@ def test_the_arena_gives_and_takes_as_its_model(library, steps):
 
 
 @pytest.mark.compiler
+@pytest.mark.tree
 def test_holes_that_are_too_short_cost_nothing(library):
     """A search that looked at each hole took 87 us after 20 000 results, of which every second one had died."""
     looked, prefaulted = ctypes.c_long.in_dll(library, "looked"), ctypes.c_int()
