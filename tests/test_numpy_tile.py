@@ -5,6 +5,7 @@ import inspect
 import os
 import pickle
 import sys
+import sysconfig
 
 import numpy as np
 import pytest
@@ -115,6 +116,10 @@ def test_an_exception_at_any_moment_restores(function):
 
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),
+    reason="a child of such a fork may hang in this Python, without tilecore too",
+)
 def test_fork_while_another_thread_replaces(program):
     """The child can replace and restore numpy.tile, whatever the other thread was doing."""
     program("""
