@@ -29,7 +29,9 @@ static int all_are(const char *at, ptrdiff_t bytes, char value)
 /* 1 where addresses can be reserved. */
 static int addresses(void)
 {
-    check(tilecore_range_new(PTRDIFF_MAX - 2 * TILECORE_HUGE_BYTES + 1) == NULL, "more addresses than there are");
+    /* With addresses of 32 bits, this is half of all, and a program of few mappings may get them. */
+    const ptrdiff_t most = PTRDIFF_MAX - 2 * TILECORE_HUGE_BYTES + 1;
+    check(sizeof(void *) < 8 || tilecore_range_new(most) == NULL, "more addresses than there are");
 #if defined(__linux__)
     const ptrdiff_t bytes = 3 * TILECORE_HUGE_BYTES, part = bytes / 3 - TILECORE_HUGE_BYTES / 4;
     char *at = tilecore_addresses_new(2 * bytes);
