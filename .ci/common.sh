@@ -22,9 +22,9 @@ tree() {
     cd "$1"
 }
 
-# environment PYTHON: makes and activates a virtual environment of that interpreter.
+# environment PYTHON: makes and activates a fresh virtual environment of that interpreter.
 environment() {
-    "$1" -m venv "$work/environment"
+    "$1" -m venv --clear "$work/environment"
     # shellcheck disable=SC1091
     source "$work/environment/bin/activate"
 }
