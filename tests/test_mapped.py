@@ -48,6 +48,7 @@ WORTH_IT = [  # shape, reps, dtype
 
 
 @needs_mapping
+@pytest.mark.whole_process
 @pytest.mark.parametrize(("shape", "reps", "dtype"), WORTH_IT)
 def test_mapped_values(shape, reps, dtype, oracle):
     x = numbered(shape, dtype)
