@@ -108,22 +108,10 @@ enum {
     TILECORE_EXPAND_FEW = 3,
     TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
-    TILECORE_REGISTERS_ROW = 128,
-    /* row*repeats from which doubling beats rows in registers; and a copy each, of rows too long for those */
-    TILECORE_DOUBLING_SPAN = 2048,
-    TILECORE_DOUBLING_LONG_SPAN = 512,
+    TILECORE_REGISTERS_ROW = 256, /* eight vectors of 32 bytes */
+    TILECORE_DOUBLING_SPAN = 2048, /* row*repeats from which doubling beats rows in registers, and a copy each */
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
-
-/* Where the stores of every copy cross cache lines, doubling soon beats them: its stores are aligned. Rows that divide
- * a store of 16 bytes, or are whole ones, are aligned as they are. */
-static int tilecore_doubling_pays(const tilecore_rows *self, ptrdiff_t store)
-{
-    const ptrdiff_t row = self->row;
-    if (row > TILECORE_REGISTERS_ROW) return self->span >= TILECORE_DOUBLING_LONG_SPAN;
-    if (store == 16 && (row % 16 == 0 || 16 % row == 0)) return 0;
-    return self->span >= TILECORE_DOUBLING_SPAN;
-}
 
 /* Sizes that `copies` has code of their own for. */
 static int tilecore_has_size(const tilecore_rows *self)

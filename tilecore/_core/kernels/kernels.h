@@ -40,10 +40,10 @@
  *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 40 or 64: as permute, each 16 bytes by themselves
  *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
  *                                                       of whole rows, each store overlapping the last
- *     register_rows  17 to 256        all               in registers of 16, 32 or 64 bytes, stored for each copy, the
- *                                                       last overlapping; without AVX-512 up to 128
+ *     register_rows  17 to 256, 512   all               in one to eight registers, stored for each copy, the last
+ *                                                       overlapping; to 512 with AVX-512
  *     doubling       any              all               what is written so far, once more after itself, again and
- *                                                       again: spans of kilobytes, and less where rows fit no register
+ *                                                       again: spans of kilobytes
  *     copies         any              all               a copy each: few rows, words, rows that are written once, and
  *                                                       what no other kernel takes
  *

@@ -1,4 +1,4 @@
-/* Rows of one to four vectors, held in registers: `register_rows`. */
+/* Rows of one to eight vectors, held in registers: `register_rows`. */
 
 /* Each copy is as many stores as the row has vectors, the last of which overlaps the one before. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
@@ -7,15 +7,16 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
     const ptrdiff_t row = self->row, w = TILECORE_WIDTH, last = row - w;
     const ptrdiff_t src_pitch = self->src_pitch, dst_pitch = self->dst_pitch;
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
-        const TILECORE_VECTOR a = TILECORE_LOAD(src), z = TILECORE_LOAD(src + last);
-        const TILECORE_VECTOR b = TILECORE_LOAD(src + (vectors > 2 ? w : 0));
-        const TILECORE_VECTOR c = TILECORE_LOAD(src + (vectors > 3 ? 2 * w : 0));
+        TILECORE_VECTOR v[7];
+        const TILECORE_VECTOR z = TILECORE_LOAD(src + last);
         char *d = dst;
         ptrdiff_t i;
+        int k;
+        TILECORE_UNROLL
+        for (k = 0; k < vectors - 1; k++) v[k] = TILECORE_LOAD(src + k * w);
         for (i = 0; i < repeats; i++, d += row) {
-            TILECORE_STORE(d, a);
-            if (vectors > 2) TILECORE_STORE(d + w, b);
-            if (vectors > 3) TILECORE_STORE(d + 2 * w, c);
+            TILECORE_UNROLL
+            for (k = 0; k < vectors - 1; k++) TILECORE_STORE(d + k * w, v[k]);
             TILECORE_STORE(d + last, z);
         }
     }
@@ -44,7 +45,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_halves)(
 TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *self, char *dst, const char *src,
                                                            ptrdiff_t rows, ptrdiff_t repeats)
 {
-    const ptrdiff_t row = self->row, w = TILECORE_WIDTH;
+    const ptrdiff_t row = self->row;
 #if TILECORE_WIDTH == 32
     if (row <= 32) {
         TILECORE_NAME(register_halves)(self, dst, src, rows, repeats, 2);
@@ -60,15 +61,21 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
         return;
     }
 #endif
-    if (row <= 2 * w) TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 2);
-    else if (row <= 3 * w) TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 3);
-    else TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 4);
+    switch ((row - 1) / TILECORE_WIDTH) {
+    case 1: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 2); return;
+    case 2: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 3); return;
+    case 3: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 4); return;
+    case 4: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 5); return;
+    case 5: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 6); return;
+    case 6: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 7); return;
+    default: TILECORE_NAME(register_vectors)(self, dst, src, rows, repeats, 8);
+    }
 }
 
 static int TILECORE_NAME(can_register_rows)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
-    return self->row > 16 && self->row <= 4 * TILECORE_WIDTH;
+    return self->row > 16 && self->row <= 8 * TILECORE_WIDTH;
 }
 
 static const tilecore_row_kernel TILECORE_NAME(register_rows_kernel) = {

@@ -25,11 +25,9 @@ TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcp
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    const ptrdiff_t row = self->row;
-    const int few = rows * repeats <= TILECORE_FEW;
-    if (!few && tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
+    const ptrdiff_t row = self->row, least = tilecore_has_size(self) ? TILECORE_DOUBLING_SPAN : 128;
     if (row > 16 && row <= TILECORE_REGISTERS_ROW) return &TILECORE_NAME(register_rows_kernel);
-    if (!few && row < 16 && self->span >= 128 && !tilecore_has_size(self)) return &TILECORE_NAME(doubling_kernel);
+    if (rows * repeats > TILECORE_FEW && repeats > 1 && self->span >= least) return &TILECORE_NAME(doubling_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
 

@@ -127,7 +127,9 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
     if (TILECORE_STORE_WIDTH < 32 && self->span == 2 * row && row > 1 && 16 % row == 0)
         return &TILECORE_NAME(copies_kernel);
-    if (tilecore_doubling_pays(self, TILECORE_STORE_WIDTH)) return &TILECORE_NAME(doubling_kernel);
+    /* Stores of 32 bytes, every second one across a cache line, are soon beaten by aligned ones; stores of 16 are not. */
+    if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && self->span >= TILECORE_DOUBLING_SPAN)
+        return &TILECORE_NAME(doubling_kernel);
     if (row <= 16) return &TILECORE_NAME(pattern_kernel);
     if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span)
         return &TILECORE_NAME(pattern_kernel);
