@@ -37,7 +37,7 @@ enum {
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512BW = 8, /* with AVX512F, and BMI2 for masks of so many lanes */
     TILECORE_HAS_AVX512VBMI = 16,
-    TILECORE_HAS_HALVES = 32 /* a vector of 64 bytes is stored as two of 32 */
+    TILECORE_HAS_AMD = 32 /* vectors of AVX-512 are stored across cache lines as quickly */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -54,7 +54,7 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
     memset(registers, 0, 4 * sizeof *registers);
 #if defined(_MSC_VER) && !defined(__clang__)
     int most[4];
-    __cpuid(most, (int)(leaf & 0x80000000)); /* the last leaf of this kind */
+    __cpuid(most, 0); /* the last leaf */
     if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, 0);
 #else
     __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
@@ -63,11 +63,10 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
 
 unsigned tilecore_features(void)
 {
-    unsigned leaf0[4], leaf1[4], leaf7[4], paths[4], saved = 0, features = 0;
+    unsigned leaf0[4], leaf1[4], leaf7[4], saved = 0, features = 0;
     tilecore_cpuid(0, leaf0);
     tilecore_cpuid(1, leaf1);
     tilecore_cpuid(7, leaf7);
-    tilecore_cpuid(0x8000001a, paths);
     if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
 #if defined(_MSC_VER) && !defined(__clang__)
         saved = (unsigned)_xgetbv(0);
@@ -87,8 +86,7 @@ unsigned tilecore_features(void)
             if (leaf7[ECX] >> 1 & 1) features |= TILECORE_HAS_AVX512VBMI;
         }
     }
-    /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
-    if ((paths[EAX] >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
+    if (memcmp(&leaf0[EBX], "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
     /* "GenuineIntel", and fast short REP MOVSB. */
     if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
     return features;
@@ -244,7 +242,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #include "isa/avx2.h"
 #include "isa/avx512bw.h"
 #include "isa/avx512vbmi.h"
-#include "isa/avx512half.h"
+#include "isa/avx512amd.h"
 #endif
 #if defined(TILECORE_NEON)
 #include "isa/arm64.h"
@@ -252,7 +250,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 const tilecore_kernels *const tilecore_sets[] = {
 #if defined(TILECORE_X86)
-    &tilecore_set_avx512half,
+    &tilecore_set_avx512amd,
     &tilecore_set_avx512vbmi,
     &tilecore_set_avx512bw,
     &tilecore_set_avx2,

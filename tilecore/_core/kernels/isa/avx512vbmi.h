@@ -1,4 +1,4 @@
-/* AVX-512 with permutations of bytes over a whole vector of 64. 2019 and later (Intel Ice Lake, AMD Zen 4). */
+/* AVX-512 with permutations of bytes over a whole vector of 64. 2019 and later (Intel Ice Lake). */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx512vbmi
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
