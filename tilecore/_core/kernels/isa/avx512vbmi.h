@@ -5,17 +5,13 @@
 #include "vectors64.h"
 #include "permute.h"
 
-/* Of words of one size the compiler makes whole vectors. */
-static int tilecore_is_word(const tilecore_rows *self)
-{
-    return self->row <= 8 && (self->row & (self->row - 1)) == 0;
-}
-
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
+    const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
     if (rows * repeats <= TILECORE_FEW)
-        return row > 16 && row <= 256 ? &tilecore_register_rows_kernel_avx512bw : &tilecore_copies_kernel_avx512bw;
+        return tilecore_can_register_rows_avx512bw(self, repeats, rows) ? &tilecore_register_rows_kernel_avx512bw
+                                                                        : &tilecore_copies_kernel_avx512bw;
     if (repeats == 1 && row < 128) { /* rows that lie apart */
         /* Words are moved as quickly one by one, where a vector would hold two of them. */
         const ptrdiff_t most = row <= 16 && row % 4 == 0 ? 2 : 1;
@@ -24,15 +20,13 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     }
     if (row >= 128 || (row > 64 && self->in_first_cache)) return tilecore_choose_long_avx512bw(self);
     if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &tilecore_doubling_kernel_avx512bw;
-    if (tilecore_is_word(self) && self->span >= 256) return &tilecore_copies_kernel_avx512bw;
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
     if (row > 32 && self->in_first_cache && rows * self->span <= 4096) return &tilecore_register_rows_kernel_avx512bw;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (self->span <= 64) return &TILECORE_NAME(spread_kernel);
-    if (self->dst_pitch != self->span) { /* no two spans share a vector */
-        if (row > 16 && row <= 64 && repeats <= 8) return &tilecore_register_rows_kernel_avx512bw;
-        if (16 % row == 0) return &tilecore_copies_kernel_avx512bw;
-    }
+    /* Of words of one size the compiler makes whole vectors. */
+    if ((apart ? 16 : 8) % row == 0) return &tilecore_copies_kernel_avx512bw;
+    if (apart && row > 16 && row <= 64 && repeats <= 8) return &tilecore_register_rows_kernel_avx512bw;
     return &TILECORE_NAME(rotate_kernel);
 }
 

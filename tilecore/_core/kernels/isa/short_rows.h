@@ -121,8 +121,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const ptrdiff_t row = self->row;
     const int few = rows * repeats <= TILECORE_FEW;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
-    if (few && row > TILECORE_REGISTERS_ROW) return &TILECORE_NAME(copies_kernel);
-    if (few) return &TILECORE_NAME(register_rows_kernel);
+    if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_NAME(copies_kernel) : &TILECORE_NAME(register_rows_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
     if (TILECORE_STORE_WIDTH < 32 && self->span == 2 * row && row > 1 && 16 % row == 0)
