@@ -109,20 +109,20 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(con
     return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
 }
 
-/* Whole periods of up to 4 vectors, whose permutations stay in registers; returns how many vectors. `half`: no byte
+/* Whole periods, of `vectors` vectors, whose permutations stay in registers; returns how many vectors. `half`: no byte
  * comes from the second half of what a vector would load. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
-    TILECORE_VECTOR *permutation, uint16_t *from, const ptrdiff_t vectors, const int half)
+    const ptrdiff_t vectors, const int half)
 {
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const ptrdiff_t period = 64 * vectors / span * row; /* of the source */
-    TILECORE_VECTOR v;
-    ptrdiff_t base = 0, reach = 0, over, n, i, k;
+    TILECORE_VECTOR permutation[3], v;
+    ptrdiff_t from[3], base = 0, reach = 0, over, n, i, k;
     for (k = 0; k < vectors; k++) {
         const ptrdiff_t skip = TILECORE_SKIP(at);
         permutation[k] = TILECORE_NAME(permutation)(self->u.index, at, skip);
-        from[k] = (uint16_t)(base + skip);
+        from[k] = base + skip;
         if (from[k] + 64 > reach) reach = from[k] + 64;
         over = -(ptrdiff_t)(at + step >= span); /* no jump: it would be mispredicted */
         base += advance + (over & row);
@@ -140,8 +140,8 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
 }
 
 #define TILECORE_PERIODS(vectors) \
-    (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, 1) \
-          : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, permutation, from, vectors, 0))
+    (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 1) \
+          : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 0))
 
 TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
                                                      ptrdiff_t rows, ptrdiff_t repeats)
@@ -154,8 +154,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     const int half = furthest < 32;
-    TILECORE_VECTOR permutation[4], v;
-    uint16_t from[4];
+    TILECORE_VECTOR v;
     if (head) {
         if (head > left) head = left;
         v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
@@ -166,13 +165,9 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         src += head / span * row;
     }
     if (left >= 256) { /* to set up what follows takes as long as some vectors */
-        const ptrdiff_t even = span & -span, period = span / (even < 64 ? even : 64); /* even: the power of 2 in it */
-        switch (period) {
-        case 1: /* two at once: a loop of one is slow where it crosses a line of code */
-        case 2: n = TILECORE_PERIODS(2); break;
-        case 3: n = TILECORE_PERIODS(3); break;
-        case 4: n = TILECORE_PERIODS(4); break;
-        }
+        /* Periods of one vector two at a time: a loop of one is slow where it crosses a line of code. */
+        if (128 % span == 0) n = TILECORE_PERIODS(2);
+        else if (192 % span == 0) n = TILECORE_PERIODS(3);
         dst += 64 * n;
         left -= 64 * n;
         src += 64 * n / span * row;
