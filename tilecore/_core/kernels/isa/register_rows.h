@@ -51,7 +51,7 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
         TILECORE_NAME(register_halves)(self, dst, src, rows, repeats, 2);
         return;
     }
-    if (row <= 48 && row % 8 != 0) {
+    if (row <= 48) {
         TILECORE_NAME(register_halves)(self, dst, src, rows, repeats, 3);
         return;
     }
