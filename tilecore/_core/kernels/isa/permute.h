@@ -118,15 +118,15 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const ptrdiff_t period = 64 * vectors / span * row; /* of the source */
     TILECORE_VECTOR permutation[3], v;
-    ptrdiff_t from[3], base = 0, reach = 0, over, n, i, k;
+    ptrdiff_t from[3], base = 0, reach = 0, n, i, k;
     for (k = 0; k < vectors; k++) {
         const ptrdiff_t skip = TILECORE_SKIP(at);
         permutation[k] = TILECORE_NAME(permutation)(self->u.index, at, skip);
         from[k] = base + skip;
         if (from[k] + 64 > reach) reach = from[k] + 64;
-        over = -(ptrdiff_t)(at + step >= span); /* no jump: it would be mispredicted */
-        base += advance + (over & row);
-        at += step - (over & span);
+        at += step;
+        base += advance + (at >= span ? row : 0);
+        at -= at >= span ? span : 0;
     }
     n = src_end - src < reach ? 0 : (src_end - src - reach) / period + 1;
     if (n > left / (64 * vectors)) n = left / (64 * vectors);
