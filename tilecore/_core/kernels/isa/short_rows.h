@@ -124,7 +124,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_NAME(copies_kernel) : &TILECORE_NAME(register_rows_kernel);
     if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
-    if (TILECORE_STORE_WIDTH < 32 && self->span == 2 * row && row > 1 && 16 % row == 0)
+    if (TILECORE_STORE_WIDTH < 32 && repeats == 2 && 16 % row == 0)
         return &TILECORE_NAME(copies_kernel);
     /* Stores of 32 bytes, every second one across a cache line, are soon beaten by aligned ones; stores of 16 are not. */
     if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && self->span >= TILECORE_DOUBLING_SPAN)
