@@ -1,24 +1,24 @@
 /* AVX-512 VBMI on AMD's processors (Zen 4 and later): vectors that cross cache lines are stored nearly as quickly as
- * aligned ones, so rows above 32 bytes are stored from registers as they are. The kernels are those of other sets.
+ * aligned ones, so rows above 32 bytes are stored as they are. The kernels are those of other sets.
  */
 
 static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows *self, ptrdiff_t repeats,
                                                             ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row, span = self->span;
-    const ptrdiff_t permuted = row > 16 && row <= 24 ? 192 : 128; /* the spans that `permute` writes as quickly */
-    if (rows * repeats > TILECORE_FEW) {
-        if (row > 32 && tilecore_can_register_rows_avx512bw(self, repeats, rows))
-            return &tilecore_register_rows_kernel_avx512bw;
-        if (row > 32 || (span > 64 && span < 1024 && repeats > 1 && 8 % row != 0 &&
-                         !(span <= permuted && tilecore_can_permute_avx512vbmi(self, repeats, rows))))
-            return tilecore_choose_avx2(self, repeats, rows);
-    }
+    /* The spans that `permute` writes as quickly as `pattern`. */
+    const ptrdiff_t permuted = row >= 12 && row <= 24 ? 192 : 128;
+    if (row > 32)
+        return tilecore_can_register_rows_avx512bw(self, repeats, rows) ? &tilecore_register_rows_kernel_avx512bw
+                                                                        : &tilecore_copies_kernel_avx512bw;
+    if (rows * repeats > TILECORE_FEW && span > 64 && span < 1024 && 8 % row != 0 &&
+        !(span <= permuted && tilecore_can_permute_avx512vbmi(self, repeats, rows)))
+        return tilecore_choose_avx2(self, repeats, rows);
     return tilecore_choose_avx512vbmi(self, repeats, rows);
 }
 
 TILECORE_SET(avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, avx2, avx2, TILECORE_BY_TILES,
-             &tilecore_copies_kernel_avx2, &tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx2,
-             &tilecore_doubling_kernel_avx512bw, &tilecore_pattern_kernel_avx2, &tilecore_register_rows_kernel_avx2,
+             &tilecore_copies_kernel_avx2, &tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx512bw,
+             &tilecore_pattern_kernel_avx2, &tilecore_register_rows_kernel_avx2,
              &tilecore_register_rows_kernel_avx512bw, &tilecore_permute_kernel_avx512vbmi,
              &tilecore_rotate_kernel_avx512vbmi, &tilecore_spread_kernel_avx512vbmi);
