@@ -25,7 +25,6 @@ WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=
 NEEDS = {
     "avx512amd": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512vbmi": {"avx512f", "avx512bw", "bmi2", "avx512vbmi"},
-    "avx512bw": {"avx512f", "avx512bw", "bmi2"},
     "avx2": {"avx2"},
     "ssse3": {"ssse3"},
     "arm64": {"asimd"},

@@ -35,9 +35,8 @@
 enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
-    TILECORE_HAS_AVX512BW = 8, /* with AVX512F, and BMI2 for masks of so many lanes */
-    TILECORE_HAS_AVX512VBMI = 16,
-    TILECORE_HAS_AMD = 32 /* vectors of AVX-512 are stored across cache lines as quickly */
+    TILECORE_HAS_AVX512VBMI = 8, /* with AVX512F and AVX512BW, and BMI2 for masks of so many lanes */
+    TILECORE_HAS_AMD = 16        /* stores vectors of 64 bytes across cache lines quickly */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -79,12 +78,10 @@ unsigned tilecore_features(void)
     if (leaf1[ECX] >> 9 & 1) features |= TILECORE_HAS_SSSE3;
     /* XCR0: the 256-bit registers are bits 1 and 2; masks and 512-bit registers are bits 5 to 7. */
     if ((saved & 0x06) == 0x06 && (leaf7[EBX] >> 5 & 1)) {
-        const int bmi2 = leaf7[EBX] >> 8 & 1, f = leaf7[EBX] >> 16 & 1, bw = leaf7[EBX] >> 30 & 1;
+        const unsigned avx512f_bw_bmi2 = 1u << 16 | 1u << 30 | 1u << 8;
         features |= TILECORE_HAS_AVX2;
-        if ((saved & 0xe6) == 0xe6 && bmi2 && f && bw) {
-            features |= TILECORE_HAS_AVX512BW;
-            if (leaf7[ECX] >> 1 & 1) features |= TILECORE_HAS_AVX512VBMI;
-        }
+        if ((saved & 0xe6) == 0xe6 && (leaf7[EBX] & avx512f_bw_bmi2) == avx512f_bw_bmi2 && (leaf7[ECX] >> 1 & 1))
+            features |= TILECORE_HAS_AVX512VBMI;
     }
     if (memcmp(&leaf0[EBX], "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
     /* "GenuineIntel", and fast short REP MOVSB. */
@@ -240,7 +237,6 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #if defined(TILECORE_X86)
 #include "isa/ssse3.h"
 #include "isa/avx2.h"
-#include "isa/avx512bw.h"
 #include "isa/avx512vbmi.h"
 #include "isa/avx512amd.h"
 #endif
@@ -252,7 +248,6 @@ const tilecore_kernels *const tilecore_sets[] = {
 #if defined(TILECORE_X86)
     &tilecore_set_avx512amd,
     &tilecore_set_avx512vbmi,
-    &tilecore_set_avx512bw,
     &tilecore_set_avx2,
     &tilecore_set_ssse3,
 #endif

@@ -36,12 +36,12 @@
  *                                                       for each vector
  *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
  *                                                       and one store of their lanes alone
- *     join           65 and more      AVX-512           whole vectors; at joints two loads under masks
+ *     join           65 and more      VBMI, not AMD     whole vectors; at joints two loads under masks
  *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 40 or 64: as permute, each 16 bytes by themselves
  *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
  *                                                       of whole rows, each store overlapping the last
  *     register_rows  17 to 256, 512   all               in one to eight registers, stored for each copy, the last
- *                                                       overlapping; to 512 with AVX-512
+ *                                                       overlapping; to 512 with VBMI
  *     doubling       any              all               what is written so far, once more after itself, again and
  *                                                       again: spans of kilobytes
  *     copies         any              all               a copy each: few rows, words, rows that are written once, and

@@ -9,8 +9,8 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     /* The spans that `permute` writes as quickly as `pattern`. */
     const ptrdiff_t permuted = row >= 12 && row <= 24 ? 192 : 128;
     if (row > 32)
-        return tilecore_can_register_rows_avx512bw(self, repeats, rows) ? &tilecore_register_rows_kernel_avx512bw
-                                                                        : &tilecore_copies_kernel_avx512bw;
+        return tilecore_can_register_rows_avx512vbmi(self, repeats, rows) ? &tilecore_register_rows_kernel_avx512vbmi
+                                                                          : &tilecore_copies_kernel_avx512vbmi;
     if (rows * repeats > TILECORE_FEW && span > 64 && span < 1024 && 8 % row != 0 &&
         !(span <= permuted && tilecore_can_permute_avx512vbmi(self, repeats, rows)))
         return tilecore_choose_avx2(self, repeats, rows);
@@ -18,7 +18,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
 }
 
 TILECORE_SET(avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, avx2, avx2, TILECORE_BY_TILES,
-             &tilecore_copies_kernel_avx2, &tilecore_copies_kernel_avx512bw, &tilecore_doubling_kernel_avx512bw,
+             &tilecore_copies_kernel_avx2, &tilecore_copies_kernel_avx512vbmi, &tilecore_doubling_kernel_avx512vbmi,
              &tilecore_pattern_kernel_avx2, &tilecore_register_rows_kernel_avx2,
-             &tilecore_register_rows_kernel_avx512bw, &tilecore_permute_kernel_avx512vbmi,
+             &tilecore_register_rows_kernel_avx512vbmi, &tilecore_permute_kernel_avx512vbmi,
              &tilecore_rotate_kernel_avx512vbmi, &tilecore_spread_kernel_avx512vbmi);

@@ -1,36 +1,58 @@
-/* AVX-512 with permutations of bytes over a whole vector of 64. 2019 and later (Intel Ice Lake). */
+/* AVX-512 with masks and permutations of the bytes of a whole vector of 64; masked lanes of memory are never touched.
+ * 2019 and later (Intel Ice Lake). */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx512vbmi
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
-#include "vectors64.h"
+#define TILECORE_WIDTH 64
+#define TILECORE_SUFFIX " 64" /* of the names of kernels that a set has in two widths */
+#define TILECORE_VECTOR __m512i
+#define TILECORE_LOAD(p) _mm512_loadu_si512((const void *)(p))
+#define TILECORE_STORE(p, v) _mm512_storeu_si512((void *)(p), v)
+#define TILECORE_STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
+#define TILECORE_STREAMS 1
+/* The first n lanes, 0 <= n <= 64. */
+#define TILECORE_LANES(n) ((__mmask64)_bzhi_u64(~(uint64_t)0, (unsigned)(n)))
+#define TILECORE_LOAD_LANES(lanes, p) _mm512_maskz_loadu_epi8(lanes, (const void *)(p))
+/* v, with these lanes loaded. */
+#define TILECORE_LOAD_INTO(v, lanes, p) _mm512_mask_loadu_epi8(v, lanes, (const void *)(p))
+#define TILECORE_STORE_LANES(p, lanes, v) _mm512_mask_storeu_epi8((void *)(p), lanes, v)
+#include "copy.h"
+#include "register_rows.h"
+#include "join.h"
 #include "permute.h"
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
+    const int fits = TILECORE_NAME(can_register_rows)(self, repeats, rows);
     if (rows * repeats <= TILECORE_FEW)
-        return tilecore_can_register_rows_avx512bw(self, repeats, rows) ? &tilecore_register_rows_kernel_avx512bw
-                                                                        : &tilecore_copies_kernel_avx512bw;
+        return fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
     if (repeats == 1 && row < 128) { /* rows that lie apart */
         /* Words are moved as quickly one by one, where a vector would hold two of them. */
         const ptrdiff_t most = row <= 16 && row % 4 == 0 ? 2 : 1;
         if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_NAME(spread_kernel);
-        return row > 16 ? &tilecore_register_rows_kernel_avx512bw : &tilecore_copies_kernel_avx512bw;
+        return fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
     }
-    if (row >= 128 || (row > 64 && self->in_first_cache)) return tilecore_choose_long_avx512bw(self);
-    if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &tilecore_doubling_kernel_avx512bw;
+    if (row >= 128 || (row > 64 && self->in_first_cache)) {
+        if (self->span >= TILECORE_DOUBLING_SPAN && (row < 192 || self->in_first_cache))
+            return &TILECORE_NAME(doubling_kernel);
+        /* Stores that cross a cache line cost double; in the first-level cache they are cheaper than joints. */
+        if (self->in_first_cache ? fits : row == 128) return &TILECORE_NAME(register_rows_kernel);
+        return &TILECORE_NAME(join_kernel);
+    }
+    if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
     /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
-    if (row > 32 && self->in_first_cache && rows * self->span <= 4096) return &tilecore_register_rows_kernel_avx512bw;
+    if (row > 32 && self->in_first_cache && rows * self->span <= 4096) return &TILECORE_NAME(register_rows_kernel);
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (self->span <= 64) return &TILECORE_NAME(spread_kernel);
     /* Of words of one size the compiler makes whole vectors. */
-    if ((apart ? 16 : 8) % row == 0) return &tilecore_copies_kernel_avx512bw;
-    if (apart && row > 16 && row <= 64 && repeats <= 8) return &tilecore_register_rows_kernel_avx512bw;
+    if ((apart ? 16 : 8) % row == 0) return &TILECORE_NAME(copies_kernel);
+    if (apart && row > 16 && row <= 64 && repeats <= 8) return &TILECORE_NAME(register_rows_kernel);
     return &TILECORE_NAME(rotate_kernel);
 }
 
-TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512bw, avx2, TILECORE_BY_COLUMNS, &tilecore_copies_kernel_avx512bw,
-             &tilecore_doubling_kernel_avx512bw, &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
-             &TILECORE_NAME(spread_kernel), &tilecore_register_rows_kernel_avx512bw, &tilecore_join_kernel_avx512bw);
+TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512vbmi, avx2, TILECORE_BY_COLUMNS, &TILECORE_NAME(copies_kernel),
+             &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
+             &TILECORE_NAME(spread_kernel), &TILECORE_NAME(register_rows_kernel), &TILECORE_NAME(join_kernel));
 #include "undef.h"

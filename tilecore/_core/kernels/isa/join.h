@@ -1,4 +1,4 @@
-/* Rows above 64 bytes in aligned stores alone, whatever their length: `join`, of the AVX-512 sets. */
+/* Rows above 64 bytes in aligned stores alone, whatever their length: `join`, of AVX-512. */
 
 /* The vector in which one copy of a row ends and the next begins is two loads, each of its own lanes:
  *
