@@ -127,16 +127,13 @@ static int tilecore_period(ptrdiff_t span)
     return vectors;
 }
 
-/* Rows up to 16 bytes that a pattern is too much for: written once; and where spans lie apart in the output, so that
- * each has an end that no later store may run over, which a pattern writes last and slowly. */
+/* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans that lie apart in the
+ * output, whose end no later store may run over: a pattern writes it slowly. */
 static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
-    const int apart = self->dst_pitch != self->span;
-    if (repeats == 1) return apart || tilecore_has_size(self);
-    if (!apart) return 0;
-    if (repeats == 2 || row == 2 || row % 4 == 0) return 1;
-    return row > 1 && self->span <= 48 && tilecore_has_size(self);
+    if (repeats > 1 && (self->dst_pitch == self->span || row == 1)) return 0;
+    return tilecore_has_size(self) && (row == 2 || row % 4 == 0 || self->span <= 48);
 }
 
 static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)

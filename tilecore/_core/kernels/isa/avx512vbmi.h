@@ -29,8 +29,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (rows * repeats <= TILECORE_FEW)
         return fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
     if (repeats == 1 && row < 128) { /* rows that lie apart */
-        /* Words are moved as quickly one by one, where a vector would hold two of them. */
-        const ptrdiff_t most = row <= 16 && row % 4 == 0 ? 2 : 1;
+        /* Words are moved as quickly one by one as two to a vector, and rows in registers as one to a vector. */
+        const ptrdiff_t most = tilecore_has_size(self) ? 2 : fits;
         if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_NAME(spread_kernel);
         return fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
     }
