@@ -13,17 +13,17 @@
  *     rows.write(&rows, dst, "abcxyz", 2, 4);          // abcabcabcabcxyzxyzxyzxyz
  *
  * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes; and a store that crosses a cache line takes
- * twice as long as one that does not, which happens to every second store of odd rows. So the kernels do not ask where
- * a row goes, but what a whole vector of the output is made of. Here with vectors of 8 bytes; '|' is where one begins,
- * every one of them aligned:
+ * twice as long as one that does not, which happens to every second store of odd rows. So most kernels do not ask where
+ * a row goes, but which source bytes make a whole, aligned vector of the output. Here with vectors of 8 bytes, each of
+ * which begins at a '|':
  *
  *     source   abcxyz
  *     output   abcabcab|cabcxyzx|yzxyzxyz
  *     index    01201201 20123453 45345345     which source byte each output byte is
  *
- * One load of the source, one permutation by the index and one store make each vector. Where the next vector begins in
- * a span again as the first did, the indices repeat: that is a *period*, here 3 vectors, in general span / gcd(span,
- * width). The *joint* is the vector in which one span ends and the next begins, and two rows are needed:
+ * One load of the source, one permutation by the index and one store make each vector. The indices repeat after a
+ * *period*: the vectors up to the next one that begins where a span does. Here it is 3 vectors, in general span /
+ * gcd(span, width). The *joint* is the vector in which one span ends and the next begins; it needs two rows:
  *
  *     abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate: one row in a register, permuted for each vector
  *                                ~~~~~~~~ joint
@@ -44,8 +44,8 @@
  *                                                       overlapping; to 512 with VBMI
  *     doubling       any              all               what is written so far, once more after itself, again and
  *                                                       again: spans of kilobytes
- *     copies         any              all               a copy each: few rows, words, rows that are written once, and
- *                                                       what no other kernel takes
+ *     copies         any              all               each copy by itself: few rows, words, rows that are written
+ *                                                       once, and rows that no other kernel takes
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it).

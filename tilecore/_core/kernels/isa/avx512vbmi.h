@@ -42,7 +42,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
         return &TILECORE_NAME(join_kernel);
     }
     if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
-    /* Up to 4 KB are written before the index of these rows pays; stores that are not aligned cost little there. */
+    /* The index of these rows pays from 4 KB of output on; up to there, stores that cross a line cost little. */
     if (row > 32 && self->in_first_cache && rows * self->span <= 4096) return &TILECORE_NAME(register_rows_kernel);
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (self->span <= 64) return &TILECORE_NAME(spread_kernel);

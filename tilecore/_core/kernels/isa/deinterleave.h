@@ -1,7 +1,7 @@
 /* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. */
 
-/* Each half of a vector is shuffled from a few 16 bytes of the source, the rest of each to 0. `kept`: the
- * period is a single vector, whose masks and offsets stay in registers. */
+/* Each half of a vector is the union of a few pieces: 16 bytes of the source, shuffled, with zeros where other pieces
+ * have bytes. `kept`: the period is a single vector, whose masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
     const int kept, const int pieces)
@@ -20,8 +20,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     }
 }
 
-/* `end` groups of a row, before others if 16 bytes may not be read from those. The first period is cut short, so that
- * the others are aligned, where that is between two groups; the last one overlaps the one before it, to be whole. */
+/* The first `end` groups of a row, by periods. The second period overlaps the first, so that it and those after it are
+ * aligned, if a group begins at an aligned address; the last period overlaps the one before it. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int pieces)
 {
@@ -46,7 +46,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     TILECORE_NAME(deinterleave_period)(self, mask, from, last, last_src, kept, pieces);
 }
 
-/* `count` groups of a row that ends `margin` groups after what may be read 16 bytes at a time. */
+/* `count` groups of a row. From the last `margin` groups 16 bytes may not be read: their items are copied singly. */
 TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shuffles *self, char *dst, const char *src,
                                                               ptrdiff_t count, ptrdiff_t margin)
 {
@@ -64,7 +64,7 @@ TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shu
     default: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, self->pieces);
     }
     if (end == count) return;
-    rows.row = self->item; /* what is left, one by one */
+    rows.row = self->item;
     rows.src_pitch = self->step;
     rows.dst_pitch = group;
     for (k = 0; k < self->items; k++)

@@ -1,5 +1,5 @@
-/* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores
- * alone, and `spread`. The first two look up in u.index which source byte output byte k is.
+/* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores alone, and
+ * `spread`. For the first two u.index[k] is the source byte of output byte k.
  */
 
 /* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */
@@ -31,8 +31,8 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(un
     (wide ? _mm512_permutex2var_epi8(low, TILECORE_LOAD(index + (at)), high) \
           : TILECORE_PERMUTE(TILECORE_LOAD(index + (at)), low))
 
-/* The row stays in registers; each store permutes it to begin where the last has ended. At a joint the next
- * row's bytes go over the lanes that this one leaves. */
+/* The row stays in registers. Each store permutes it to begin where the store before it ended. At a joint the next row
+ * fills the lanes that this one leaves. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int wide)
 {
@@ -52,7 +52,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(
     for (;;) {
         ptrdiff_t begin;
         for (; left >= 64; left -= 64, dst += 64) {
-            /* Both ways on at once: the next vector waits for `at`. */
+            /* Both candidates for `at` are computed at once: the next load waits for it. */
             const ptrdiff_t back = at + step_back;
             TILECORE_STORE(dst, TILECORE_ROTATED(at, low, high));
             at = back < 0 ? at + step : back;
@@ -99,8 +99,8 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self)
 
 /* ---- permute: short spans of rows that lie together, several of them in a vector */
 
-/* Where a vector that begins `at` bytes into a span is loaded: its first byte's row from the start while a
- * whole copy of it follows, else from that byte on. So 64 source bytes always do. */
+/* How many bytes of its row a load skips, for a vector that begins `at` bytes into a span: in the last copy, the bytes
+ * before the vector's first, for no later copy repeats them; none in other copies. So 64 source bytes suffice. */
 #define TILECORE_SKIP(at) ((at) > span - row ? (at) - (span - row) : 0)
 
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(const uint8_t *index, ptrdiff_t at,
@@ -150,7 +150,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     const ptrdiff_t step = 64 % span, advance = 64 / span * row;
     const uint8_t *const index = self->u.index;
     const char *const src_end = src + rows * row;
-    /* The furthest source byte of a vector that begins in a span; where that is in reach, none need skip. */
+    /* The furthest source byte of any vector, from the start of its first row; below 64 no load has to skip bytes. */
     const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     const int half = furthest < 32;
@@ -172,7 +172,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         left -= 64 * n;
         src += 64 * n / span * row;
     }
-    /* While two rows and 64 source bytes follow, there are as many to write, and no load passes the source's end. */
+    /* While two rows and 64 source bytes follow, every store is whole, and no load passes the source's end. */
     if (src_end - src >= 64 + 2 * row) {
         const char *const stop = src_end - 64 - 2 * row;
         const ptrdiff_t last_copy = span - row;
@@ -241,8 +241,8 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self
 
 /* ---- spread: short spans of rows that lie apart, in the source or in the output */
 
-/* As many rows as 64 bytes hold of both: one load, one permutation, one store. Both have only the lanes of the
- * rows themselves, so that what lies between rows is never touched.
+/* As many rows as 64 bytes hold, of the source and of the output: one load, one permutation, one store. Load and store
+ * have only the lanes of the rows themselves: bytes between rows are never touched.
  *
  *     source   a..b..c..      lanes 0, 3, 6
  *     output   aa.bb.cc.      lanes 0, 1, 3, 4, 6, 7; index 00.33.66.

@@ -56,7 +56,7 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
         return;
     }
 #else
-    if (row <= 96) { /* in three vectors of 32 bytes, rather than two of 64 that overlap by as much as they bring */
+    if (row <= 96) { /* three vectors of 32 bytes rather than two of 64, half of which would overlap */
         tilecore_register_rows_avx2(self, dst, src, rows, repeats);
         return;
     }

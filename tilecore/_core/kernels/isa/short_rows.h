@@ -126,7 +126,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
     if (TILECORE_STORE_WIDTH < 32 && repeats == 2 && 16 % row == 0)
         return &TILECORE_NAME(copies_kernel);
-    /* Stores of 32 bytes, every second one across a cache line, are soon beaten by aligned ones; stores of 16 are not. */
+    /* Of stores of 32 bytes every second one crosses a cache line: aligned ones soon beat them. Of 16 bytes few do. */
     if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && self->span >= TILECORE_DOUBLING_SPAN)
         return &TILECORE_NAME(doubling_kernel);
     if (row <= 16) return &TILECORE_NAME(pattern_kernel);
