@@ -10,7 +10,7 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 1000, 40000])
+@pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 256, 257, 512, 513, 40000])
 @pytest.mark.parametrize("repeats", [2, 3, 7, 33])
 def test_rows_of_every_size(oracle, row, repeats):
     """Each kernel, and every change from one to the next; many rows and a few."""

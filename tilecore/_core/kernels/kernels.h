@@ -174,7 +174,7 @@ typedef struct tilecore_kernels {
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    const tilecore_row_kernel *rows[13]; /* all that `choose` chooses from, then NULL */
+    const tilecore_row_kernel *rows[10]; /* all that `choose` chooses from, then NULL */
 } tilecore_kernels;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */
