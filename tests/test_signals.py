@@ -21,7 +21,7 @@ import pytest
 import tilecore
 
 MIB = 2**20
-ROWS = 600  # of 1 MiB each; tilecore looks every 256 MiB
+ROWS = 600  # of 1 MiB each: some checks for signals, one in 50 ms
 
 pytestmark = [
     pytest.mark.quick,

@@ -401,7 +401,8 @@ RULES = [
 
 # What the errors of a dialect's functions begin with.
 HEADS = {f"{row.name} {name}": row.rule().name for row in DIALECTS.values() for name in ("tile", "infer_shape")}
-HEADS |= {"ONNX tile_6": "ONNX Tile-6", "ONNX tile_1": "ONNX Tile-1", "ONNX infer_shape_1": "ONNX Tile-1"}
+HEADS |= {f"ONNX {name}": f"ONNX Tile-{name[5:]}" for name in tilecore.onnx.__all__ if name.startswith("tile_")}
+HEADS["ONNX infer_shape_1"] = "ONNX Tile-1"
 DOORS = [(f"{name} {getattr(function, '__name__', 'endless')}", make().keys(), name, function, make)
          for name, function, make in CALLS]  # fmt: skip
 
