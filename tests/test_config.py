@@ -26,7 +26,7 @@ def test_config_as_dicts():
     config = tilecore.show_config(mode="dicts")
     assert config["Versions"]["tilecore"] == tilecore.__version__
     assert config["Versions"]["numpy"] == np.__version__
-    assert config["Kernels"]["used"] in ("avx512amd", "avx512vbmi", "avx2", "ssse3", "arm64", "scalar")
+    assert config["Kernels"]["used"] in ("avx512half", "avx512amd", "avx512vbmi", "avx2", "ssse3", "arm64", "scalar")
     assert config["Threads"]["most"] == tilecore.get_num_threads()
     assert config["Limits"]["max_bytes"] == tilecore.get_max_bytes()
 

@@ -21,8 +21,9 @@ KERNELS = CORE / "kernels" / "kernels.c"
 # Names that Windows' headers take, as macros: <windows.h> may come before ours.
 WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=", "interface=struct"]
 
-# The table, and the words of /proc/cpuinfo for what each set needs.
+# The table, and the words of /proc/cpuinfo for what each set needs. None: it does not tell how wide data paths are.
 NEEDS = {
+    "avx512half": None,
     "avx512amd": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512vbmi": {"avx512f", "avx512bw", "bmi2", "avx512vbmi"},
     "avx2": {"avx2"},
@@ -34,6 +35,8 @@ NEEDS = {
 
 def processor_has(name):
     """Asked of the operating system, not of the kernels; None where it does not tell."""
+    if NEEDS[name] is None:
+        return None
     try:
         flags = Path("/proc/cpuinfo").read_text().split()
     except OSError:

@@ -36,7 +36,8 @@ enum {
     TILECORE_HAS_SSSE3 = 2,
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512VBMI = 8, /* with AVX512F and AVX512BW, and BMI2 for masks of so many lanes */
-    TILECORE_HAS_AMD = 16        /* stores vectors of 64 bytes across cache lines quickly */
+    TILECORE_HAS_AMD = 16,       /* stores vectors of 64 bytes across cache lines quickly */
+    TILECORE_HAS_HALVES = 32     /* AMD's that stores a vector of 64 bytes as two of 32 */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -53,7 +54,7 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
     memset(registers, 0, 4 * sizeof *registers);
 #if defined(_MSC_VER) && !defined(__clang__)
     int most[4];
-    __cpuid(most, 0); /* the last leaf */
+    __cpuid(most, (int)(leaf & 0x80000000)); /* the last leaf of this kind */
     if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, 0);
 #else
     __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
@@ -62,10 +63,11 @@ static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
 
 unsigned tilecore_features(void)
 {
-    unsigned leaf0[4], leaf1[4], leaf7[4], saved = 0, features = 0;
+    unsigned leaf0[4], leaf1[4], leaf7[4], paths[4], saved = 0, features = 0;
     tilecore_cpuid(0, leaf0);
     tilecore_cpuid(1, leaf1);
     tilecore_cpuid(7, leaf7);
+    tilecore_cpuid(0x8000001a, paths);
     if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
 #if defined(_MSC_VER) && !defined(__clang__)
         saved = (unsigned)_xgetbv(0);
@@ -84,6 +86,8 @@ unsigned tilecore_features(void)
             features |= TILECORE_HAS_AVX512VBMI;
     }
     if (memcmp(&leaf0[EBX], "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
+    /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
+    if ((paths[EAX] >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
     /* "GenuineIntel", and fast short REP MOVSB. */
     if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
     return features;
@@ -243,6 +247,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 const tilecore_kernels *const tilecore_sets[] = {
 #if defined(TILECORE_X86)
+    &tilecore_set_avx512half,
     &tilecore_set_avx512amd,
     &tilecore_set_avx512vbmi,
     &tilecore_set_avx2,
