@@ -126,15 +126,11 @@ def test_sizes_are_those_of_config_h(name):
 
 
 @pytest.mark.tree
-def test_every_option_of_the_command_line_is_explained():
+def test_every_option_and_function_is_explained():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     commands = parser()._actions[-1].choices.values()
     options = {option for command in commands for option in command._option_string_actions if len(option) > 2}
     assert len(options) > 8 and not [option for option in options - {"--help"} if option not in text]
-
-
-@pytest.mark.tree
-def test_every_function_is_in_the_reference():
     text = (ROOT / "docs/reference.rst").read_text(encoding="utf-8")
     modules = {name: module for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")}
     names = {*tilecore.__all__, *(f"{dialect}.{name}" for dialect in modules for name in modules[dialect].__all__)}
