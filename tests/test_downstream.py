@@ -203,19 +203,21 @@ def test_cmake_meson_and_pybind11_build_as_the_docs_say(environment):
         environment.run(use, cwd=folder / "build")
 
 
-@pytest.mark.parametrize(("which", "number", "version"), [("MAJOR", 2, "2.0"), ("MINOR", 1, "1.1")])
-def test_another_abi_version_fails_at_import(environment, which, number, version):
+@pytest.mark.parametrize("which", ["MAJOR", "MINOR"])
+def test_another_abi_version_fails_at_import(environment, which):
     """A module that was built with the header of another version."""
     installed = Path(environment.run("import tilecore; print(tilecore.get_include())").strip())
-    include = environment.folder / f"include-{version}"
+    include = environment.folder / f"include-{which}"
     shutil.copytree(installed, include)
     header = include / "tilecore" / "tilecore.h"
-    text, n = re.subn(rf"(?<=#define TILECORE_ABI_{which} )\d+", str(number), header.read_text())
-    assert n == 1
-    header.write_text(text)
+    text = header.read_text()
+    now = {name: int(n) for name, n in re.findall(r"#define TILECORE_ABI_(\w+) (\d+)", text)}
+    other = now | {which: now[which] + 1}
+    header.write_text(text.replace(f"ABI_{which} {now[which]}\n", f"ABI_{which} {other[which]}\n"))
     environment.build("cpp_consumer", "tilecore.get_include()", repr(str(include)), **HASTY)
+    built, provided = ("{MAJOR}.{MINOR}".format(**version) for version in (other, now))
     environment.run(f"""
-refused = "this module was built for tilecore's C ABI {version}, but the installed tilecore provides 1.0"
+refused = "this module was built for tilecore's C ABI {built}, but the installed tilecore provides {provided}"
 refuse(ImportError, refused, __import__, "cpp_consumer")
 import tilecore
 assert tilecore.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]

@@ -93,7 +93,7 @@ def test_one_panel_and_many_repeats(length):
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="mprotect")
 def test_rows_that_end_at_forbidden_pages(program):
-    """Nothing after a row is read, also where the last panel is narrower than a tile."""
+    """Nothing after a row is read, also where the last panel (8 of 448 columns, one of 8) is narrower than a tile."""
     program("""
 import ctypes, mmap
 rows, columns = numpy.ogrid[:640, :3592]

@@ -1,8 +1,8 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
-`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. Separate functions
-handle rarer arguments.
+`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_plain` serves
+`tile` and, by `tile_array`, the dialects; `tile_other` serves subclasses and other libraries' arrays.
 
 Each public function makes the error from the RequestError that it catches. So do the dialects, which call `tile_array`.
 """

@@ -23,7 +23,7 @@ class Rule(NamedTuple):
     """One version of a specification, for callers that tile by themselves."""
 
     name: str  # in front of its errors
-    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # (input, repeats) -> legal repeats; raises `RequestError`
+    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # (input, repeats) -> repeats, which TilePlan checks further
     names: Mapping[str, str] = {}  # its own names for the core's arguments, as `format_error` takes them
 
 

@@ -368,9 +368,10 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
     if (threads > bytes / TILECORE_BYTES_A_THREAD) threads = (int)(bytes / TILECORE_BYTES_A_THREAD);
     if (threads > 1) {
         tilecore_job job = {task, argument, first, last, 0, 0, 0, 0, 0, 0, 0};
+        const long long begun = tilecore_nanoseconds(0); /* waking workers counts too */
         tilecore_cut(&job, bytes, threads);
         if (tilecore_publish(&job, threads - 1)) {
-            const long long begun = tilecore_nanoseconds(0), run = tilecore_nanoseconds(1);
+            const long long run = tilecore_nanoseconds(1);
             const ptrdiff_t own = tilecore_lead(&job);
             const long long led = tilecore_nanoseconds(1) - run;
             tilecore_close();

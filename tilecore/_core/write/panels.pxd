@@ -4,12 +4,6 @@ from tilecore._core.plan.nest cimport MOST_AXES, Nest
 from tilecore._core.write.processor cimport tilecore_shuffles
 
 
-cdef enum:
-    # A panel has this many bytes along the source, and along the output: enough for the processor to read ahead, and
-    # for stores that bypass the cache. The panel fits the second-level cache.
-    SIDE_BYTES = 512
-
-
 cdef enum Packer:
     TRANSPOSE, DEINTERLEAVE, GATHER
 

@@ -51,6 +51,9 @@ cdef enum:
     LEAST_GATHERED_ROWS = 128
     LEAST_DIRECT_ITEMS = 512
     PANEL_BYTES = 65536     # of a panel, at least
+    # A panel has this many bytes along the source, and along the output: enough for the processor to read ahead, and
+    # for stores that bypass the cache. SIDE_BYTES**2 / itemsize bytes fit the second-level cache: see choose_counts.
+    SIDE_BYTES = 512
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     LEAST_SIDE_BYTES = 128
     # A panel that is packed directly into the output needs no scratch. If stores bypass the caches, it is wide, so that

@@ -22,7 +22,7 @@ from tilecore._core.request.array_refs cimport ref_strides
 from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
-from tilecore._core.write.panels cimport SIDE_BYTES, Panels, choose_panels, runs_along, write_panels
+from tilecore._core.write.panels cimport Panels, choose_panels, runs_along, write_panels
 from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.signals cimport (
     TILECORE_CHECK_BYTES, TILECORE_CHECK_MILLISECONDS, check_signals, signal_checks, tilecore_milliseconds,
@@ -43,6 +43,7 @@ cdef enum:
     # take 73 ns, and 118 ns with a kernel, which must be prepared. Runs that repeat in place are left to kernels.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
+    LONG_RUN_BYTES = 512        # such runs are copied as quickly from the output as packed again
     MOST_CHECKED_THREADS = 16   # a chunk between two checks for signals grows with the threads up to this number
 
 
@@ -256,7 +257,7 @@ cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogi
     others.src, others.dst = nest.dst, nest.dst + top.dst
     first[0] = nest[0]
     first.n -= 1
-    return others.axis[0].count >= SIDE_BYTES
+    return others.axis[0].count >= LONG_RUN_BYTES
 
 
 cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
