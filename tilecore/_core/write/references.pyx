@@ -10,7 +10,7 @@ may write to the arrays meanwhile, but must not free their memory.
 
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport array_upon
+from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
 from tilecore._core.plan.nest cimport (
     MOST_AXES, Axis, AxisIter, Nest, RegionIter, nest_begin, nest_push_piece, region_iter_init,
 )
@@ -53,6 +53,11 @@ cdef extern from "numpy/arrayobject.h":
     enum: NPY_ARRAY_WRITEABLE
 
 
+cdef enum:
+    SHORT_RUN = 64      # items; NumPy prepares each run, in the time that copying a few dozen items takes
+    SHORT_AXIS = 16     # strings in another order than C, with fewer along the last axis, are first copied into C order
+
+
 cdef bint can_be_counted(cnp.dtype dtype) noexcept:
     """Whether a new array of this dtype may be written as bytes, for count_references."""
     return TILECORE_HAS_GIL and dtype.type_num == cnp.NPY_OBJECT
@@ -71,10 +76,16 @@ cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *
     """Write the region of `shape` at `start`, or the whole tiling if `start` is NULL. It must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
+    cdef const char *src = source.data
     region_iter_init(&iter, sizes, ref_strides(source), ref_strides(target), start, shape)
     nest_begin(&nest, sizes.itemsize)
     try:
-        return copy_pieces(&iter, 0, &nest, array, source.data + iter.src, result, target.data + iter.dst)
+        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and start == NULL and sizes.copies > 1 and not source.contiguous
+                and iter.axis[0].src != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
+            array = <cnp.ndarray>cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
+            src = cnp.PyArray_BYTES(array)
+            region_iter_init(&iter, sizes, NULL, ref_strides(target), start, shape)
+        return copy_pieces(&iter, 0, &nest, array, src + iter.src, result, target.data + iter.dst)
     except MemoryError:  # for a view, or a string
         raise no_memory_error(cnp.PyArray_NBYTES(result)) from None
 
@@ -108,7 +119,7 @@ cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray r
     """Copy one nest. A short run that repeats is written once, and then doubled within the result."""
     cdef Py_ssize_t run = nest.axis[0].count, count = nest.axis[1].count, done = 1, n
     if (nest.n != 2 or nest.axis[1].src != 0 or nest.axis[1].dst != run or count < 16
-            or run >= SHORT * cnp.PyArray_ITEMSIZE(array)):
+            or run >= SHORT_RUN * cnp.PyArray_ITEMSIZE(array)):
         return copy_views(nest, array, src, result, dst)
     nest.n = 1
     copy_views(nest, array, src, result, dst)
