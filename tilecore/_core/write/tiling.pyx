@@ -43,7 +43,7 @@ cdef enum:
     # take 73 ns, and 118 ns with a kernel, which must be prepared. Runs that repeat in place are left to kernels.
     FEW_RUNS = 24
     FEW_RUN_BYTES = 16
-    LONG_RUN_BYTES = 512        # such runs are copied as quickly from the output as packed again
+    LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see packs_first
     MOST_CHECKED_THREADS = 16   # a chunk between two checks for signals grows with the threads up to this number
 
 
