@@ -1,4 +1,4 @@
-"""Charts by matplotlib, as SVG: bars of ratios by workload, and curves of rates. They can be read on a phone."""
+"""Charts by matplotlib, as SVG: ratios by workload, and curves of rates. They can be read on a phone."""
 
 import textwrap
 from pathlib import Path
@@ -8,17 +8,15 @@ import matplotlib
 matplotlib.use("svg")
 from machine import head, warn
 from matplotlib import pyplot as plt
-from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from runs import Run, Times
-from tables import seconds, size, times
+from runs import Key, Run, Times
+from tables import seconds, size
 
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
-LINE = 540  # letters times their points, in a line of the notes
+LINE = 120  # letters times their points, in an inch of the notes
 MOST_TICKS = 7  # of sizes, whose names are long
-CAP = 100  # longer bars are cut off here
-AHEAD, BEHIND, EVEN = "#2f81d6", "#d1620a", "#a3adb8"
-LEGEND = {AHEAD: "tilecore is faster", BEHIND: "tilecore is slower", EVEN: "no clear difference"}
+PEER_WIDTH = 6  # inches: 576 pixels, of which a phone shows three fifths
+STYLES = [("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#a0509b", "D"), ("#8c6d00", "v"), ("#59636e", "P")]
 INK, QUIET, WARNING = "#1f2328", "#59636e", "#b42318"
 # On a dark page, the picture is inverted, but keeps its hues.
 DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.9) hue-rotate(180deg)}}"
@@ -41,9 +39,9 @@ STYLE = {
 def save(figure, file: Path, title: str, machine: dict[str, str]) -> None:
     """With a title, and below it the release and the host, and a warning if other processes were busy."""
     parts = [(title, INK, 10), (head(machine), QUIET, 8), (warn(machine), WARNING, 8)]
-    parts = [(textwrap.wrap(text, LINE // points), colour, points) for text, colour, points in parts if text]
-    heights = [1.5 * points / 72 * len(lines) for lines, _, points in parts]
     width, height = figure.get_size_inches()
+    parts = [(textwrap.wrap(text, LINE * width // points), colour, points) for text, colour, points in parts if text]
+    heights = [1.5 * points / 72 * len(lines) for lines, _, points in parts]
     figure.set_size_inches(width, height + sum(heights))
     top = 1 - 0.05 / (height + sum(heights))
     figure.get_layout_engine().set(rect=(0, 0, 1, height / (height + sum(heights))))
@@ -56,42 +54,32 @@ def save(figure, file: Path, title: str, machine: dict[str, str]) -> None:
 
 
 def draw_peers(run: Run, file: Path) -> None:
-    """A group for each workload, a bar for each peer: its time relative to tilecore's."""
-    workloads: dict[str, dict[str, Times]] = {}
+    """A row for each workload, in it a mark for each peer: its time relative to tilecore's."""
+    marks: dict[str, list[tuple[Key, Times]]] = {}
     for key, peer, ratio in run.ratios(run.calls("warm")):
-        words = f"{key.workload} (tilecore: {size(run.nbytes[key.group])} in {seconds(run.times(key).mid)})"
-        workloads.setdefault(words, {})[peer] = ratio
-    bars = [bar for group in workloads.values() for bar in group.values()]
-    count = sum(len(group) + 1.9 for group in workloads.values())
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(WIDTH, 1.1 + 0.17 * count))
-        axes.set(xscale="log", xlim=(min([0.8, *(bar.mid / 1.3 for bar in bars)]), 4.5 * CAP), ylim=(count - 0.4, -0.2))
-        axes.set_xticks([1, 10, CAP], ["1×\nequal", "10×", f"{CAP}×"])
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.grid(axis="x")
+        marks.setdefault(peer, []).append((key, ratio))
+    rows = list(dict.fromkeys(key for found in marks.values() for key, _ in found))
+    names = [f"{key.workload}\n{size(run.nbytes[key.group])} in {seconds(run.times(key).mid)}" for key in rows]
+    lows, _, highs = zip(*(ratio for found in marks.values() for _, ratio in found), strict=True)
+    with plt.rc_context(STYLE | {"font.size": 11}):
+        figure, axes = plt.subplots(figsize=(PEER_WIDTH, 1 + 0.5 * len(rows)))
+        axes.set(xscale="log", xlim=(min(0.7, *lows) / 1.2, 1.3 * max(10, *highs)), ylim=(len(rows) - 0.4, -0.6))
+        axes.axvspan(axes.get_xlim()[0], 1, color="#d1620a", alpha=0.15, linewidth=0)
         axes.axvline(1, color=INK, linewidth=1)
-        y, names = 0.0, {}
-        for words, group in workloads.items():
-            axes.text(
-                -0.25, y + 0.75, words, transform=axes.get_yaxis_transform(), va="center", backgroundcolor="white"
-            )
-            y += 1.9
-            for name, bar in group.items():
-                names[y] = name
-                end = min(bar.mid, CAP)
-                colour = AHEAD if bar.low > 1 else BEHIND if bar.high < 1 else EVEN
-                axes.barh(y, end - 1, left=1, height=0.7, color=colour)
-                if bar.mid > CAP:
-                    axes.text(CAP / 1.6, y, "//", color="white", va="center_baseline")
-                axes.text(1.12 * max(1, end), y, times(bar.mid), va="center_baseline")
-                y += 1
-        axes.set_yticks(list(names), list(names.values()), color=QUIET)
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        handles = [Patch(color=colour, label=text) for colour, text in LEGEND.items()]
-        handles.append(Patch(color="white", label=f"//: the bar is longer than {CAP}×"))
-        figure.legend(handles=handles, ncols=2, frameon=False, loc="outside lower center")
-        save(figure, file, "Time relative to tilecore (higher: tilecore is faster)", run.machine)
+        for k, ((colour, marker), (peer, found)) in enumerate(zip(STYLES, marks.items(), strict=False)):
+            for clear, face in ((True, colour), (False, "none")):
+                some = [(key, it.mid) for key, it in found if (it.low > 1 or it.high < 1) == clear]
+                heights = [rows.index(key) + 0.13 * (k - (len(marks) - 1) / 2) for key, _ in some]
+                axes.plot([x for _, x in some], heights, marker, color=colour, markerfacecolor=face)
+            axes.plot([], [], marker, color=colour, label=peer)
+        axes.set_xticks([1, 10, 100], ["the same", "10 times", "100 times"])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_yticks(range(len(rows)), names)
+        axes.tick_params(length=0)
+        axes.grid(axis="x")
+        figure.legend(ncols=3, frameon=False, loc="outside lower center")
+        words = "Times relative to tilecore's. Shaded: tilecore is slower. Hollow: no clear difference."
+        save(figure, file, words, run.machine)
 
 
 def draw_sizes(run: Run, file: Path) -> None:

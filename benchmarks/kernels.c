@@ -60,7 +60,7 @@ job *list_jobs(ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows, ptrdiff_t pitch
     job at = {.row = row, .repeats = repeats, .rows = rows, .pitch = pitch};
     job *list = add(add(NULL, "libc", "memset", run_memset, &at), "libc", "memcpy", run_memcpy, &at);
     for (set = tilecore_sets; *set; set++) {
-        const tilecore_kernels *const kernels = *set;
+        const tilecore_kernels *const kernels = *set, *of;
         const tilecore_row_kernel *const *kernel;
         tilecore_write_rows choice;
         if (kernels->needs & ~features) continue;
@@ -68,13 +68,14 @@ job *list_jobs(ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows, ptrdiff_t pitch
                               row * repeats * rows <= TILECORE_BLOCK_BYTES);
         choice = at.prepared.write;
         at.kernels = kernels;
-        for (kernel = kernels->rows; *kernel; kernel++) {
-            if ((*kernel)->can && !(*kernel)->can(&at.prepared, repeats, rows)) continue;
-            if ((*kernel)->prepare) (*kernel)->prepare(&at.prepared);
-            at.prepared.write = (*kernel)->write;
-            at.chosen = at.prepared.write == choice;
-            list = add(list, kernels->name, (*kernel)->name, run_rows, &at);
-        }
+        for (of = kernels; of; of = of->also)
+            for (kernel = of->rows; *kernel; kernel++) {
+                if ((*kernel)->can && !(*kernel)->can(&at.prepared, repeats, rows)) continue;
+                if ((*kernel)->prepare) (*kernel)->prepare(&at.prepared);
+                at.prepared.write = (*kernel)->write;
+                at.chosen = at.prepared.write == choice;
+                list = add(list, kernels->name, (*kernel)->name, run_rows, &at);
+            }
         at.chosen = 0;
         if (rows == 1 && row * repeats > TILECORE_BLOCK_BYTES && kernels->stream != kernels->copy)
             list = add(list, kernels->name, "stream", run_stream, &at);

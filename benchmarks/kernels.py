@@ -1,4 +1,4 @@
-"""The rate of each kernel of each instruction set, relative to memset and to the next simpler kernel.
+"""The rate of each kernel of each instruction set, relative to memset and to the best other kernel.
 
     python benchmarks/kernels.py [--full]
 
@@ -29,21 +29,6 @@ COMPILER = os.environ.get("CC", "cc")
 BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
 ROUNDS, LARGE_ROUNDS, LARGE_BYTES = 15, 7, 2**24
 SAMPLE_SECONDS = 0.0003  # the least that one sample lasts
-
-# Every kernel, and the one that would serve its rows if it did not exist.
-SIMPLER = {
-    "permute": "rotate",
-    "rotate": "copies",
-    "spread": "copies",
-    "join": "copies",
-    "expand": "pattern",
-    "pattern": "copies",
-    "register_rows": "copies",
-    "doubling": "register_rows",
-    "copies": "memcpy",
-    "stream": "copies",
-}
-NEVER_CHOSEN = ("memset", "memcpy", "stream")  # by the size of a row
 
 
 class Point(NamedTuple):
@@ -154,26 +139,26 @@ def report(run: Run, chosen: list[Key]) -> str:
     def spread(values: list[float]) -> str:
         return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
+    def best_other(key: Key) -> str:
+        """The kernel of its set that would serve its rows if it did not exist, or memcpy."""
+        cases = {other.case for other in run.samples if other.group == key.group} - {key.case, "memset", "stream"}
+        return max(cases, key=lambda case: speed(run, key._replace(case=case), key.case))
+
     # stream is chosen by the size of the whole output, which is not known here.
     keys = sorted([*chosen, *(key for key in run.samples if key.case == "stream")], key=lambda key: key.case)
+    others = {key: best_other(key) for key in keys}
     cells = []
     for key in keys:
-        simpler = SIMPLER[key.case.removesuffix(" 64")]  # a set may have one kernel in two widths
-        for name, other in (("of memset", "memset"), ("over the simpler kernel", simpler)):
-            if key._replace(case=other) in run.samples:
-                cells.append(((key.kind, key.case, simpler), name, speed(run, key, other)))
+        for name, other in (("of memset", "memset"), ("over the best other", others[key])):
+            cells.append(((key.kind, key.case), name, speed(run, key, other)))
     text = "### Speed of each kernel: median (least to most) over the points for which its set chooses it\n\n"
-    text += pivot(["set", "kernel", "simpler kernel"], cells, spread)
+    text += pivot(["set", "kernel"], cells, spread)
     text += "\n### The chosen kernel at each point, and its speed relative to memset's\n\n"
     points = (((key.workload,), key.kind, f"{key.case} {speed(run, key, 'memset'):.2f}") for key in chosen)
     text += pivot(["row × repeats, output"], points)
-    text += "\n### Where another kernel of the set is over 10 % faster than the chosen one\n\n"
-    better = []
-    for key in chosen:
-        others = [other for other in run.samples if other.group == key.group and other.case not in NEVER_CHOSEN]
-        best = max(others, key=lambda other: speed(run, other, key.case))
-        if speed(run, best, key.case) > 1.1:
-            better.append([key.kind, key.workload, key.case, best.case, f"{speed(run, best, key.case):.2f}"])
+    text += "\n### Where another kernel of the set, or memcpy, is over 10 % faster than the chosen one\n\n"
+    gains = [(key, 1 / speed(run, key, others[key])) for key in chosen]
+    better = [[key.kind, key.workload, key.case, others[key], f"{gain:.2f}"] for key, gain in gains if gain > 1.1]
     return text + table(["set", "row × repeats, output", "chosen", "faster", "speed relative to the chosen"], better)
 
 

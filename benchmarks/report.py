@@ -33,7 +33,7 @@ BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 # Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
 OMITTED = ("copied", "tiled", "form", "input", "drawn", "references", "references_out")
 OMITTED += ("memory", "tasks", "get", "built")
-SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the README's picture
+SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture, and the README's table
 SHORT += ("attention heads", "a large matrix")
 
 
@@ -46,11 +46,13 @@ def emphasis(ratio: Times) -> str:
     return f"{mark}{times(ratio.mid)}{mark}"
 
 
-def ratio_table(run: Run, kind: str, cases: Collection[str] = PEERS) -> str:
-    """A row for each workload: tilecore's time, and the times of these cases relative to it."""
+def ratio_table(run: Run, kind: str, cases: Collection[str] = PEERS, column: str = "") -> str:
+    """A row for each workload: tilecore's time, and the times of these cases relative to it, each in a column of its
+    own, or all in one of this name."""
     keys = run.calls(kind)
     rows = {key: [key.workload, run.shapes[key.group], seconds(run.times(key).mid)] for key in keys}
-    cells = ((rows[key], case, emphasis(ratio)) for key, case, ratio in run.ratios(keys, cases))
+    found = ((rows[key], case, emphasis(ratio)) for key, case, ratio in run.ratios(keys, cases))
+    cells = ((row, column or case, f"{case} {text}" if column else text) for row, case, text in found)
     return pivot(["workload", "input × repeats", "tilecore"], cells)
 
 
@@ -84,7 +86,7 @@ def losses(run: Run, *kinds: str) -> list[tuple[Key, str, Times]]:
 
 def losses_table(run: Run) -> str:
     rows = (((key.kind, key.workload, run.shapes[key.group]), peer, ratio) for key, peer, ratio in losses(run))
-    cells = ((row, "faster", f"{peer} {times(ratio.mid)}") for row, peer, ratio in rows)
+    cells = ((row, "faster than tilecore", f"{peer} (in {ratio.mid:.0%} of the time)") for row, peer, ratio in rows)
     return pivot(["kind", "workload", "input × repeats"], cells)
 
 
@@ -226,9 +228,9 @@ By how much is alive at most, and the largest size; the repeats make a result of
 {ratio_table(run, "sizes")}
 ## Functions that do the same for some shapes
 
-numpy.?stack: by the axis; torch.expand: with `.contiguous()`. Without a ratio, the function does other work.
+numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that is not named does other work.
 
-{ratio_table(run, "rival", run.others("rival"))}
+{ratio_table(run, "rival", run.others("rival"), "time relative to tilecore")}
 ## Whole programs
 
 "other work" is the program with a result that was made before: the rest of the time is that of the tilings.

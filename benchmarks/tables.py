@@ -1,15 +1,19 @@
 """Markdown tables, and numbers as a person reads them."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from math import floor, log10
 from typing import TypeVar
 
 T = TypeVar("T")
+NUMBERS = re.compile(r"((^|, )\**[\d.,]+(×| \S+)?\**)*")  # with a unit, or in bold
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Empty without rows."""
-    marks = ["---", *["--:"] * (len(header) - 1)]
+    """Empty without rows. Columns of numbers are aligned right, but not the first one, of names."""
+    rows = list(rows)
+    columns = list(zip(*rows, strict=True))[1:]
+    marks = ["---", *("--:" if all(map(NUMBERS.fullmatch, column)) else "---" for column in columns)]
     lines = ["| " + " | ".join(cells) + " |\n" for cells in (header, marks, *rows)]
     return "".join(lines) if len(lines) > 2 else ""
 

@@ -1,6 +1,6 @@
 """The drawings in docs/images: `python docs/drawings.py` makes them anew.
 
-Each is a light card with dark words, so that it reads on a light page and on a dark one.
+Each is a card, so that it reads on any page: light with dark words, and inverted where the reader prefers dark pages.
 """
 
 from pathlib import Path
@@ -58,6 +58,7 @@ class Drawing:
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" role="img">\n<title>{self.title}</title>\n'
+            "<style>@media (prefers-color-scheme: dark) {svg{filter: invert(0.9) hue-rotate(180deg)}}</style>\n"
             '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
             f'<path d="M0 0L8 4L0 8z" fill="{QUIET}"/></marker></defs>\n'
             f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="8" fill="{CARD}" stroke="#d0d7de"/>'
@@ -147,8 +148,36 @@ def draw_pages():
     drawing.save("copy-on-write")
 
 
+def draw_call():
+    drawing = Drawing(WIDTH, 610, "One call on its way through the layers")
+    drawing.text(20, 32, "tilecore.onnx.tile(x, [1, 5])", weight="bold", mono=True)
+    drawing.text(20, 52, "x of shape (200000, 3), float32", fill=QUIET)
+    steps = [
+        (4, "dialect", "onnx.py", "is it legal? what repeats?"),
+        (1, "request", "_core/request/", "arguments → array and ints"),
+        (2, "plan", "_core/plan/plan.pyx", "→ (200000, 15), 12 MB: fits 64 bits"),
+        (5, "resources", "_core/resources/", "memory for the result; 2 threads at most"),
+        (0, "write", "_core/write/results.pyx", "addresses and strides; the last checks"),
+        (2, "plan", "_core/plan/nest.pyx", "loops: 12 bytes, 5 × (0, 12), 200000 × (12, 60)"),
+        (0, "write", "_core/write/blocks.pyx", "733 blocks of up to 273 rows, numbered"),
+        (3, "kernels", "_core/kernels/workers.h", "each thread takes a range of blocks, then another"),
+        (3, "kernels", "_core/kernels/isa/", "12 bytes in a vector → 60 bytes of output"),
+    ]
+    for k, (colour, layer, file, words) in enumerate(steps):
+        top = 68 + 56 * k + 26 * (k > 4)
+        drawing.box(20, top, WIDTH - 40, 44, COLOURS[colour])
+        drawing.text(30, top + 18, layer, weight="bold")
+        drawing.text(WIDTH - 30, top + 18, file, size=12, anchor="end", mono=True)
+        drawing.text(30, top + 36, words, size=13)
+        if k:
+            drawing.arrow(WIDTH / 2, top - 12, WIDTH / 2, top)
+    drawing.text(WIDTH / 2, 360, "From here on nothing can fail: no GIL, no Python", size=13, fill=BAD, anchor="middle")
+    drawing.save("one-call")
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
+    draw_call()
     draw_repeats()
     draw_alignment()
     draw_pages()

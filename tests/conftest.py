@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 import tilecore
 
-# How long an example takes says something of the machine, and of sanitizers, and nothing else.
+# How long an example takes depends only on the machine and on sanitizers.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -153,7 +154,6 @@ def ways():
             "TilePlan.region": lambda *out: plan.region(x, (0,), (end,), *out),
             "TilePlan.batch of a list": lambda *out: plan.batch([x], *(each[None] for each in out))[0],
             "TilePlan.batch of a stack": lambda *out: plan.batch(x[None], *(each[None] for each in out))[0],
-            "tile_mapped": lambda: tilecore.tile_mapped(x, n),
         }
 
     return calls
@@ -245,3 +245,21 @@ def pytest_runtest_makereport(item, call):
             reason = f"Skipped: what it needs could not be made, see the error of {first}"
             report.outcome, report.longrepr = "skipped", (path, (line or 0) + 1, reason)
     return report
+
+
+class Asked(tilecore.num_threads):
+    """Runs code whenever a call asks how many threads may write its result."""
+
+    def __init__(self, code):
+        self.code = code
+
+    @property
+    def _count(self):
+        self.code()
+        return 1
+
+
+@pytest.fixture
+def while_threads_are_asked():
+    with ExitStack() as stack:
+        yield lambda code: stack.enter_context(Asked(code))

@@ -1,7 +1,7 @@
-/* Every kernel of every instruction set of the table that this processor has, on rows of 1 to 519 bytes,
- * with a page that may not be touched directly before or directly behind source and destination. Prints
- * for each set whether it ran or is missing, how many cases ran, and each that was wrong; a forbidden
- * access ends the program.
+/* Every kernel of every instruction set of the table that this processor has, on rows of 1 to 260 bytes, and of the
+ * sizes around which the choice changes beyond, with a page that may not be touched directly before or directly behind
+ * source and destination. Prints for each set whether it ran or is missing, how many cases ran, and each that was
+ * wrong; a forbidden access ends the program, with the case that it happened in.
  *
  *     cc -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels && ./kernels
  *
@@ -11,6 +11,7 @@
  */
 #define _DEFAULT_SOURCE
 #define __USE_MINGW_ANSI_STDIO 1 /* %td */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,6 +32,32 @@
 
 static long cases, wrong;
 static char *source, *target; /* ROOM bytes each, between two forbidden pages */
+static struct {
+    const char *set, *kernel;
+    ptrdiff_t row, repeats, rows; /* of what packs: its item, columns, rows */
+} running;
+
+static void begin(const tilecore_kernels *kernels, const char *kernel, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    running.set = kernels->name, running.kernel = kernel;
+    running.row = row, running.repeats = repeats, running.rows = rows;
+    cases++;
+}
+
+static void report(const char *fault)
+{
+    wrong++;
+    printf("%s %s: row %td, repeats %td, rows %td: %s\n", running.set, running.kernel, running.row, running.repeats,
+           running.rows, fault);
+}
+
+static void report_crash(int number)
+{
+    report("a forbidden access");
+    fflush(stdout);
+    signal(number, SIG_DFL);
+    raise(number);
+}
 
 /* ROOM bytes that may be touched, and none before or behind. */
 static char *guarded(void)
@@ -55,46 +82,62 @@ static char *guarded(void)
 /* Where n bytes begin that touch the forbidden page before them, or the one behind. */
 static char *place(char *memory, ptrdiff_t n, int behind) { return behind ? memory + ROOM - n : memory; }
 
-static void check(const char *kernels, const char *what, const char *dst, const char *src, ptrdiff_t rows,
-                  ptrdiff_t repeats, ptrdiff_t row, ptrdiff_t src_pitch, ptrdiff_t dst_pitch)
+static void check(const char *dst, const char *src, ptrdiff_t src_pitch, ptrdiff_t dst_pitch)
 {
-    ptrdiff_t i, k;
-    cases++;
-    for (i = 0; i < rows; i++) {
-        const char *const first = dst + i * dst_pitch, *const expected = src + i * src_pitch;
+    const ptrdiff_t row = running.row, repeats = running.repeats;
+    ptrdiff_t i;
+    for (i = 0; i < running.rows; i++) {
+        const char *const first = dst + i * dst_pitch;
         /* The first copy is the row, and each other one is the one before it. */
-        if (memcmp(first, expected, (size_t)row) == 0 &&
+        if (memcmp(first, src + i * src_pitch, (size_t)row) == 0 &&
             memcmp(first + row, first, (size_t)(row * (repeats - 1))) == 0)
             continue;
-        for (k = 0; first[k] == expected[k % row]; k++) {}
-        wrong++;
-        printf("%s %s: row %td, repeats %td, rows %td: at row %td, repeat %td, byte %td\n", kernels, what, row,
-               repeats, rows, i, k / row, k % row);
+        report("wrong bytes");
         return;
     }
 }
 
-static void check_gaps(const char *kernels, const char *what, const char *dst, ptrdiff_t pitch, ptrdiff_t row,
-                       ptrdiff_t rows)
+static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_t rows)
 {
     ptrdiff_t r, i;
     for (r = 0; r < rows - 1; r++)
         for (i = row; i < pitch; i++)
             if (dst[r * pitch + i] != 0x55) {
-                wrong++;
-                printf("%s %s: rows of %td bytes, %td apart: wrote between them\n", kernels, what, row, pitch);
+                report("wrote between rows");
                 return;
             }
 }
 
-/* What is chosen is of those that the set lists, and that this program runs one by one. */
-static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t repeats)
+/* What is chosen can write such rows, and is of those that the set lists, and that this program runs one by one. */
+static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t repeats,
+                         ptrdiff_t rows)
 {
-    const tilecore_row_kernel *const *kernel = kernels->rows;
-    while (*kernel && (*kernel)->write != chosen->write) kernel++;
-    if (*kernel) return;
-    wrong++;
-    printf("%s: row %td, repeats %td: the chosen kernel is not listed\n", kernels->name, chosen->row, repeats);
+    const tilecore_row_kernel *const *kernel;
+    for (; kernels; kernels = kernels->also)
+        for (kernel = kernels->rows; *kernel; kernel++)
+            if ((*kernel)->write == chosen->write) {
+                if ((*kernel)->can && !(*kernel)->can(chosen, repeats, rows)) report("the chosen kernel cannot");
+                return;
+            }
+    report("the chosen kernel is not listed");
+}
+
+/* Whether another kernel is chosen, or can, for rows of one byte less. */
+static int is_bound(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
+{
+    const tilecore_row_kernel *const *kernel;
+    tilecore_rows now, before;
+    int in_first_cache;
+    for (in_first_cache = 0; in_first_cache < 2; in_first_cache++) {
+        tilecore_prepare_rows(&now, kernels, row, repeats, row, row * repeats, rows, in_first_cache);
+        tilecore_prepare_rows(&before, kernels, row - 1, repeats, row - 1, (row - 1) * repeats, rows, in_first_cache);
+        if (now.write != before.write) return 1;
+    }
+    for (; kernels; kernels = kernels->also)
+        for (kernel = kernels->rows; *kernel; kernel++)
+            if ((*kernel)->can && (*kernel)->can(&now, repeats, rows) != (*kernel)->can(&before, repeats, rows))
+                return 1;
+    return 0;
 }
 
 /* The kernel that is chosen (`kernel` NULL), or one that could have been. */
@@ -102,7 +145,6 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
                        ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t span = row * repeats;
-    const char *const what = kernel ? kernel->name : "rows";
     int behind, apart;
     for (behind = 0; behind < 2; behind++) {
         for (apart = 0; apart < 7; apart++) {
@@ -123,20 +165,22 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
             if (apart == 6) dst += (rows - 1) * pitch;
+            begin(kernels, kernel ? kernel->name : "rows", row, repeats, rows);
             tilecore_prepare_rows(&prepared, kernels, row, repeats, src_pitch, dst_pitch, rows, behind);
             if (kernel) {
                 if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
                 if (kernel->prepare) kernel->prepare(&prepared);
                 prepared.write = kernel->write;
-            } else check_choice(kernels, &prepared, repeats);
+            } else check_choice(kernels, &prepared, repeats, rows);
             prepared.write(&prepared, dst, src, rows, repeats);
-            check(kernels->name, what, dst, src, rows, repeats, row, src_pitch, dst_pitch);
-            check_gaps(kernels->name, what, dst, dst_pitch, span, rows);
+            check(dst, src, src_pitch, dst_pitch);
+            check_gaps(dst, dst_pitch, span, rows);
             if (rows == 1 && repeats > 1) { /* part of what was prepared */
                 memset(dst, 0x55, (size_t)span);
+                begin(kernels, running.kernel, row, repeats - 1, 1);
                 prepared.write(&prepared, dst, src, 1, repeats - 1);
-                check(kernels->name, what, dst, src, 1, repeats - 1, row, step, dst_pitch);
-                if (dst[span - row] != 0x55) wrong++, printf("%s %s: wrote behind\n", kernels->name, what);
+                check(dst, src, step, dst_pitch);
+                if (dst[span - row] != 0x55) report("wrote behind");
             }
         }
     }
@@ -144,18 +188,14 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
 
 /* What packs: `count` items of each of `rows` rows, at `step` items within a row and `pitch` from row to row, to
  * contiguous rows of the output, or to columns where it is `turned`. Nothing is written between those. */
-static void check_packed(const char *kernels, const char *what, const char *dst, ptrdiff_t dst_row, ptrdiff_t dst_item,
-                         const char *src, ptrdiff_t pitch, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t count,
-                         ptrdiff_t item)
+static void check_packed(const char *dst, ptrdiff_t dst_row, ptrdiff_t dst_item, const char *src, ptrdiff_t pitch,
+                         ptrdiff_t step, ptrdiff_t rows, ptrdiff_t count)
 {
     ptrdiff_t r, i;
-    cases++;
     for (r = 0; r < rows; r++)
         for (i = 0; i < count; i++)
-            if (memcmp(dst + r * dst_row + i * dst_item, src + r * pitch + i * step, (size_t)item) != 0) {
-                wrong++;
-                printf("%s %s: item %td, rows %td, count %td, step %td: at row %td, item %td\n", kernels, what, item,
-                       rows, count, step, r, i);
+            if (memcmp(dst + r * dst_row + i * dst_item, src + r * pitch + i * step, (size_t)running.row) != 0) {
+                report("wrong items");
                 return;
             }
 }
@@ -178,15 +218,16 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
             const char *const src = place(source, n_src, behind) + skew;
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
+            begin(kernels, "transpose", item, count, rows);
             kernels->transpose(dst, dst_pitch, src, pitch, rows, count, item, how, cells);
-            check_packed(kernels->name, "transpose", dst, item, dst_pitch, src, pitch, item, rows, count, item);
-            check_gaps(kernels->name, "transpose", dst, dst_pitch, rows * item, count);
+            check_packed(dst, item, dst_pitch, src, pitch, item, rows, count);
+            check_gaps(dst, dst_pitch, rows * item, count);
             /* Rows and columns back to front. */
             memset(dst, 0x55, (size_t)n_dst);
             kernels->transpose(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
                                item, how, gap ? cells : NULL);
-            check_packed(kernels->name, "transpose", dst + (count - 1) * dst_pitch, item, -dst_pitch,
-                         src + (rows - 1) * pitch, -pitch, item, rows, count, item);
+            check_packed(dst + (count - 1) * dst_pitch, item, -dst_pitch, src + (rows - 1) * pitch, -pitch, item, rows,
+                         count);
         }
     }
     for (step = -8; step <= 8 && kernels->deinterleave && rows < 5; step++) {
@@ -197,9 +238,10 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
         char *const dst = place(target, n_dst, behind);
         if (step == 0 || !tilecore_prepare_deinterleave(&shuffles, 1, 0, step * item, item)) continue;
         memset(dst, 0x55, (size_t)n_dst);
+        begin(kernels, "deinterleave", item, count, rows);
         kernels->deinterleave(&shuffles, dst, dst_pitch, src, pitch, rows, count, behind);
-        check_packed(kernels->name, "deinterleave", dst, dst_pitch, item, src, pitch, step * item, rows, count, item);
-        check_gaps(kernels->name, "deinterleave", dst, dst_pitch, count * item, rows);
+        check_packed(dst, dst_pitch, item, src, pitch, step * item, rows, count);
+        check_gaps(dst, dst_pitch, count * item, rows);
     }
     if (!kernels->deinterleave || rows < 2 || rows > 4) return;
     for (step = 0; step < 4; step++) { /* groups: rows; and together */
@@ -208,83 +250,90 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
         const ptrdiff_t n_src = (rows - 1) * between + (count - 1) * groups + item;
         const char *const src = place(source, n_src, behind) + (step % 2 ? (rows - 1) * between : 0);
         char *const dst = place(target, rows * count * item, behind);
+        begin(kernels, "deinterleave, groups", item, count, rows);
         tilecore_prepare_deinterleave(&shuffles, rows, along, groups, item);
         kernels->deinterleave(&shuffles, dst, 0, src, 0, 1, count, behind);
-        check_packed(kernels->name, "deinterleave", dst, item, rows * item, src, along, groups, rows, count, item);
+        check_packed(dst, item, rows * item, src, along, groups, rows, count);
         if (step < 2) continue;
         tilecore_prepare_deinterleave(&shuffles, rows, along, -groups, item);
         kernels->deinterleave(&shuffles, dst, 0, src + (count - 1) * groups, 0, 1, count, behind);
-        check_packed(kernels->name, "deinterleave", dst, item, rows * item, src + (count - 1) * groups, along, -groups,
-                     rows, count, item);
+        check_packed(dst, item, rows * item, src + (count - 1) * groups, along, -groups, rows, count);
+    }
+}
+
+static void check_bytes(const tilecore_kernels *kernels, ptrdiff_t bytes, int behind)
+{
+    static const ptrdiff_t counts[] = {1, 2, 3, 50, 200};
+    const char *const src = place(source, bytes, behind);
+    char *dst = place(target, bytes, behind);
+    size_t j;
+    memset(dst, 0x55, (size_t)bytes);
+    begin(kernels, "copy", bytes, 1, 1);
+    kernels->copy(dst, src, bytes);
+    check(dst, src, bytes, bytes);
+    memset(dst, 0x55, (size_t)bytes);
+    begin(kernels, "stream", bytes, 1, 1);
+    kernels->stream(dst, src, bytes);
+    kernels->stream_end();
+    check(dst, src, bytes, bytes);
+    for (j = 0; j < sizeof counts / sizeof *counts && bytes * counts[j] <= ROOM; j++) {
+        dst = place(target, bytes * counts[j], behind);
+        memcpy(dst, src, (size_t)bytes);
+        begin(kernels, "replicate", bytes, counts[j], 1);
+        kernels->replicate(dst, bytes, counts[j]);
+        check(dst, src, bytes, bytes);
+    }
+}
+
+static void check_set(const tilecore_kernels *kernels)
+{
+    static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
+    static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 64, 67, 127, 128, 129, 272};
+    const size_t all = sizeof extents / sizeof *extents;
+    const tilecore_kernels *of;
+    const tilecore_row_kernel *const *kernel;
+    size_t j, k;
+    ptrdiff_t i;
+    for (i = 1; i <= 4200; i++)
+        for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
+            for (k = 0; k < sizeof rows / sizeof *rows && rows[k] <= MOST_ROWS; k++) {
+                const ptrdiff_t n = repeats[j], m = rows[k];
+                if (i > 260 && !is_bound(kernels, i, n, m) && !is_bound(kernels, i + 1, n, m)) continue;
+                check_rows(kernels, NULL, i, n, m);
+                for (of = kernels; of; of = of->also)
+                    for (kernel = of->rows; *kernel && m < 700; kernel++) check_rows(kernels, *kernel, i, n, m);
+            }
+    /* To more than the unrolled loops, at every alignment; and than `replicate` copies at once: 8192. */
+    for (i = 1; i < 9000; i += i < 520 || i == 8192 ? 1 : 7) check_bytes(kernels, i, 0), check_bytes(kernels, i, 1);
+    for (i = 1; i <= 16; i *= 2) {
+        for (j = 0; j < all; j++)
+            for (k = 0; k < 6 * all; k++)
+                check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
+        for (k = 0; k < 24; k++) /* more than deinterleave stores round the caches at once */
+            check_packing(kernels, i, 1 + (ptrdiff_t)(k / 6), 7800 / i, k & 1, (ptrdiff_t)(k / 2 % 3));
     }
 }
 
 int main(int n, char **names)
 {
-    static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
     const unsigned features = tilecore_features();
     const tilecore_kernels *const *set;
-    size_t j, k;
     ptrdiff_t i;
     source = guarded();
     target = guarded();
     for (i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
+    signal(SIGSEGV, report_crash);
+#if defined(SIGBUS)
+    signal(SIGBUS, report_crash);
+#endif
     for (set = tilecore_sets; *set; set++) {
-        const tilecore_kernels *const kernels = *set;
-        const tilecore_row_kernel *const *kernel;
         int wanted = n == 1, a;
-        for (a = 1; a < n; a++) wanted |= strcmp(names[a], kernels->name) == 0;
-        if (!wanted || kernels->needs & ~features) {
-            printf("%s %s\n", kernels->name, wanted ? "missing" : "left out");
-            continue;
-        }
-        for (i = 1; i <= 519; i += i < 260 ? 1 : 7) {
-            int behind;
-            for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
-                for (k = 0; k < sizeof rows / sizeof *rows; k++)
-                    if (rows[k] <= MOST_ROWS) {
-                        check_rows(kernels, NULL, i, repeats[j], rows[k]);
-                        for (kernel = kernels->rows; *kernel && rows[k] < 700; kernel++)
-                            check_rows(kernels, *kernel, i, repeats[j], rows[k]);
-                    }
-            for (behind = 0; behind < 2; behind++) {
-                static const ptrdiff_t counts[] = {1, 2, 3, 50, 200};
-                char *dst = place(target, i, behind);
-                const char *src = place(source, i, behind);
-                memset(dst, 0x55, (size_t)i);
-                kernels->copy(dst, src, i);
-                check(kernels->name, "copy", dst, src, 1, 1, i, i, i);
-                memset(dst, 0x55, (size_t)i);
-                kernels->stream(dst, src, i);
-                kernels->stream_end();
-                check(kernels->name, "stream", dst, src, 1, 1, i, i, i);
-                for (j = 0; j < sizeof counts / sizeof *counts; j++) {
-                    dst = place(target, i * counts[j], behind);
-                    memcpy(dst, src, (size_t)i);
-                    kernels->replicate(dst, i, counts[j]);
-                    check(kernels->name, "replicate", dst, src, 1, counts[j], i, i, i * counts[j]);
-                }
-            }
-        }
-        for (i = 1; i < 9000; i += 13) { /* longer than the unrolled loops, at every alignment */
-            char *dst = place(target, i, (int)(i & 1));
-            kernels->stream(dst, place(source, i, 1), i);
-            kernels->stream_end();
-            check(kernels->name, "stream", dst, place(source, i, 1), 1, 1, i, i, i);
-            kernels->copy(dst, place(source, i, 0), i);
-            check(kernels->name, "copy", dst, place(source, i, 0), 1, 1, i, i, i);
-        }
-        for (i = 1; i <= 16; i *= 2) {
-            static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 31, 33, 64, 67, 131, 272};
-            const size_t all = sizeof extents / sizeof *extents;
-            for (j = 0; j < all; j++)
-                for (k = 0; k < 6 * all; k++)
-                    check_packing(kernels, i, extents[j], extents[k / 6], k & 1, (ptrdiff_t)(k / 2 % 3));
-            for (k = 0; k < 24; k++) /* more than deinterleave stores round the caches at once */
-                check_packing(kernels, i, 1 + (ptrdiff_t)(k / 6), 7800 / i, k & 1, (ptrdiff_t)(k / 2 % 3));
-        }
-        printf("%s ran\n", kernels->name);
+        for (a = 1; a < n; a++) wanted |= strcmp(names[a], (*set)->name) == 0;
+        if (wanted && !((*set)->needs & ~features)) check_set(*set);
+        if (!wanted) printf("%s left out\n", (*set)->name);
+        else printf("%s %s\n", (*set)->name, (*set)->needs & ~features ? "missing" : "ran");
     }
+    printf("REP MOVSB is %s\n", features & TILECORE_HAS_QUICK_MOVE ? "quick" : "slow");
     printf("%ld cases, %ld wrong\n", cases, wrong);
     return wrong != 0;
 }

@@ -1,6 +1,7 @@
 /* The page code by itself: addresses that get pages and lose them; a file in memory that shows in several
  * places. Prints what the system has of it; the exit status is 0 where nothing was wrong. A system
- * that has none must say so of each function, and then the caller takes ordinary memory.
+ * that has none must say so of each function, and then the caller takes ordinary memory. With an argument:
+ * reads poisoned memory.
  */
 #define _GNU_SOURCE
 #define __USE_MINGW_ANSI_STDIO 1 /* %td */
@@ -9,7 +10,7 @@
 
 #include "kernels/pages.h"
 
-static int wrong;
+static int wrong, populated;
 
 static void check(int right, const char *what)
 {
@@ -38,7 +39,10 @@ static int addresses(void)
     check(at && (uintptr_t)at % TILECORE_HUGE_BYTES == 0, "reserved addresses");
     if (!at) return 0;
     check(tilecore_addresses_open(at, bytes) == 0, "open addresses");
+    static unsigned char resident[3 * TILECORE_HUGE_BYTES / 4096];
     tilecore_addresses_populate(at, bytes - 5);
+    check(mincore(at, (size_t)bytes, resident) == 0, "what is in memory");
+    populated = resident[(bytes - 1) / tilecore_page_bytes()] & 1;
     check(all_are(at, bytes, 0), "new pages");
     memset(at, 2, (size_t)bytes);
     tilecore_addresses_drop(at + part, part);
@@ -91,11 +95,16 @@ static int files(void)
     return 1;
 }
 
-int main(void)
+static const char *word(int there) { return there ? "there" : "missing"; }
+
+int main(int n, char **arguments)
 {
+    static char poisoned[64];
     const int has_addresses = addresses(), has_files = files();
-    printf("addresses %s, files %s, pages of %td, limits %s; %d wrong\n", has_addresses ? "there" : "missing",
-           has_files ? "there" : "missing", tilecore_page_bytes(),
-           tilecore_addresses_limited() ? "set" : "none", wrong);
-    return wrong != 0;
+    (void)arguments;
+    printf("addresses %s, populated %s, files %s, pages of %td, limits %s; %d wrong\n", word(has_addresses),
+           word(populated), word(has_files), tilecore_page_bytes(), tilecore_addresses_limited() ? "set" : "none",
+           wrong);
+    tilecore_poison(poisoned, sizeof poisoned);
+    return n > 1 ? *(volatile char *)poisoned : wrong != 0;
 }

@@ -19,11 +19,17 @@ HUGE = 64  # granules of a huge page
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory, compile_c):
+def library_path(tmp_path_factory, compile_c):
     path = tmp_path_factory.mktemp("arena") / "arena.so"
     core = HERE.parent / "tilecore" / "_core"
     compile_c("-O1", "-pthread", "-shared", "-fPIC", f"-I{core}", HERE / "arena.c", "-o", path)
-    arena = ctypes.CDLL(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(library_path):
+    arena = ctypes.CDLL(library_path)
+    assert arena.start() == 0
     arena.take.restype = arena.idle.restype = ctypes.c_ssize_t
     arena.take.argtypes = [ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_int)]
     for name in ("give_back", "trim", "set_limit"):
@@ -137,6 +143,139 @@ def test_holes_that_are_too_short_cost_nothing(library):
         return count
 
     assert looks(10000) < looks(300) + 10
+
+
+# ---------------------------------------------------------------- memory that goes back by itself
+
+WATCHED = """
+import random, time
+from ctypes import c_ssize_t as size
+arena, waits = ctypes.CDLL("PATH"), ctypes.PyDLL(None).usleep     # which keeps the GIL
+arena.take.restype = arena.idle.restype = size
+assert arena.start() == 0
+arena.set_limit(size(2**30))
+minute, prefaulted = ctypes.c_longlong.in_dll(arena, "minute"), ctypes.c_int()
+def threads(): return len(os.listdir("/proc/self/task"))
+def take(mib, byte=1):
+    at = size(arena.take(size(mib * MIB), ctypes.byref(prefaulted)))
+    ctypes.memset(at.value, byte, mib * MIB)
+    return at
+def wait_until(condition):
+    for _ in range(3000):
+        if condition(): return
+        waits(10000)
+    raise AssertionError("30 s")
+"""
+
+
+@pytest.fixture
+def watched(library_path, program):
+    """A program with an arena of its own, in which the minute is as short as `minute.value` says, in milliseconds."""
+    return lambda code, *options: program(WATCHED.replace("PATH", str(library_path)) + code, *options)
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_idle_memory_goes_back_in_a_program_that_waits(watched):
+    """It once went back only when a later result died: never, in a program that tiled no more."""
+    watched("""
+minute.value = 300
+at, kept, before, alone = take(200), take(1), status("VmRSS"), threads()
+begin = time.monotonic()
+arena.give_back(at)
+assert arena.idle() == 200 * MIB and threads() == alone + 1
+wait_until(lambda: not arena.idle())
+assert time.monotonic() - begin > 0.29
+assert status("VmRSS") < before - 190 * MIB and ctypes.string_at(kept.value, MIB) == bytes([1]) * MIB
+wait_until(lambda: threads() == alone)
+for _ in range(2):
+    arena.give_back(take(100))                  # again, and at exit
+    assert threads() == alone + 1
+""")
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_little_idle_memory_needs_no_thread(watched):
+    watched("""
+minute.value = 50
+alone = threads()
+arena.give_back(take(64))
+waits(300000)
+assert arena.idle() == 64 * MIB and threads() == alone
+arena.set_limit(size(0))
+arena.give_back(take(200))
+assert arena.idle() == 0 and threads() == alone
+""")
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_no_memory_has_no_pages(watched):
+    """It once had, and then the caller's new memory counted as prefaulted."""
+    watched("""
+import resource
+arena.give_back(take(1))
+assert arena.take(size(MIB), ctypes.byref(prefaulted)) and prefaulted.value == 1
+resource.setrlimit(resource.RLIMIT_AS, (2**50, resource.RLIM_INFINITY))
+assert arena.take(size(2 * MIB), ctypes.byref(prefaulted)) == prefaulted.value == 0
+""")
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_idle_memory_stays_while_results_die(watched):
+    watched("""
+minute.value = 500
+kept, at = take(100), take(1)       # the peak stays above what is idle
+arena.give_back(take(100))
+begin = last = time.monotonic()
+longest = 0
+while last < begin + 1:
+    arena.give_back(at)
+    at = take(1)
+    waits(50000)
+    now = time.monotonic()
+    longest, last = max(longest, now - last), now
+assert arena.idle() == 100 * MIB or longest > 0.4        # a busy machine
+arena.give_back(at)
+wait_until(lambda: not arena.idle())
+""")
+
+
+@pytest.mark.compiler
+@pytest.mark.tree
+def test_calls_and_forks_while_memory_goes_back(watched):
+    watched(
+        """
+minute.value = 20
+empty, stop = 0, threading.Event()
+def work(seed):
+    global empty
+    rng = random.Random(seed)
+    while not stop.is_set():
+        mib = rng.randrange(30, 90)
+        at = take(mib, seed)
+        assert ctypes.string_at(at.value, mib * MIB) == bytes([seed]) * (mib * MIB)
+        arena.give_back(at)
+        time.sleep(rng.choice([0, 0.02, 0.021, 0.1]))
+        empty += not arena.idle()
+def child():
+    assert arena.idle() == 0 and threads() == 1
+    arena.give_back(take(70))
+    assert threads() == 2
+    wait_until(lambda: threads() == 1 and not arena.idle())
+def forks():
+    try:
+        for _ in range(20): forked(child)
+    finally: stop.set()
+together(forks, *(lambda seed=seed: work(seed) for seed in (1, 2, 3)))
+wait_until(lambda: arena.idle() <= 64 * MIB and threads() == 1)
+assert empty
+""",
+        # The program has threads of its own, and Python says so.
+        "-W", "ignore:This process:DeprecationWarning",
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- what the system has of it

@@ -8,8 +8,8 @@ import pytest
 
 import tilecore
 from tilecore import integrations
-from tilecore._core.arrays import repeats_of
 from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.integers import repeats_of
 from tilecore._dialects.tensors import INTEGERS, read_any_repeats
 
 pytestmark = pytest.mark.quick

@@ -38,7 +38,7 @@ def test_ranks_and_types_of_each_level(level, oracle):
             result = directml.tile(x, [1, 1, 1, 2], feature_level=level)
             np.testing.assert_array_equal(result, oracle(x, (1, 1, 1, 2)), strict=True)
         else:
-            with pytest.raises(TypeError, match=f"^DirectML Tile, feature level {level}: input is of"):
+            with pytest.raises(TypeError, match="input is of"):
                 directml.tile(x, [1, 1, 1, 2], feature_level=level)
 
 
@@ -57,9 +57,9 @@ def test_types_in_the_order_of_the_tables():
     ],
 )
 def test_shapes_that_are_not_legal(shape, repeats, text):
-    with pytest.raises(ValueError, match=f"^DirectML Tile, feature level 4_1: {text}"):
+    with pytest.raises(ValueError, match=text):
         directml.tile(np.zeros(shape, np.uint8), repeats)
-    with pytest.raises(ValueError, match=f"^DirectML Tile, feature level 4_1: {text.replace('input', 'sizes')}"):
+    with pytest.raises(ValueError, match=text.replace("input", "sizes")):
         directml.infer_shape(shape, repeats)
 
 
@@ -83,5 +83,5 @@ def test_infer_shape(sizes, repeats, expected):
     ],
 )  # fmt: skip
 def test_infer_shape_refuses_what_no_size_can_mend(sizes, repeats):
-    with pytest.raises(ValueError, match="^DirectML Tile, feature level 4_1: "):
+    with pytest.raises(ValueError, match="^DirectML Tile"):
         directml.infer_shape(sizes, repeats)

@@ -1,6 +1,8 @@
-"""Tiling from file to file: every byte, in either order, in little memory."""
+"""Tiling from file to file: every byte, in either order, in little memory, and atomically."""
 
+import errno
 import os
+import stat
 import sys
 import tracemalloc
 from contextlib import nullcontext
@@ -18,14 +20,14 @@ from tilecore import TilePlan
 from tilecore._cli import commands, files
 
 pytestmark = pytest.mark.quick
+posix = pytest.mark.skipif(os.name != "posix", reason="links and modes are POSIX's")
 
 
-def tile_file(source, target, repeats, **how):
+def tile_file(source, target, repeats, force=True):
     """The slabs' sizes."""
     sizes = []
-    how = {"memory": 1 << 28, "force": True} | how
-    planned = lambda array: TilePlan(array.shape, repeats, array.dtype)  # noqa: E731
-    files.tile_file(str(source), str(target), planned, lambda _: nullcontext(sizes.append), **how)
+    planner = lambda array: TilePlan(array.shape, repeats, array.dtype)  # noqa: E731
+    files.tile_file(str(source), str(target), planner, lambda _: nullcontext(sizes.append), force)
     return sizes
 
 
@@ -61,11 +63,10 @@ def test_regions_are_made_one_at_a_time():
 DTYPES = [
     "?", "u1", "<i2", ">i4", "f4", ">f8", "c16", "g", "M8[ns]", "m8[s]", "S3", "U2", "V5", "V150",
     [("a", "u1"), ("b", ">f8", (2,))], np.dtype([("a", "u1"), ("b", "f8")], align=True),
-    [("\N{LATIN SMALL LETTER E WITH ACUTE}", "f4")], [("\N{GREEK SMALL LETTER ALPHA}", "f4")],
+    [("\N{LATIN SMALL LETTER E WITH ACUTE}", "f4")],
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_byte_of_every_dtype(dtype, order, tmp_path, small_slabs, oracle):
@@ -110,32 +111,29 @@ def test_items_of_no_bytes(dtype, tmp_path):
     assert np.load(tmp_path / "out.npy").shape == (2, 6)
 
 
-class TestMemory:
-    @pytest.mark.process
-    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-    @pytest.mark.parametrize("shape, repeats", [((72 << 20, 1), "1,2"), ((3, 24 << 20), "1,1")])
-    def test_resident_bytes_of_the_process(self, shape, repeats, tmp_path, program):
-        """Input and result are each larger than the memory."""
-        x = np.lib.format.open_memmap(tmp_path / "in.npy", "w+", "u1", shape)
-        x.reshape(-1)[:: 1 << 20] = 1
-        del x
-        program(f"""
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("shape, repeats", [((160 << 20, 1), "1,2"), ((3, 56 << 20), "1,1")])
+def test_resident_bytes_of_the_process(shape, repeats, tmp_path, program):
+    """Input and result are each larger than the memory."""
+    x = np.lib.format.open_memmap(tmp_path / "in.npy", "w+", "u1", shape)
+    x.reshape(-1)[:: 1 << 20] = 1
+    del x
+    program(f"""
 from tilecore._cli.main import main
-assert main(["tile", "in.npy", "out.npy", "--repeats", "{repeats}", "--memory", "68M"]) == 0
-assert status("VmHWM") < 68 << 20
+assert main(["tile", "in.npy", "out.npy", "--repeats", "{repeats}"]) == 0
+assert status("VmHWM") < 120 << 20
 """)
-        assert np.load(tmp_path / "out.npy", mmap_mode="r").nbytes >= 72 << 20
+    assert np.load(tmp_path / "out.npy", mmap_mode="r").nbytes >= 160 << 20
 
-    def test_items_larger_than_the_buffer(self, tmp_path, settings_stay):
-        """The size limit is for memory, not for files."""
-        itemsize = 5 << 20
-        np.save(tmp_path / "in.npy", np.frombuffer(os.urandom(itemsize), f"V{itemsize}"))
-        tilecore.set_max_bytes(10)
-        with pytest.raises(ValueError, match="items of 5.24 MB need --memory 74M or more"):
-            tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 3, memory=73 << 20)
-        tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 3, memory=74 << 20)
-        x, got = np.load(tmp_path / "in.npy"), np.load(tmp_path / "out.npy")
-        assert got.tobytes() == 3 * x.tobytes()
+
+def test_items_larger_than_a_slab(tmp_path, settings_stay):
+    """The size limit is for memory, not for files."""
+    itemsize = 5 << 20
+    np.save(tmp_path / "in.npy", np.frombuffer(os.urandom(itemsize), f"V{itemsize}"))
+    tilecore.set_max_bytes(10)
+    assert tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 3) == [itemsize] * 3
+    assert np.load(tmp_path / "out.npy").tobytes() == 3 * np.load(tmp_path / "in.npy").tobytes()
 
 
 def header(descr="'<i8'", shape="(2,)"):
@@ -143,114 +141,117 @@ def header(descr="'<i8'", shape="(2,)"):
     return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(1000)
 
 
-class TestRefused:
-    @pytest.fixture
-    def source(self, tmp_path):
-        np.save(tmp_path / "in.npy", np.arange(6).reshape(2, 3))
-        return tmp_path / "in.npy"
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        *((content, "(EOF|magic)") for content in (b"", b"PK\3\4 and so on", b"\x93NUMPY\1")),
+        (b"\x93NUMPY\x09\0  ", "version"),
+        (header(shape=f"({10**20},)"), ""),
+        (header(descr="()"), "index"),
+        (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
+        (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
+        (header()[:-985], "length is greater than file size"),
+    ],
+)
+def test_what_is_no_npy_file(content, text, tmp_path):
+    (tmp_path / "in.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=f"in.npy: cannot be read as a .npy file: .*{text}"):
+        tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
+    assert os.listdir(tmp_path) == ["in.npy"]
 
-    @pytest.mark.parametrize(
-        ("content", "text"),
-        [
-            *((content, "not a .npy file$") for content in (b"", b"PKZIP", b"\x93NUMP")),
-            (b"PK\3\4 and so on", "not a .npy file but a .npz archive"),
-            (b"\x93NUMPY\1", "EOF"),
-            (b"\x93NUMPY\x09\0  ", "format version"),
-            (b"\x93NUMPY\1\0\x05\0[1,2(", "EOF in"),
-            (header(shape=f"({10**20},)"), "truncated: .* bytes, expected 80+85"),
-            (header(descr="'|V0'", shape=f"({10**20},)"), "[Mm]aximum"),
-            (header(shape="(True,)"), "integers"),
-            (header(shape="(-1,)"), "0 or more"),
-            (header(descr="'<U0'", shape="(-1,)"), "0 or more"),  # of which NumPy dies
-            (header(descr="()"), "index"),
-            (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
-            (header(shape="-" * 9000 + "1"), "(recursion|malformed|too many nested|too complex)"),
-            (header(descr="'|O'"), "contains Python objects"),  # pickles
-            (header(descr="[('a', '|O'), ('b', '<f4')]"), "contains Python objects"),
-            (header()[:-985], "truncated: .* bytes, expected "),
-        ],
-    )
-    def test_what_is_no_npy_file(self, content, text, tmp_path):
-        (tmp_path / "in.npy").write_bytes(content)
-        with pytest.raises(ValueError, match=f"in.npy: .*{text}"):
-            tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
-        assert os.listdir(tmp_path) == ["in.npy"]
 
-    def test_a_dialect_that_lacks_the_type(self, tmp_path):
-        np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
-        arguments = commands.parser().parse_args(["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"])
-        planned = partial(commands.make_plan, arguments, commands.rule_of(arguments))
-        with pytest.raises(TypeError, match="^ONNX Tile-13: input is of type datetime64"):
-            files.tile_file(str(tmp_path / "in.npy"), str(tmp_path / "out.npy"), planned, nullcontext, 1 << 28)
+def test_a_dialect_that_lacks_the_type(tmp_path):
+    np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
+    arguments = commands.parser().parse_args(["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"])
+    planner = partial(commands.make_plan, arguments, commands.rule_of(arguments))
+    with pytest.raises(TypeError, match="input is of type datetime64"):
+        files.tile_file(str(tmp_path / "in.npy"), str(tmp_path / "out.npy"), planner, nullcontext)
 
-    def test_what_is_missing_or_no_regular_file(self, source):
-        target = source.with_name("out.npy")
-        with pytest.raises(FileNotFoundError, match="absent.npy"):
-            tile_file(source.with_name("absent.npy"), target, 2)
-        with pytest.raises(FileNotFoundError, match="absent.out.npy"):
-            tile_file(source, source.with_name("absent") / "out.npy", 2)
-        for path in (source.parent, source.parent / "folder" / "..", os.devnull):
-            with pytest.raises((ValueError, FileNotFoundError)):
-                tile_file(path, target, 2)
 
-    def test_one_file_for_both_needs_force(self, source, oracle):
-        before = source.read_bytes()
-        want = oracle(np.load(source), (2, 3))
-        with pytest.raises(ValueError, match="exists already"):
-            tile_file(source, source, (2, 3), force=False)
-        assert source.read_bytes() == before
-        if os.name == "posix":  # Windows replaces no file that is mapped
-            tile_file(source, source, (2, 3))
-            np.testing.assert_array_equal(np.load(source), want, strict=True)
+# ---------------------------------------------------------------- the file of the result
 
-    @pytest.mark.parametrize("repeats", [2**40, 2**57, (2**63 - 1) // 48])
-    def test_more_than_any_disk(self, repeats, source):
-        with pytest.raises(OSError, match="needs .*B, but its disk has .*B free: '.*out.npy'"):
-            tile_file(source, source.with_name("out.npy"), (repeats, 1))
+
+@pytest.fixture
+def source(tmp_path):
+    np.save(tmp_path / "in.npy", np.arange(6).reshape(2, 3))
+    return tmp_path / "in.npy"
+
+
+@posix
+def test_what_is_missing_or_no_regular_file(source, tmp_path):
+    names = ["link", "nowhere", "circle", "folder"]
+    for name, to in zip(names, ["in.npy", "absent", "circle"], strict=False):
+        (tmp_path / name).symlink_to(to)
+    (tmp_path / "folder").mkdir()
+    before = source.read_bytes()
+    for path in [*(tmp_path / name for name in names), os.devnull]:
+        with pytest.raises(ValueError, match="not a regular file; use - for standard output"):
+            tile_file(source, path, 2)
+    for path in (tmp_path / "folder", os.devnull):
+        with pytest.raises(ValueError, match="not a regular file; use - for standard input"):
+            tile_file(path, tmp_path / "out.npy", 2)
+    for path, target in (("absent.npy", "out.npy"), ("in.npy", "absent/out.npy")):
+        with pytest.raises(FileNotFoundError, match="absent"):
+            tile_file(tmp_path / path, tmp_path / target, 2)
+    with pytest.raises(FileNotFoundError):
+        tile_file(source, "", 2)
+    assert source.read_bytes() == before and sorted(os.listdir(tmp_path)) == sorted([*names, "in.npy"])
+
+
+def test_one_file_for_both_needs_force(source, oracle):
+    before, want = source.read_bytes(), oracle(np.load(source), (2, 3))
+    with pytest.raises(ValueError, match="in.npy: exists already; use --force to replace it$"):
+        tile_file(source, source, (2, 3), force=False)
+    assert source.read_bytes() == before
+    if os.name == "posix":  # Windows replaces no file that is mapped
+        tile_file(source, source, (2, 3))
+        np.testing.assert_array_equal(np.load(source), want, strict=True)
         assert os.listdir(source.parent) == ["in.npy"]
 
-    def test_a_name_that_another_file_takes(self, source, monkeypatch, oracle):
-        """The file that was opened is read, even if its name means another one meanwhile."""
-        want = oracle(np.load(source), 2)
 
-        def planned(array):
-            os.replace(source, source.with_name("moved.npy"))
-            np.save(source, np.zeros(7))
-            return TilePlan(array.shape, 2, array.dtype)
-
-        target = source.with_name("out.npy")
-        files.tile_file(str(source), str(target), planned, lambda _: nullcontext(lambda n: None), 1 << 28)
-        np.testing.assert_array_equal(np.load(target), want, strict=True)
+@pytest.mark.parametrize("repeats", [2**40, 2**57, (2**63 - 1) // 48])
+def test_more_than_any_disk(repeats, source):
+    with pytest.raises(OSError, match="needs .*B, but its disk has .*B free: '.*out.npy'"):
+        tile_file(source, source.with_name("out.npy"), (repeats, 1))
+    assert os.listdir(source.parent) == ["in.npy"]
 
 
-@pytest.mark.process
-def test_nothing_is_opened_again_by_name(tmp_path, program):
-    np.save(tmp_path / "in.npy", np.arange(6))
-    program("""
-from tilecore._cli.main import main
-opened = []
-sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
-main(["tile", "in.npy", "out.npy", "--repeats", "2"])
-assert opened.count("in.npy") == 1 == sum(name.endswith(".part") for name in opened)
-""")
+@posix
+@pytest.mark.parametrize("mode", [None, 0o600, 0o640, 0o755, 0o444, 0o4755, 0o2755])
+def test_the_mode(mode, source):
+    """That of the replaced file, or of any new file; setuid and setgid were meant for the old content."""
+    target = source.with_name("out.npy")
+    if mode is not None:
+        target.touch()
+        target.chmod(mode)
+    with files.open_output(str(target), 9, force=True):
+        modes = [part.stat().st_mode for part in source.parent.glob(".tilecore-*.part")]
+    assert modes == [target.stat().st_mode]
+    assert stat.S_IMODE(modes[0]) == (source.stat().st_mode if mode is None else mode) & 0o777
 
 
-@pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize(
-    ("version", "dtype"),
-    [
-        ((1, 0), "f4"),
-        ((2, 0), "f4"),
-        ((3, 0), [("\N{GREEK SMALL LETTER ALPHA}", "f4"), ("\\\N{LATIN SMALL LETTER O WITH ACUTE}'", "i2")]),
-    ],
-)  # fmt: skip
-def test_versions_of_the_format(version, dtype, order, tmp_path):
-    """Byte for byte as NumPy writes them, in the version that the input has, with the mode of a new file."""
-    x = np.zeros((2, 3), dtype, order)
-    for name, array in [("in.npy", x), ("numpy.npy", np.asarray(np.tile(x, (2, 2)), order=order))]:
-        with open(tmp_path / name, "wb") as file:
-            np.lib.format.write_array(file, array, version)
-    tile_file(tmp_path / "in.npy", tmp_path / "out.npy", (2, 2))
-    got, want = tmp_path / "out.npy", tmp_path / "numpy.npy"
-    assert got.read_bytes() == want.read_bytes() and got.stat().st_mode == want.stat().st_mode
+@pytest.mark.parametrize("end", [ZeroDivisionError, KeyboardInterrupt, OSError(errno.ENOSPC, "a full disk")])
+def test_an_error_leaves_what_was_there(end, source):
+    before = source.read_bytes()
+    with pytest.raises(end if isinstance(end, type) else OSError) as error, files.open_output(str(source), 9, True):
+        raise end
+    assert source.read_bytes() == before and os.listdir(source.parent) == ["in.npy"]
+    assert error.type is not OSError or error.value.filename == str(source)
+
+
+def test_bytes_are_on_the_disk_before_they_have_the_name(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(os, "fsync", lambda fd: done.append(os.fstat(fd).st_size))
+    monkeypatch.setattr(os, "replace", lambda *names: done.append(names[1]))
+    monkeypatch.setattr(os, "write", lambda fd, data, real=os.write: real(fd, data[:2]))  # a part at a time
+    target = str(tmp_path / "out.npy")
+    with files.open_output(target, 3, False) as fd:
+        files.write_all(fd, memoryview(b"new"))
+    assert done == [3, target]
+
+
+def test_as_numpy_writes_it(source):
+    """Byte for byte, with the mode of a new file."""
+    np.save(source.with_name("numpy.npy"), np.tile(np.load(source), (2, 2)))
+    tile_file(source, source.with_name("out.npy"), (2, 2))
+    assert source.with_name("out.npy").read_bytes() == source.with_name("numpy.npy").read_bytes()

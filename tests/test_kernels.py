@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from tilecore._core.write.processor import instruction_sets
+
+import tilecore
 
 pytestmark = pytest.mark.compiler
 
@@ -21,9 +24,9 @@ KERNELS = CORE / "kernels" / "kernels.c"
 # Names that Windows' headers take, as macros: <windows.h> may come before ours.
 WINDOWS = ["small=char", "hyper=int", "near=", "far=", "IN=", "OUT=", "OPTIONAL=", "interface=struct"]
 
-# The table, and the words of /proc/cpuinfo for what each set needs. None: it does not tell how wide data paths are.
+# The table, and the words of /proc/cpuinfo for what each set needs.
 NEEDS = {
-    "avx512half": None,
+    "avx512half": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512amd": {"avx512f", "avx512bw", "bmi2", "avx512vbmi", "AuthenticAMD"},
     "avx512vbmi": {"avx512f", "avx512bw", "bmi2", "avx512vbmi"},
     "avx2": {"avx2"},
@@ -35,13 +38,12 @@ NEEDS = {
 
 def processor_has(name):
     """Asked of the operating system, not of the kernels; None where it does not tell."""
-    if NEEDS[name] is None:
-        return None
     try:
         flags = Path("/proc/cpuinfo").read_text().split()
     except OSError:
         return True if name == "scalar" else None
-    return NEEDS[name] <= set(flags)
+    has = NEEDS[name] <= set(flags)
+    return None if has and name == "avx512half" else has  # how wide data paths are is not there
 
 
 def simde():
@@ -69,17 +71,22 @@ def sets_run(program, *names):
 def build(tmp_path_factory, compile_c):
     """Compile kernels.c with the kernels; the program."""
 
-    def run(*flags):
+    def run(*flags, core=CORE):
         program = tmp_path_factory.mktemp("kernels") / "kernels"
-        compile_c("-O2", f"-I{CORE}", *flags, HERE / "kernels.c", KERNELS, "-o", program)
+        compile_c("-O2", f"-I{core}", *flags, HERE / "kernels.c", core / "kernels" / "kernels.c", "-o", program)
         return program
 
     return run
 
 
 @pytest.fixture(scope="module")
-def native(build):
-    return sets_run(build("-DMOST_ROWS=5"))
+def program(build):
+    return build("-DMOST_ROWS=5")
+
+
+@pytest.fixture(scope="module")
+def native(program):
+    return sets_run(program)
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +129,39 @@ def test_many_rows_between_guard_pages(build):
 
 @pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+def test_a_crash_tells_its_case(build, tmp_path):
+    shutil.copytree(KERNELS.parent, tmp_path / "kernels")
+    kernel = tmp_path / "kernels" / "isa" / "register_rows.h"
+    assert (text := kernel.read_text()).count("last = row - w;") == 1
+    kernel.write_text(text.replace("last = row - w;", "last = row;"))  # the last vector lies behind the row
+    done = subprocess.run([build(core=tmp_path), "scalar"], capture_output=True, text=True)
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    said = r"scalar (rows|register_rows): row \d+, repeats \d+, rows \d+: a forbidden access"
+    assert re.fullmatch(said, done.stdout.splitlines()[-1])
+
+
+@pytest.mark.tree
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="asked of CPUID and /proc/cpuinfo"
+)
+def test_quick_rep_movsb(program, run):
+    text = Path("/proc/cpuinfo").read_text()
+    family = int(re.search(r"cpu family\s*: (\d+)", text)[1])
+    quick = re.search(r"\bfsrm\b", text) and ("GenuineIntel" in text or ("AuthenticAMD" in text and family >= 26))
+    assert f"REP MOVSB is {'quick' if quick else 'slow'}\n" in run(program, "no set")
+
+
+@pytest.mark.tree
+@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 def test_the_table_of_instruction_sets(native):
-    """The sets are listed from the best on, and the best that the processor has is used."""
+    """The sets are listed from the best on, here and in the guide, and the best that the processor has is used."""
+    assert f"`{' '.join(NEEDS)}`" in (HERE.parent / "docs" / "guide.md").read_text()
     assert [*native] == [name for name in NEEDS if name in native]
     assert [*native][-1] == "scalar"
     assert set(native) <= set(NEEDS)
     if platform.machine() == "x86_64":
         assert set(native) == set(NEEDS) - {"arm64"}
+    assert f"`{' '.join(NEEDS)}`" in (HERE.parent / "docs" / "guide.md").read_text()
     assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
 
 
@@ -166,7 +199,33 @@ def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
     """Compiled for a system that has neither, the functions say so."""
     compile_c("-O2", f"-I{CORE}", *options, HERE / "pages.c", "-o", tmp_path / "pages")
     found = "there" if there else "missing"
-    assert run(tmp_path / "pages").startswith(f"addresses {found}, files {found}, ")
+    assert run(tmp_path / "pages").startswith(f"addresses {found}, populated {found}, files {found}, ")
+
+
+@pytest.mark.tree
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no AddressSanitizer")
+def test_idle_memory_is_poisoned(tmp_path, compiler, compile_c, run):
+    """pages.h asks the compiler whether there is an AddressSanitizer."""
+    compile_c("-fsanitize=address", f"-I{CORE}", HERE / "pages.c", "-o", tmp_path / "pages", compiler=compiler)
+    with pytest.raises(AssertionError, match="use-after-poison"):
+        run(tmp_path / "pages", "poisoned")
+
+
+@pytest.mark.tree
+@pytest.mark.skipif(sys.platform == "win32", reason="it replaces clock_gettime")
+def test_outputs_whose_memory_is_in_the_caches(tmp_path, compile_c, run):
+    compile_c("-O2", f"-I{CORE}", HERE / "hot.c", "-o", tmp_path / "hot")
+    assert run(tmp_path / "hot").split() == "cold hot hot cold cold cold".split()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="elsewhere no store bypasses the caches")
+def test_sizes_that_bypass_the_caches():
+    """From half of the cache on, at most 20 MiB; later in a loop, if the cache is not a large one that is shared."""
+    kernels = tilecore.show_config(mode="dicts")["Kernels"]
+    mib = kernels["last_cache"] / 2**20
+    assert kernels["bypassed_from"] == min(mib, 40) * 2**19
+    ratio = kernels["bypassed_in_loops_from"] / kernels["last_cache"]
+    assert ratio in (7 / 8, 5 / 4) if mib <= 32 else ratio == max(1 / 8, 20 / mib)
 
 
 def used(tmp_path, isa):

@@ -112,7 +112,7 @@ def state():
     same = [sys.getrefcount(watch) for watch in watched[:-1]]
     grows = [sys.getallocatedblocks(), sys.getrefcount(None)]
     if LINUX:
-        same += [len(os.listdir("/proc/self/fd")), tilecore.show_config("dicts")["Memory"]["mapped"]]
+        same.append(len(os.listdir("/proc/self/fd")))
         with open("/proc/self/maps") as maps, open("/proc/self/statm") as statm:
             grows.append(sum(1 for _ in maps))
             grows.append(int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE"))

@@ -208,14 +208,88 @@ def test_what_tile_refuses_is_numpys(given):
         assert outcome(*given) == expected
 
 
-def test_errors_of_objects_and_of_the_size_limit_stay(settings_stay):
-    class Own:
-        def __index__(self):
-            raise ValueError("its own")
+class Recorder:
+    """Makes objects with the given methods, and notes the calls of these methods."""
+
+    def __init__(self):
+        self.log = []
+
+    def __call__(self, **methods):
+        def noted(name, result):
+            def method(own, *arguments, **options):
+                self.log.append(name)
+                return result(len(self.log)) if callable(result) else result
+
+            return method
+
+        return type("Own", (), {f"__{name}__": noted(name, result) for name, result in methods.items()})()
+
+
+def fail_at_first(kind):
+    def result(call):
+        if call == 1:
+            raise kind("its own")
+        return X
+
+    return result
+
+
+OBJECTS = {
+    **{
+        kind.__name__: lambda own, k=kind: (own(array=fail_at_first(k)), 2)
+        for kind in (TypeError, ValueError, KeyError)
+    },
+    **{kind.__name__: lambda own, k=kind: ([own(array=fail_at_first(k))], 2) for kind in (RuntimeError, BufferError)},
+    "refused, -1": lambda own: (own(array=X), -1),
+    "refused, overflow": lambda own: (own(array=X), (2**62, 2**62)),
+    "refused, bool": lambda own: (own(array=X), [True, 2]),
+    "a list of them": lambda own: ([own(array=X), own(array=X)], [2, 1.0]),
+    "iterable": lambda own: (X, own(iter=lambda call: iter((2, 2)))),
+    "one-shot iterable": lambda own: (X, own(iter=iter([2, True]))),
+    "iterable that raises": lambda own: (X, own(iter=fail_at_first(ValueError))),
+    "integer": lambda own: (X, own(index=2)),
+    "integer that raises": lambda own: (X, own(index=fail_at_first(ValueError))),
+    "integers": lambda own: (X, [own(index=2), 1.0]),
+    "number": lambda own: (X, [own(index=2, eq=False, rmul=6), own(index=1, eq=True, rmul=3)]),
+    "DLPack only": lambda own: (own(dlpack=fail_at_first(BufferError), dlpack_device=(1, 0)), 2),
+    "array function": lambda own: (own(array_function="its own", array=X), 2),
+    "array function of reps": lambda own: (X, own(array_function="its own", iter=lambda call: iter((2, 2)))),
+}
+
+
+@pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)
+def test_the_callers_code_is_called_as_numpy_calls_it(make):
+    """As often, in this order; and what it raises is raised."""
+
+    def outcome():
+        own = Recorder()
+        A, reps = make(own)
+        try:
+            result = np.asarray(np.tile(A, reps))
+        except Exception as error:
+            return type(error), str(error), own.log
+        return result.dtype, result.shape, result.dtype == object or result.tolist(), own.log
+
+    expected = outcome()
+    with tilecore.replace_numpy_tile():
+        assert outcome() == expected
+
+
+@pytest.mark.parametrize("reps", [[2], np.array([2])])
+def test_repeats_that_the_arrays_code_changes(reps):
+    """They are read before the array, as by NumPy."""
+
+    class Changing:
+        def __array__(self, dtype=None, copy=None):
+            reps[0] = -1
+            return np.arange(2)
 
     with tilecore.replace_numpy_tile():
-        with pytest.raises(ValueError, match="its own"):
-            np.tile(X, Own())
+        assert np.tile(Changing(), reps).tolist() == [0, 1, 0, 1]
+
+
+def test_the_size_limit_stays(settings_stay):
+    with tilecore.replace_numpy_tile():
         tilecore.set_max_bytes(100)
         with pytest.raises(MemoryError, match="^tile: "):
             np.tile(X, 100)
@@ -243,7 +317,7 @@ def test_other_libraries_arrays_are_asked():
 
     asked = []
     with tilecore.replace_numpy_tile():
-        assert np.tile(Duck(), 2) == (NUMPYS, (2,))
+        assert np.tile(Duck(), 2) == (NUMPYS, 2)
         result = np.tile(X.view(Unit), (1, 2))
     assert type(result) is Unit and result.tolist() == NUMPYS(X, (1, 2)).tolist()
     assert NUMPYS in asked

@@ -32,7 +32,7 @@ def test_shapes_of_openvino_itself():
     assert openvino.infer_shape((2, 3), repeats_shape=ov.PartialShape([3])) == (None, None, None)
     assert openvino.infer_shape((2, 3), repeats_shape=ov.Shape([3])) == (None, None, None)
     assert openvino.infer_shape((2, 3), repeats_shape=ov.PartialShape([-1])) is None
-    with pytest.raises(ValueError, match=r"^OpenVINO Tile-1: .*PartialShape: \[2\.\.3,2"):
+    with pytest.raises(ValueError, match=r"PartialShape: \[2\.\.3,2"):
         openvino.infer_shape(ov.PartialShape([ov.Dimension(2, 3), 2]), [1], repeats_shape=[2])
 
 
@@ -79,5 +79,5 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
     ],
 )
 def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
-    with pytest.raises(error, match="^OpenVINO Tile-1: "):
+    with pytest.raises(error, match="^OpenVINO Tile"):
         openvino.infer_shape(shape, repeats, repeats_shape=repeats_shape)

@@ -22,13 +22,13 @@ DIALECTS = [name for name, module in vars(tilecore).items() if hasattr(module, "
 
 # A module imports from its own layer, or from earlier layers. A folder stands for all that is in it.
 LAYERS = [
-    {"_version", "_core.numpy_api"},
+    {"_version", "_units", "_core.numpy_api"},
     {"_core.request"},
     {"_core.plan"},
     {"_core.resources"},
     {"_core.write"},
     {"_core.arrays", "_core.tileplan"},
-    {"_core.config", "_core.numpy_tile", "capi"},
+    {"_core.config", "_core.numpy_tile", "capi", "_profile"},
     {"_dialects"},
     {*DIALECTS},
     {"__init__"},
@@ -84,11 +84,32 @@ def test_imports_point_one_way():
     for module, imported, _ in seen:
         by_module[module].add(imported)
     graphlib.TopologicalSorter(by_module).prepare()  # a CycleError names the modules
-    # Of what is compiled, the dialects know two modules alone.
-    compiled = {module_of(path) for path in (ROOT / "tilecore").rglob("*.pyx")}
+    # A dialect reads arguments and calls `tile_array`; it knows nothing about memory.
     rows = row_of("_dialects"), row_of("onnx")
-    known = {imported for module, imported, _ in seen if row_of(module) in rows and imported in compiled}
-    assert known <= {"_core.arrays", "_core.request.errors"}
+    known = {row_of(imported) for module, imported, _ in seen if row_of(module) in rows}
+    assert known <= {row_of("_core.request"), row_of("_core.arrays"), *rows}
+
+
+@pytest.mark.quick
+def test_architecture_has_a_sentence_for_each_file():
+    """In tables: a folder, then its files, each with its sentence. A `.pyx` file stands for its `.pxd` and `.pyi`."""
+    folder, named = None, set()
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for cell in re.findall(r"^\| (.*?) \| .", text, re.MULTILINE):
+        names = re.findall(r"`([\w./]+)`", cell)
+        if names and names[0].endswith("/"):
+            folder = ROOT / names[0]
+        else:
+            named |= {folder / name for name in names}
+    files = {path for part in ("tilecore", "include") for path in (ROOT / part).rglob("*") if path.is_file()}
+    files = {path for path in files if path.suffix in {".py", ".pyx", ".pxd", ".c", ".h", ".in", ".cmake"}}
+    files -= {path for path in files if path.with_suffix(".pyx") in files and path.suffix != ".pyx"}  # generated C, too
+    files -= {path for path in files if path.with_name(path.name + ".in") in files}
+    files -= {path for path in files - named if path.name == "__init__.py"}
+    assert named >= files, "a file without a sentence"
+    assert named <= files, "a file that is not there"
+    mentioned = set(re.findall(r"`([\w.]+\.(?:py|pyx|pxd|h|c))`", text))
+    assert mentioned <= {path.name for path in ROOT.rglob("*.*")}
 
 
 @pytest.mark.process
@@ -103,7 +124,7 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
 
 
 def test_no_script_chooses_where_packages_come_from():
-    """The machine's own configuration of apt and pip chooses."""
+    """The scripts name no URL: apt and pip use the machine's configuration."""
     scripts = [path for path in (ROOT / ".ci").rglob("*") if path.is_file()]
     assert len(scripts) > 5
     assert not [path.name for path in scripts if "://" in path.read_text()]
@@ -135,7 +156,7 @@ def test_sdist(built):
     with tarfile.open(built.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
     expected = {"pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md"}
-    expected |= {"CONTRIBUTING.md", "LICENSE", "tilecore/py.typed"}
+    expected |= {"ARCHITECTURE.md", "CONTRIBUTING.md", "LICENSE", "tilecore/py.typed"}
     expected |= sources(tree, "tilecore", ".py", ".pyx", ".pxd", ".pyi", ".h")
     expected |= sources(tree, "include")
     expected |= sources(tree, "tests") | sources(tree, "docs")
@@ -187,7 +208,7 @@ def test_links_of_distributions(built, run, tools, tmp_path):
     metadata = (tree / "tilecore.egg-info" / "PKG-INFO").read_text(encoding="utf-8")
     assert "\nProject-URL: Documentation, https://we.github.io/tilecore/\n" in metadata
     at = "https://example.org/we/tilecore/{}/v" + tilecore.__version__
-    assert f"]({at.format('raw')}/benchmarks/results/peers.svg)" in metadata
+    assert f"]({at.format('raw')}/docs/images/repeats.svg)" in metadata
     assert f"]({at.format('blob')}/docs/guide.md)" in metadata
     assert not re.search(r"\]\((?!https:)", metadata)
 

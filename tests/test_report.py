@@ -39,7 +39,12 @@ def test_comparison_and_tables(tmp_path):
     verdicts = {row[1].partition(",")[0]: row[3] for row in rows if len(row) == 5}
     assert verdicts["block"] == "slower" and verdicts["rows"] == "faster"
     assert verdicts["pixels"] == "no difference beyond noise"
-    assert "| block | (4) × (2) f4 | 300 ms | **0.67×** |" in run_report(new)
+    report = run_report(new)
+    assert "| --- | --- | --: | --: | --: |\n| block | (4) × (2) f4 | 300 ms | **0.67×** | " in report
+    assert (
+        "| faster than tilecore |\n| --- | --- | --- | --- |\n| warm | block | (4) × (2) f4 | numpy (in 67% of"
+        in report
+    )
 
 
 @pytest.mark.package

@@ -120,6 +120,13 @@ def test_control_groups(monkeypatch, files, cpus, memory):
     assert memory is None or host.physical_memory() == memory
 
 
+@pytest.mark.quick
+@pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="not on this system")
+def test_the_machines_memory_is_known():
+    with open("/proc/meminfo") as file:
+        assert 0 < host.physical_memory() <= int(file.readline().split()[1]) << 10  # MemTotal
+
+
 @pytest.fixture
 def asking_anew():
     host.forget_process()

@@ -1,6 +1,7 @@
 """PyTorch: tensors in, tensors out, a DataLoader; nothing is copied that need not be."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_what_is_not_in_plain_memory(make, text):
         "tile": lambda: tilecore.tile(tensor, 2),
         "tile_region": lambda: tilecore.tile_region(tensor, 2, (0,), (1,)),
         "TilePlan.tile": lambda: tilecore.TilePlan((2,), 2, "f4").tile(tensor),
-        "ONNX Tile-13": lambda: onnx.tile(tensor, [2]),
+        onnx.DIALECT.rule().name: lambda: onnx.tile(tensor, [2]),
     }.items():
         argument = "input" if "ONNX" in name else "a"
         wanted = f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"
@@ -112,3 +113,34 @@ def test_data_loader(example):
     assert values(example["batch"]) == seen[128:]
     tensors = torch.utils.data.DataLoader(Images(torch.from_numpy), batch_size=64, collate_fn=example["tiled"])
     assert [value for batch in tensors for value in values(batch)] == seen
+
+
+def test_what_a_handler_raises_is_no_refusal():
+    """The exception comes before any instruction of `tile_memory`, as from a signal handler."""
+    module = pytest.importorskip("tilecore.integrations.torch")
+
+    def run(at):
+        """How many instructions; an exception comes before that number."""
+        count = 0
+
+        def trace(frame, event, argument):
+            nonlocal count
+            if frame.f_code is not module.tile_memory.__code__:
+                return None
+            frame.f_trace_opcodes = True
+            count += event == "opcode"
+            if count == at:
+                raise RuntimeError("a handler's")
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            module.tile(torch.ones(3), (2,))
+        finally:
+            sys.settrace(before)
+        return count
+
+    for at in range(1, run(-1) + 1):
+        with pytest.raises(RuntimeError, match="a handler's"):
+            run(at)

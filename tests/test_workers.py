@@ -192,6 +192,8 @@ def test_a_fork_waits_until_the_system_has_seen_them_off(stress):
 
 @pytest.mark.compiler
 @pytest.mark.tree
-def test_calls_use_one_thread_after_losses(stress):
-    """More losses mean more calls alone. A job is a loss if it took 1.25 times as long as its caller alone."""
-    assert stress("backoff").split() == ["0", "4", "12", "128", "0", "4"]
+def test_calls_are_alone_after_losses(stress):
+    """By the numbers of calls up to each loss and after it; see learn.h."""
+    gains, *losses = stress("learn").split("; ")
+    assert gains == "gains 4 9 18 35 68 133 198"  # seldom, and not after a single slow call
+    assert losses == ["busy 1:4 1:12 1:28 1:60 1:124 1:128 1:128", "small 1:4 2:10 2:16 2:16", "bandwidth 10:4 2:10"]

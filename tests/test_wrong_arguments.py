@@ -82,7 +82,7 @@ CALLS = [
 ]  # fmt: skip
 NO_ARGUMENTS = {
     "get_include", "get_max_bytes", "get_num_threads", "get_recycle_limit", "recycled_bytes",
-    "release_memory", "replace_numpy_tile",
+    "profile", "release_memory", "replace_numpy_tile",
 }  # fmt: skip
 
 

@@ -1,15 +1,16 @@
 /* The workers by themselves: jobs of many callers at once, forks between them and in the midst of them.
  *
- *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each iteration of each written exactly once; meanwhile
- *                                       FORKS forks
+ *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each iteration of each written exactly once, a quarter of
+ *                                       them in steps, as between checks for signals; meanwhile FORKS forks
  *     workers slow                      forks where the system counts each ended worker for 20 ms more
- *     workers backoff                   how many calls go alone after jobs that were losses, and after others
+ *     workers learn                     which calls are alone after gains and losses
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
  * cannot follow a child's threads, and on Windows, where this takes MinGW's threads for the callers.
  */
 #define _GNU_SOURCE
 #define __USE_MINGW_ANSI_STDIO 1 /* %td */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -92,14 +93,16 @@ static void write_iterations(void *argument, ptrdiff_t first, ptrdiff_t last)
 static int one_job(caller_state *caller)
 {
     const ptrdiff_t iterations = 1 + next_random(&caller->seed) % (MOST_ITERATIONS - 2);
-    const ptrdiff_t first = next_random(&caller->seed) % (MOST_ITERATIONS - iterations);
+    const ptrdiff_t begin = next_random(&caller->seed) % (MOST_ITERATIONS - iterations);
     const int threads = 1 + (int)(next_random(&caller->seed) % 6);
-    ptrdiff_t k;
+    const long long until = next_random(&caller->seed) % 4 ? LLONG_MAX : 0;
+    ptrdiff_t k, first = begin, last = begin + iterations;
     memset(caller->times, 0, sizeof caller->times);
-    tilecore_parallel(write_iterations, caller->times, first, first + iterations, iterations * ITERATION_BYTES,
-                      threads);
+    while (first < last)
+        tilecore_parallel(write_iterations, caller->times, &first, &last, ITERATION_BYTES, threads,
+                          next_random(&caller->seed) % 4 ? NULL : &tilecore_records[0][0], until);
     for (k = 0; k < MOST_ITERATIONS; k++)
-        if (caller->times[k] != (first <= k && k < first + iterations)) return 0;
+        if (caller->times[k] != (begin <= k && k < begin + iterations)) return 0;
     return 1;
 }
 
@@ -234,21 +237,51 @@ static int fork_slowly(void)
 static int fork_slowly(void) { return 0; }
 #endif
 
-/* The caller wrote one half, or nothing, in 100 ns each time. */
-static int backoff(void)
+/* Calls with workers at this rate, and alone at 1000, until one was a loss. Returns how many were made, and in `alone`
+ * how many calls are alone after the loss; or `most`, and how many of them were alone. */
+static int calls(tilecore_record *record, int most, double rate, double beside, int *alone)
+{
+    int made;
+    *alone = 0;
+    for (made = 1; made <= most; made++) {
+        if (tilecore_next_is_alone(record)) {
+            tilecore_note_alone(record, 1000);
+            ++*alone;
+            continue;
+        }
+        tilecore_note_joint(record, rate, beside, 2);
+        if (tilecore_atomic_load(&record->next) > 1) { /* 1: the one after a pause */
+            for (*alone = 0; tilecore_next_is_alone(record); ++*alone) tilecore_note_alone(record, 1000);
+            return made;
+        }
+    }
+    return most;
+}
+
+static int learn(void)
 {
     static const struct {
-        int jobs, own;
-        long long all;
-        int alone; /* so many calls after it */
-    } rounds[] = {{1, 1, 240, 0}, {1, 1, 260, 4}, {1, 0, 100, 12}, {6, 1, 999, 128}, {99, 1, 100, 0}, {1, 1, 260, 4}};
+        const char *what;
+        double rate, beside;
+        int rounds;
+    } cases[] = {{"busy", 9000, 1000, 7},       /* single calls take nine times the time */
+                 {"small", 1050, 1000, 4},      /* a little slower each time */
+                 {"bandwidth", 1100, 1900, 2}}; /* as the caller's part says, faster; slower than calls alone */
     size_t k;
-    int job, alone;
-    for (k = 0; k < sizeof rounds / sizeof *rounds; k++) {
-        for (job = 0; job < rounds[k].jobs; job++) tilecore_update_backoff(rounds[k].own, 2, 100, rounds[k].all);
-        for (alone = 0; tilecore_backs_off(); alone++) {}
-        printf("%d ", alone);
-        if (alone != rounds[k].alone) return 1;
+    int round, alone, made;
+    tilecore_record gains = {0, 0, 0, 0, 0, 0};
+    printf("gains");
+    for (round = made = 0; made < 200; made++) {
+        if (tilecore_next_is_alone(&gains)) printf(" %d", made + 1), tilecore_note_alone(&gains, 1000);
+        else tilecore_note_joint(&gains, made % 50 == 49 ? 1300 : 550, 1000, 2); /* one of 50 calls is slow */
+    }
+    for (k = 0; k < sizeof cases / sizeof *cases; k++) {
+        tilecore_record record = {0, 0, 0, 0, 0, 0};
+        printf("; %s", cases[k].what);
+        for (round = 0; round < cases[k].rounds; round++) {
+            made = calls(&record, 100, cases[k].rate, cases[k].beside, &alone);
+            printf(" %d:%d", made, alone);
+        }
     }
     return 0;
 }
@@ -262,7 +295,7 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 2 && !strcmp(argv[1], "slow")) return fork_slowly();
-    if (argc == 2 && !strcmp(argv[1], "backoff")) return backoff();
-    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow | workers backoff\n");
+    if (argc == 2 && !strcmp(argv[1], "learn")) return learn();
+    fprintf(stderr, "usage: workers run CALLERS JOBS FORKS | workers slow | workers learn\n");
     return 2;
 }

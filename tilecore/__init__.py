@@ -40,12 +40,13 @@ from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes, release_memory, set_recycle_limit
 from tilecore._core.resources.threads import get_num_threads, num_threads, set_num_threads
 from tilecore._core.tileplan import TilePlan
+from tilecore._profile import profile
 from tilecore._version import __version__ as __version__
 
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["directml", "onnx", "openvino"]
 __all__ += ["get_max_bytes", "get_num_threads", "get_recycle_limit", "num_threads", "recycled_bytes", "release_memory"]
-__all__ += ["get_include", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
+__all__ += ["get_include", "profile", "set_max_bytes", "set_num_threads", "set_recycle_limit", "show_config"]
 
 # `help` and pickles name functions as users do; tileplan.pyx does this for TilePlan. The other two classes keep their
 # modules, because `inspect` looks for their source there.

@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
-from tilecore._core.request.array_refs cimport ArrayRef, ref_at
+from tilecore._core.request.strided_arrays cimport StridedArray, ref_at
 from tilecore._core.resources.host cimport find_cpu_share
 from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.tiling cimport Mode, caller_mode, plan_clear, plan_prepare, write_tiling
@@ -100,12 +100,13 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            status = plan_init(&failed, ndim, shape, ndim, repeats, itemsize)
-            sizes_check(&failed.sizes, status)  # names the axis
+            sizes_check(&failed.sizes, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:
-        by_axis = [(shape[k], repeats[k]) for k in range(ndim if status != TILECORE_BAD_RANK else 0)]
+        by_axis = []
+        for k in range(ndim if status != TILECORE_BAD_RANK else 0):
+            by_axis.append((shape[k], repeats[k]))
         given = {"rank": ndim, "input shape and repeats by axis": by_axis, "itemsize": itemsize}
         raise format_error(error, "tilecore_plan_new", None, **given)
 
@@ -128,7 +129,7 @@ cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
 cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides, void *dst,
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
-    cdef ArrayRef source, target
+    cdef StridedArray source, target
     cdef Mode mode
     cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
@@ -143,7 +144,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
                                        void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
-    cdef ArrayRef source, target
+    cdef StridedArray source, target
     cdef Mode mode
     cdef Py_ssize_t extent[MAX_RANK]
     cdef Py_ssize_t nbytes = sizes.itemsize

@@ -22,8 +22,8 @@ from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
+from tilecore._dialects.dialect import Dialect, Option, Rule
 from tilecore._dialects.dims import Shape, ShapeLike
-from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["infer_shape", "supported_types", "tile"]

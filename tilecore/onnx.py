@@ -13,14 +13,15 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import count_repeats, tile_array
+from tilecore._core.arrays import tile_array
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.inputs import read_count
+from tilecore._core.request.integers import count_integers
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
+from tilecore._dialects.dialect import Dialect, Option, Rule
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
-from tilecore._dialects.row import Dialect, Option, Rule
 from tilecore._dialects.tensors import INT64, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
@@ -325,7 +326,7 @@ def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | No
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
-        usual = count_repeats(repeats, INT64.numbers) == tensor.ndim  # `tile_array` reads these as ONNX does
+        usual = count_integers(repeats, INT64.numbers) == tensor.ndim  # `tile_array` reads these as ONNX does
         counts: Any = repeats if usual else as_repeats(repeats, INT64, tensor.ndim)
         return tile_array(tensor, counts, out, threads)
     except RequestError as error:

@@ -17,8 +17,8 @@ from tilecore._core.arrays import tile_array
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
+from tilecore._dialects.dialect import Dialect, Rule
 from tilecore._dialects.dims import Dim, Range
-from tilecore._dialects.row import Dialect, Rule
 from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]

@@ -1,1 +1,1 @@
-"""The command line; CONTRIBUTING.md describes its files."""
+"""The command line; ARCHITECTURE.md describes its files."""

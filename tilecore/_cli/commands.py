@@ -7,7 +7,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
@@ -15,10 +15,8 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore._cli.units import LEAST_MEMORY, with_unit
 from tilecore._core.request.errors import RequestError, reformat_error
-from tilecore._core.resources.host import parse_bytes  # type: ignore[import-not-found]  # no stub
-from tilecore._dialects.row import Dialect, Rule
+from tilecore._dialects.dialect import Dialect, Rule
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
 
@@ -55,8 +53,6 @@ def parser() -> Parser:
     for dialect in DIALECTS.values():
         for name, option in dialect.options.items():
             add(flag(name), type=partial(read_version, dialect, name), metavar=option.metavar, help=option.help)
-    memory = f"the maximum memory to use, {LEAST_MEMORY >> 20}M or more (default: %(default)s)"
-    add("--memory", metavar="SIZE", type=read_memory, default="256M", help=memory)
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
@@ -74,6 +70,7 @@ def parser() -> Parser:
         add = command.add_mutually_exclusive_group(required=True).add_argument
         add("program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with a file __main__.py")
         add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
+        add("-c", metavar="CODE", dest="code", help="Python code")
     command.add_argument("--json", metavar="FILE", help="also write the table to this file")
 
     command = commands.add_parser("demo", help="show examples, and timings on this machine")
@@ -82,14 +79,15 @@ def parser() -> Parser:
 
 
 def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str | None]:
-    from tilecore._cli.run import run
-
-    name, is_module = arguments.module or arguments.program, arguments.module is not None
+    given = {"-m": arguments.module, "-c": arguments.code, "": arguments.program}
+    program = next((option, text) for option, text in given.items() if text is not None)
     if "json" in arguments:
         from tilecore._cli.profile import profile, writable
 
-        return partial(profile, name, is_module, None if arguments.json is None else writable(arguments.json))
-    return partial(run, name, is_module)
+        return partial(profile, *program, None if arguments.json is None else writable(arguments.json))
+    from tilecore._cli.run import run
+
+    return partial(run, *program)
 
 
 def read_integers(text: str) -> tuple[int, ...]:
@@ -110,21 +108,11 @@ def read_version(dialect: Dialect, name: str, text: str) -> Any:
     return value
 
 
-def read_memory(text: str) -> int:
-    try:
-        nbytes: int = parse_bytes(text)
-    except ValueError as reason:
-        raise argparse.ArgumentTypeError(str(reason)) from None
-    if nbytes < LEAST_MEMORY:
-        raise argparse.ArgumentTypeError(f"expected {LEAST_MEMORY >> 20}M or more, got {text!r}")
-    return nbytes
-
-
 def tile(arguments: argparse.Namespace) -> None:
     from tilecore._cli.files import tile_file
 
-    plan = partial(make_plan, arguments, rule_of(arguments))
-    tile_file(arguments.input, arguments.output, plan, progress_bar, arguments.memory, arguments.force)
+    planner = partial(make_plan, arguments, rule_of(arguments))
+    tile_file(arguments.input, arguments.output, planner, progress_bar, arguments.force)
 
 
 def make_plan(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
@@ -162,27 +150,11 @@ def flag(name: str) -> str:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], object]]:
-    """Show tqdm's bar on a terminal, or a plain line if tqdm is not installed."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    """tqdm's bar on a terminal, if tqdm is installed."""
+    try:
+        tqdm = import_module("tqdm").tqdm
+    except ImportError:
         yield lambda nbytes: None
         return
-    tqdm = None
-    with suppress(ImportError):
-        tqdm = import_module("tqdm").tqdm
-    if tqdm is not None:
-        with tqdm(total=total, unit="B", unit_scale=True) as bar:
-            yield bar.update
-        return
-    done = 0
-
-    def advance(nbytes: int) -> None:
-        nonlocal done
-        before, done = done, done + nbytes
-        if not before or 100 * before // total < 100 * done // total:
-            print(f"\r{100 * done // total:3}% of {with_unit(total, 'B')}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield advance
-    finally:
-        if done:
-            print(file=sys.stderr)
+    with tqdm(total=total, unit="B", unit_scale=True, disable=None if sys.stderr else True) as bar:
+        yield bar.update

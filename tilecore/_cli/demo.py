@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore._cli.units import with_unit
+from tilecore._units import with_unit
 
 # A call, which is printed and run, and the repeats by which its result is verified.
 EXAMPLES = {

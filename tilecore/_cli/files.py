@@ -11,71 +11,69 @@ A .npy file in Fortran order holds the transposed array in C order. Tiling that 
 transposed result. So the result gets the input's order, and nothing is transposed.
 """
 
+import errno
+import mmap
+import os
+import shutil
+import stat
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from io import BytesIO
 from math import prod
+from secrets import token_hex
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tilecore._cli.npy import Mapped, header, map_npy
-from tilecore._cli.output import open_output
-from tilecore._cli.units import MIB, PROGRAM, SLAB, with_unit
 from tilecore._core.tileplan import TilePlan
+from tilecore._units import with_unit
+
+STANDARD_STREAM = "-"
+SLAB = 1 << 20  # bytes; still in the cache when they are written, larger slabs took longer
+RESIDENT = 32 << 20  # bytes of the input
 
 Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # makes the plan for an input, by a dialect's rules
 # Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
 Progress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 
 
-def tile_file(source: str, target: str, planner: Planner, progress: Progress, memory: int, force: bool = False) -> None:
-    """Write the tiling of `source` to `target`, .npy files or "-".
-
-    `memory`, LEAST_MEMORY or more, bounds the resident bytes of the process. `force` replaces an existing `target`.
-    """
-    input = map_npy(source)
-    plan = planner(input.array)
-    limit = slab_limit(plan.dtype.itemsize, memory)
-    begin = header(plan.dtype, plan.output_shape, input.fortran_order, input.version)
-    nbytes = prod(plan.output_shape) * plan.dtype.itemsize  # in a file, strings of length 0 take no room
-    with open_output(target, len(begin) + nbytes, input.status, force) as write:
-        write(memoryview(begin))
-        with progress(nbytes) as advance:
-            for slab in slabs(plan, input, nbytes, memory, limit):
-                write(slab)
+def tile_file(source: str, target: str, planner: Planner, progress: Progress, force: bool = False) -> None:
+    """Write the tiling of `source` to `target`, .npy files or "-". `force` replaces an existing `target`."""
+    with open_input(source) as array:
+        plan = planner(array)
+        header = BytesIO()
+        fields = {"fortran_order": array.flags.fnc, "shape": plan.output_shape}
+        npy.write_array_header_1_0(header, {"descr": npy.dtype_to_descr(plan.dtype), **fields})
+        nbytes = prod(plan.output_shape) * plan.dtype.itemsize  # in a file, strings of length 0 take no room
+        with open_output(target, header.tell() + nbytes, force) as fd, progress(nbytes) as advance:
+            write_all(fd, header.getbuffer())
+            for slab in slabs(plan, array) if nbytes else ():
+                write_all(fd, slab)
                 advance(slab.nbytes)
 
 
-def slabs(plan: TilePlan, input: Mapped, total: int, memory: int, limit: int) -> Iterator[memoryview]:
-    """The result's `total` bytes in order, at most `limit` at a time, all in one buffer."""
-    array, dtype = input.array, plan.dtype
-    if not total:
-        return
-    if input.fortran_order:
+def slabs(plan: TilePlan, array: NDArray[Any]) -> Iterator[memoryview]:
+    """The bytes of the result in order, all in one buffer; `array` is mapped."""
+    mapping: Any = array.base
+    if array.flags.fnc:
         array = array[(None,) * (len(plan.reps) - array.ndim)].T
-        plan = TilePlan(array.shape, plan.reps[::-1], dtype)
-    buffer = np.empty(min(limit, total), np.uint8)
-    resident = 0  # bytes of the input in memory, at most
-    for start, stop in regions(plan.output_shape, dtype.itemsize, limit):
+        plan = TilePlan(array.shape, plan.reps[::-1], plan.dtype)
+    limit = max(SLAB, plan.dtype.itemsize)
+    buffer = np.empty(limit, np.uint8)
+    resident = 0  # at most
+    for start, stop in regions(plan.output_shape, plan.dtype.itemsize, limit):
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
-        nbytes = prod(extents) * dtype.itemsize
-        if resident + nbytes > memory - PROGRAM - limit:
-            input.release_pages()
+        out: NDArray[Any] = np.ndarray(extents, plan.dtype, buffer)
+        if resident + out.nbytes > RESIDENT and hasattr(mmap, "MADV_DONTNEED"):  # Windows releases pages by itself
+            mapping.madvise(mmap.MADV_DONTNEED)
             resident = 0
-        out: NDArray[Any] = np.ndarray(extents, dtype, buffer)
         plan.region(array, start, stop, out, threads=1)
-        resident += nbytes
-        yield buffer.data[:nbytes]
-
-
-def slab_limit(itemsize: int, memory: int) -> int:
-    """Bytes of the buffer: at most half of the memory that it shares with the mapped input."""
-    limit = min(max(SLAB, itemsize), (memory - PROGRAM) // 2)
-    if limit < itemsize:
-        least = -(-(PROGRAM + 2 * itemsize) // MIB)
-        raise ValueError(f"items of {with_unit(itemsize, 'B')} need --memory {least}M or more")
-    return limit
+        resident += out.nbytes
+        yield buffer.data[: out.nbytes]
 
 
 def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -101,3 +99,71 @@ def regions(shape: Sequence[int], itemsize: int, limit: int) -> Iterator[tuple[t
         for low in range(0, shape[axis], step):
             high = min(low + step, shape[axis])
             yield (*index, low, *(0 for _ in rest)), (*(i + 1 for i in index), high, *rest)
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[NDArray[Any]]:
+    """The array of a .npy file, mapped. Standard input is first copied to a file."""
+    if path != STANDARD_STREAM:
+        yield map_array(path, path)
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError("standard input is closed or a terminal, expected a file or a pipe")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows removes no mapped file
+        copy = os.path.join(folder, "input.npy")
+        with open(copy, "xb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, SLAB)
+        yield map_array(copy, "standard input")
+
+
+def map_array(path: str, name: str) -> NDArray[Any]:
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
+    try:
+        return npy.open_memmap(path, "r")
+    except OSError:
+        raise
+    except Exception as reason:  # NumPy and Python's parser raise errors of eight types about a malformed header
+        raise ValueError(f"{name}: cannot be read as a .npy file: {reason}") from None
+
+
+@contextmanager
+def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
+    """The descriptor of standard output, or of a hidden file in the same folder, which gets the name `path` at the end.
+
+    Only the mode of a replaced file is kept.
+    """
+    if path == STANDARD_STREAM:
+        if sys.stdout is None or sys.stdout.isatty():
+            raise ValueError("standard output is closed or a terminal, expected a file or a pipe")
+        yield sys.stdout.fileno()
+        return
+    folder = os.path.dirname(path)
+    replaces = os.path.lexists(path)
+    if replaces and (os.path.islink(path) or not os.path.isfile(path)):
+        raise ValueError(f"{path}: not a regular file; use {STANDARD_STREAM} for standard output")
+    if replaces and not force:
+        raise ValueError(f"{path}: exists already; use --force to replace it")
+    temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
+    try:
+        disk = shutil.disk_usage(folder or os.curdir)
+        if nbytes > disk.free and disk.total:  # some network file systems report neither
+            needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
+            raise OSError(errno.ENOSPC, needed)
+        with open(temporary, "xb", buffering=0) as file:
+            if replaces:
+                os.chmod(temporary, os.stat(path).st_mode & 0o777)  # setuid and setgid were meant for the old content
+            yield file.fileno()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:  # names the file that the user knows
+        raise OSError(error.errno, error.strerror or str(error), path) from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def write_all(fd: int, data: memoryview) -> None:
+    """Unbuffered: after an interrupt nothing is left to write, and a full pipe blocks nothing."""
+    while data:
+        data = data[os.write(fd, data) :]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,10 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     own, rest = without_program(sys.argv[1:] if argv is None else argv)
     with interrupted_by_signals():
         try:
-            if own[:-1] in (["run"], ["run", "-m"]) and own[-1][:1] not in ("", "-"):  # no need of argparse
+            *command, name = own or [""]
+            if command in (["run"], ["run", "-m"], ["run", "-c"]) and name[:1] not in ("", "-"):  # no need of argparse
                 from tilecore._cli.run import run
 
-                program = partial(run, own[-1], "-m" in own)
+                program = partial(run, "".join(command[1:]), name)
             else:
                 from tilecore._cli.commands import parser
 
@@ -37,8 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as error:
             code = print_error("interrupted", 128 + (error.args or (signal.SIGINT,))[0])
         except (TypeError, ValueError, MemoryError, OSError) as error:
-            from tilecore._cli.output import one_line
-
             code = print_error(one_line(error), 2)
         drop_unwritten(sys.stdout)
     if program is not None and (missing := program(rest)):
@@ -54,6 +53,13 @@ def print_error(message: str, code: int) -> int:
     return code
 
 
+def one_line(error: BaseException) -> str:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:  # else the text is tilecore's
+        text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
+    return " ".join(text.split()) or type(error).__name__
+
+
 def drop_unwritten(stream: TextIO | None) -> None:
     """Discard unwritten output: at exit Python would write it again, and change the exit code if that fails."""
     if stream is not None:
@@ -65,26 +71,21 @@ def drop_unwritten(stream: TextIO | None) -> None:
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Signals that end the process raise KeyboardInterrupt, so that temporary files are removed."""
-    ending = False
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that temporary files are removed."""
 
-    def interrupt(number: int, frame: object) -> None:
-        nonlocal ending
-        if not ending:  # a second signal must not interrupt the clean-up after the first
-            ending = True
-            raise KeyboardInterrupt(number)
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt(number)
 
-    before = {}
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has two of them
-        # Any other handler stays: nohup's, for instance, which ignores the signal.
-        if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            before[number] = signal.signal(number, interrupt)
+    numbers = [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]  # Windows has no SIGHUP
+    # Any other handler stays: nohup's, for instance, which ignores the signal.
+    changed = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in changed:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -95,6 +96,6 @@ def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """
     for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
         before, text = argv[k - 1 : k + 1]
-        if before in ("-m", "--") or (re.match("[^-]|-m.", text) and before != "--json"):
+        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].", text) and before != "--json"):
             return argv[: k + 1], argv[k + 1 :]
     return argv, []

@@ -15,15 +15,16 @@ from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
-from cpython.long cimport PyLong_CheckExact
 
 from tilecore._core.numpy_api cimport MAX_RANK, NPY_VSTRING, PyArray_Check, PyDataType_REFCHK, array_upon
-from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, plan_for, sizes_check, sizes_init
+from tilecore._core.plan.plan cimport Plan, Sizes, plan_for, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
-from tilecore._core.request.integers cimport as_tuple, count_integers, read_integers, read_repeats, read_threads
+from tilecore._core.request.integers cimport (
+    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
+)
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport read_bounds, write_result
+from tilecore._core.write.results cimport write_result
 
 cnp.import_array()
 
@@ -54,36 +55,12 @@ def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
     return tile_plain(array, reps, out, None, threads)
 
 
-def count_repeats(value, numbers):
-    """The length of a tuple, or of an integer array that `numbers` allows; -1 for anything else. See `repeats_of`."""
-    return count_integers(value, numbers)
-
-
-def repeats_of(value, numbers):
-    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for anything else.
-
-    >>> import numpy
-    >>> repeats_of(numpy.array([2, -3]), 1 << numpy.dtype("int64").num)
-    (2, -3)
-    >>> repeats_of([2, 3.0], 0)
-
-    The ints may be negative. `numbers` has a bit for each of NumPy's integer types that the array may have.
-    """
-    if type(value) is list:
-        value = tuple(value)
-    if count_integers(value, numbers) < 0:
-        return None
-    if type(value) is not tuple:
-        return tuple(cnp.PyArray_ToList(value))
-    for item in <tuple>value:
-        if not PyLong_CheckExact(item):
-            return None
-    return value
-
-
-cdef public_error(error, str name, a, cnp.ndarray array, reps, axis):
+cdef public_error(error, str name, a, cnp.ndarray array, reps, axis, out=None):
     """The error that the function `name` raises; `array` is `a` as an array, or None if it was not read."""
-    if error.argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
+    argument = getattr(error, "argument", None)  # a MemoryError has none: see format_error
+    if argument == "out" and type(reps) is int and type(out) is int:
+        error.what += f"; repeats of several axes are one argument: {(reps, out)}"
+    if argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
         error.what += "; are a and reps swapped?"
     return format_error(error, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
 
@@ -163,9 +140,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
             return tile_other(a, reps, out, axis, threads)
         return tile_plain(array, reps, out, axis, threads)
     except RequestError as error:
-        if error.argument == "out" and type(reps) is int and type(out) is int:
-            error.what += f"; repeats of several axes are one argument: {(reps, out)}"
-        raise public_error(error, "tile", a, array, reps, axis) from error.__cause__
+        raise public_error(error, "tile", a, array, reps, axis, out) from error.__cause__
 
 
 cdef tile_other(a, reps, out, axis, threads):

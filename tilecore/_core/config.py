@@ -10,11 +10,10 @@ from tilecore._core.request.short_repr import short_repr
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
-from tilecore._core.write.mapped import mapping_limits  # type: ignore[import-not-found]  # no stub
-from tilecore._core.write.processor import build, instruction_sets  # type: ignore[import-not-found]
+from tilecore._core.write.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
 from tilecore._version import __version__
 
-_SIZES = ("max_bytes", "recycle_limit", "recycled")
+_SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from", "bypassed_in_loops_from")
 
 
 def get_include() -> str:
@@ -37,7 +36,7 @@ def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
 @overload
 def show_config(mode: Literal["dicts"]) -> dict[str, dict[str, Any]]: ...
 def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
-    """Show versions, compiler, instruction sets, threads and limits.
+    """Show versions, compiler, instruction sets, caches, threads and limits.
 
     >>> import tilecore
     >>> sorted(tilecore.show_config(mode="dicts"))
@@ -58,10 +57,10 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     config: dict[str, dict[str, Any]] = {
         "Versions": {"tilecore": __version__, "numpy": numpy.__version__, "python": sys.version.split()[0]},
         "Build": {**build(), "include": get_include()},
-        "Kernels": instruction_sets(),
+        "Kernels": {**instruction_sets(), **cache_sizes()},
         "Threads": {"most": get_num_threads()},
         "Limits": {"max_bytes": get_max_bytes(), "recycle_limit": get_recycle_limit()},
-        "Memory": {"recycled": recycled_bytes(), "mapped": mapping_limits()},
+        "Memory": {"recycled": recycled_bytes()},
     }
     if mode == "dicts":
         return config

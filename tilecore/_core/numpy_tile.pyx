@@ -4,8 +4,8 @@ Callers of `numpy.tile` look the name up in the module `numpy` at each call, so 
 them. The replacement has NumPy's own signature: the first argument is called `A`. A caller may keep the replacement
 after it is restored. The replacement then calls NumPy's own `tile`.
 
-No working program breaks: a request that tilecore rejects with a TypeError or ValueError is passed to NumPy's own
-`tile`, which returns a result or raises its own error. A result above the size limit is a MemoryError.
+No working program breaks: arguments are read once, as NumPy reads them, and what tilecore would refuse is passed to
+NumPy's own `tile`, which returns a result or raises its own error. A result above the size limit is a MemoryError.
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
@@ -19,10 +19,17 @@ import warnings
 import numpy
 
 from tilecore._core.arrays import tile as _tile
-from tilecore._core.request.errors import RequestError
 from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check
+from tilecore._core.plan.plan cimport SIZES_OK, Sizes, sizes_init
+from tilecore._core.request.arguments cimport KNOWN
+from tilecore._core.request.integers cimport as_tuple, read_usual
+
+cnp.import_array()
 
 
 # In C variables, because Python clears the module's names at exit. `replaced` is a stack: the `numpy.tile` that each
@@ -35,19 +42,33 @@ cdef object replacement
 
 @functools.wraps(numpy_tile)
 def tile(A, reps):  # errors show this name
-    if not replaced:
+    cdef Sizes sizes
+    cdef Py_ssize_t counts[MAX_RANK]
+    if not replaced or dispatches(A):
         return numpy_tile(A, reps)
-    if hasattr(reps, "__next__"):  # an iterator yields its items only once
-        reps = tuple(reps)
-    try:
-        return _tile(A, reps)
-    except (TypeError, ValueError) as error:
-        if type(error.__context__) is not RequestError:  # raised by the caller's own objects, or by a signal handler
-            raise
+    cdef int n = read_usual(reps, 0, counts)
+    if n < 0 and not dispatches(reps):
+        try:
+            reps = tuple(reps)
+        except TypeError:
+            reps = (reps,)
+        n = read_usual(reps, 0, counts)
+    if n >= 0:
+        if not PyArray_Check(A):
+            reps = as_tuple(counts, n)  # its code may change a list of repeats
+            A = cnp.PyArray_FROM_O(A)
+        if sizes_init(&sizes, cnp.PyArray_NDIM(A), <Py_ssize_t *>cnp.PyArray_DIMS(A), n, counts,
+                      cnp.PyArray_ITEMSIZE(A)) == SIZES_OK:
+            return _tile(A, reps)
     return numpy_tile(A, reps)
 
 
 replacement = tile
+
+
+cdef bint dispatches(argument) except -1:
+    """Whether it is an array of another library, which decides what a function of NumPy does."""
+    return not PyArray_Check(argument) and type(argument) not in KNOWN and hasattr(type(argument), "__array_function__")
 
 
 @cython.final
@@ -91,8 +112,8 @@ cdef class replace_numpy_tile:
     would store the replacement.
 
     Results are those of `tilecore.tile`, so a few differ from `numpy.tile`: they are C-contiguous, for instance. A
-    request that `tilecore.tile` rejects with a TypeError or ValueError is passed to NumPy's own function, which
-    returns a result or raises its own error. A result larger than `get_max_bytes()` is a MemoryError.
+    request that `tilecore.tile` would reject is passed to NumPy's own function, which returns a result or raises its
+    own error. Arguments are read once. A result larger than `get_max_bytes()` is a MemoryError.
 
     Source: NumPy 2, `numpy.tile`.
     """
@@ -127,10 +148,10 @@ cdef class replace_numpy_tile:
         If other code has replaced `numpy.tile` in the meantime, its function stays.
         """
         if self.in_force:
-            self.in_force = False
-            previous = replaced.pop()
             if getattr(module, "tile", None) is replacement:
-                module.tile = previous
+                module.tile = replaced[len(replaced) - 1]
+            replaced.pop()  # may fail without memory; then the next call does the rest
+            self.in_force = False
 
     def __enter__(self):
         if not self.in_force:

@@ -6,18 +6,20 @@ from types import GenericAlias
 import numpy
 
 from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import RequestError, format_error, pass_on
 
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
-from tilecore._core.plan.plan cimport Bounds, Plan, Sizes, input_shape, plan_init, sizes_check
+from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, sizes_check
 from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_error
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
+from tilecore._core.request.integers cimport (
+    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
+)
 from tilecore._core.write.batch cimport write_batch
-from tilecore._core.write.results cimport blank_bytes, read_bounds, write_result
+from tilecore._core.write.results cimport blank_bytes, write_result
 from tilecore._core.write.tiling cimport plan_clear, plan_prepare
 
 cnp.import_array()
@@ -90,6 +92,7 @@ cdef class TilePlan:
         try:
             self.dtype = numpy.dtype(dtype)
         except (TypeError, ValueError) as reason:
+            pass_on(reason)
             raise RequestError(TypeError, f"expected a dtype, got {short_repr(dtype)}") from reason
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, pass_on
 from tilecore._core.request.inputs import read_item
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, check_length, draw_items, read_any_repeats
@@ -210,6 +210,7 @@ def as_shape(value: Any, argument: str, *, intervals: bool = False) -> Dims | No
             raise TypeError("a text has no dimensions")
         items = iter(value)
     except TypeError as reason:  # a 0-d array has __iter__, but raises
+        pass_on(reason)
         what = f"must be a tuple of dimensions, or None if unknown, got a {type(value).__name__}"
         raise RequestError(TypeError, what, argument) from reason
     return as_dims(items, argument, intervals)

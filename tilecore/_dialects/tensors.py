@@ -14,12 +14,11 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import repeats_of
 from tilecore._core.request.errors import RequestError
 from tilecore._core.request.inputs import as_array, read_item
+from tilecore._core.request.integers import LARGEST_RANK, repeats_of
 from tilecore._core.request.subclasses import is_masked
 
-MAX_RANK = 64  # NumPy's largest; longer repeats are an error before the rest is read, which may be endless
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 # Each C integer type is a class of its own, even if two have the same width (long and long long). Both byte orders
@@ -116,12 +115,12 @@ def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
-    """The items as a list. More than MAX_RANK are an error, so `items` may be endless."""
-    drawn = list(islice(items, MAX_RANK + 1))
+    """The items as a list. More than LARGEST_RANK are an error, so `items` may be endless."""
+    drawn = list(islice(items, LARGEST_RANK + 1))
     check_length(len(drawn), argument)
     return drawn
 
 
 def check_length(length: int, argument: str) -> None:
-    if length > MAX_RANK:
-        raise RequestError(ValueError, f"has more than {MAX_RANK} entries, NumPy's largest rank", argument)
+    if length > LARGEST_RANK:
+        raise RequestError(ValueError, f"has more than {LARGEST_RANK} entries, NumPy's largest rank", argument)

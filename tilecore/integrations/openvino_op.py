@@ -1,7 +1,7 @@
 """OpenVINO Tile-1 as a custom operation, computed by tilecore.
 
-Use it if the built-in operation fails: the CPU plugin's Tile gives wrong values for some tilings of three or more
-axes, and refuses an input of empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
+Use it if the built-in operation fails: the CPU plugin's Tile is wrong for some tilings with more or fewer repeats than
+axes, and refuses empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
 `openvino.Model.evaluate` keeps the element types.
@@ -20,7 +20,7 @@ from openvino.op import Constant
 from openvino.utils import replace_node
 
 import tilecore
-from tilecore._core.request.errors import RequestError, format_error, reformat_error
+from tilecore._core.request.errors import RequestError, format_error, pass_on, reformat_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.dims import get_bounds
 from tilecore._dialects.tensors import INT64_MAX, as_repeats, as_tensor
@@ -162,15 +162,14 @@ def _find_known(repeats: Output) -> list[Dimension] | None:
     try:
         known = opset1.tile(element, repeats).output(0).get_partial_shape()
     except RuntimeError as reason:
-        if type(reason) is not RuntimeError:  # a signal handler's
-            raise
+        pass_on(reason)
         return None
     front, *entries = [known[k] for k in range(len(known))]
     return entries if front.is_static or not entries else None
 
 
 def replace_tile(model: Model) -> int:
-    """Replace every built-in Tile of a model with `Tile`, and return how many there were.
+    """Replace every built-in Tile of a model with `Tile`, and return how many were replaced.
 
     >>> import numpy as np
     >>> from openvino import Core, Model, opset1
@@ -185,13 +184,12 @@ def replace_tile(model: Model) -> int:
     ----------
     model : openvino.Model
         Changed in place, with the bodies of its If, Loop and TensorIterator. Nodes and tensors keep
-        their names.
+        their names. Nodes of types below 8 bits, such as i4 and u4, stay as they are.
 
     Raises
     ------
     TypeError
-        Data of less than 8 bits per element; the model is then unchanged. An argument that is not a model: a compiled
-        one cannot be changed.
+        An argument that is not a model: a compiled one cannot be changed.
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
@@ -209,7 +207,7 @@ def replace_tile(model: Model) -> int:
 def _find_built_in(model: Model) -> Iterator[Node]:
     for node in model.get_ordered_ops():
         kind = node.get_type_name()
-        if kind == "Tile":
+        if kind == "Tile" and not any(value.get_element_type().bitwidth % 8 for value in node.input_values()):
             yield node
         elif kind == "If":
             yield from _find_built_in(node.get_then_body())

@@ -27,7 +27,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from tilecore._core.arrays import tile_array
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import RequestError, format_error, pass_on
 from tilecore._core.resources.threads import get_num_threads
 
 __all__ = ["repeat", "tile"]
@@ -154,7 +154,8 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
     try:
         bits = input if integer is None else input.resolve_conj().resolve_neg().view(integer)
         array = bits.numpy(force=True)  # of a tensor that requires a gradient too; conjugated if need be
-    except (RuntimeError, TypeError, ValueError):  # sparse, quantized, nested, of more than 64 axes
+    except (RuntimeError, TypeError, ValueError) as reason:  # sparse, quantized, nested, of more than 64 axes
+        pass_on(reason)
         return own(input, dims)
     if not bits.data_ptr():  # empty, or zeros without memory
         return own(input, dims)

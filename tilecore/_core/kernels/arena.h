@@ -1,42 +1,18 @@
-/* Recycled memory of results: ranges of addresses with a bit for each granule. C11 / C++17, and on Linux _GNU_SOURCE,
- * as in locks.h. It holds the state of the process, so one module includes it. On other systems than Linux it has no
- * memory, and the caller allocates as usual.
+/* Recycled memory of results: what is freed is given to later results, of any size, with its pages.
  *
- *     granule   0   1   2   3   4   5   6   7   8   9  10  11 ...
- *     used      1   1   1   0   0   1   1   1   1   0   0   0         by a result
- *     begun     1   0   0   0   0   1   0   1   0   0   0   0         three results, of 3, 2 and 2 granules
- *     paged     1   1   1   1   1   1   1   1   1   1   0   0         3, 4 and 9 are idle: free, with pages
+ *     tilecore_arena_start();            // once, before all else: the handlers of fork(). Returns an error, or 0
+ *     tilecore_arena_set_limit(bytes);   // of idle memory, at any time; before the first call it is 0
+ *     char *data = tilecore_arena_alloc(bytes, &prefaulted);    // bytes >= 1. NULL: the caller allocates as usual
+ *     if (!tilecore_arena_free(data)) free(data);               // 0: it is not from here, and nothing was done
  *
- * First fit: a result takes the first free run that is long enough; one of 2 granules takes 3 and 4. So a new result
- * writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves all
- * results, and no result shares a page with another or with bookkeeping. Best fit, large results from the other end,
- * and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds; Zen 3), nor
- * was a first byte off the boundary of pages. A granule is 32 KiB, or a page if that is larger; a word of bits covers a
- * huge page.
- *
- * A binary tree finds the run: its leaves are the words, and each node stores the longest free run below it. The time
- * depends on the tree's height alone, not on the number of results, or of holes that are too short.
- *
- * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
- * on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled: arenas
- * are retired, which means that their free granules are unmapped, at once and whenever a result is freed.
- *
- * Allocating and freeing need no system call unless pages are added or released. Idle pages are kept up to the limit,
- * and up to TILECORE_SPARE_BYTES more than the peak use of the last minute. Beyond that the highest are released, those
- * of partly used huge pages last. All are released if no result was freed for a minute.
- *
- * Each step of opened addresses is advised to use huge pages. After a part of a huge page is released, the system would
- * fill it again (khugepaged). So the step is then advised against huge pages, until all its pages are released.
- *
- * A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
- * releases idle pages, and clears the bits `paged` of all others: it releases these when their results are freed.
- *
- * One lock guards all of this, also the system calls, which are rare; fork() waits for it. A result may be freed in any
- * thread and at exit: nothing here needs Python. If its owner changed its pages by mprotect or madvise, they stay
- * changed, as with malloc. */
+ * Any thread may call these, also at exit and without the GIL. One lock guards all, also the system calls, which are
+ * rare; fork() waits for it. What is freed must be used no more, as with malloc, and pages that their owner changed by
+ * mprotect or madvise stay changed. The state is static, once in a process: exactly one module includes this.
+ * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h. On other systems there is no memory here. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
+#include "bitmap.h"
 #include "locks.h"
 #include "pages.h"
 
@@ -47,118 +23,50 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- bits */
-
-#define TILECORE_WORD 64
-
-/* The first bit in [from, to) that is `value`, or `to`. */
-TILECORE_UNUSED static ptrdiff_t tilecore_bits_find(const uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
-{
-    while (from < to) {
-        uint64_t word = value ? bits[from / TILECORE_WORD] : ~bits[from / TILECORE_WORD];
-        if (word >>= from % TILECORE_WORD) {
-            from += __builtin_ctzll(word);
-            return from < to ? from : to;
-        }
-        from += TILECORE_WORD - from % TILECORE_WORD;
-    }
-    return to;
-}
-
-/* Sets the bits in [from, to) to `value`. Returns how many of them were 1. */
-TILECORE_UNUSED static ptrdiff_t tilecore_bits_set(uint64_t *bits, ptrdiff_t from, ptrdiff_t to, int value)
-{
-    ptrdiff_t ones = 0, end;
-    for (; from < to; from = end) {
-        uint64_t *word = bits + from / TILECORE_WORD, mask = ~(uint64_t)0 << from % TILECORE_WORD;
-        end = from - from % TILECORE_WORD + TILECORE_WORD;
-        if (end > to) mask &= ~(uint64_t)0 >> (end - to), end = to;
-        ones += __builtin_popcountll(*word & mask);
-        *word = value ? *word | mask : *word & ~mask;
-    }
-    return ones;
-}
-
 /* ---------------------------------------------------------------- arenas, under the lock; counted in granules */
 
+/* An arena is a range of addresses, with bits for each granule: 32 KiB, or a page if that is larger. A word of bits
+ * covers a huge page.
+ *
+ *     granule   0   1   2   3   4   5   6   7   8   9  10  11 ...
+ *     used      1   1   1   0   0   1   1   1   1   0   0   0         by a result
+ *     begun     1   0   0   0   0   1   0   1   0   0   0   0         three results, of 3, 2 and 2 granules
+ *     paged     1   1   1   1   1   1   1   1   1   1   0   0         3, 4 and 9 are idle: free, with pages
+ *
+ * First fit: a result takes the first free run that is long enough; one of 2 granules takes 3 and 4. So a new result
+ * writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves all
+ * results, and no result shares a page with another or with bookkeeping. Best fit, large results from the other end,
+ * and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds; Zen 3), nor
+ * was a first byte off the boundary of pages.
+ *
+ * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
+ * on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled: arenas
+ * are retired, which means that their free granules are unmapped, at once and whenever a result is freed. */
 enum { TILECORE_ARENAS = 64 };
-
-/* The lengths of free runs in a part of an arena: at its beginning, of the longest one, at its end. */
-typedef struct tilecore_runs {
-    ptrdiff_t head, longest, tail;
-} tilecore_runs;
 
 typedef struct tilecore_arena {
     char *base;
-    ptrdiff_t granules, open, cover; /* reserved; open, from the first on; in the tree: all that were ever open */
-    uint64_t *used, *begun, *paged, *unadvised; /* unadvised: a bit for each step that is advised against huge pages */
-    tilecore_runs *runs; /* the tree: runs[1] is for all granules, runs[2 * k] and the next for the halves of runs[k] */
+    ptrdiff_t open;       /* of its granules, from the first on */
+    tilecore_bitmap used; /* it covers all granules that were ever open */
+    uint64_t *begun, *paged, *unadvised; /* unadvised: a bit for each step that is advised against huge pages */
     int retired;
 } tilecore_arena;
 
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
+static tilecore_condition tilecore_arena_change; /* of `watched`; its clock is that of `freed` */
+static tilecore_thread tilecore_arena_watcher;
 static struct {
     tilecore_arena all[TILECORE_ARENAS];
     int n;
     ptrdiff_t granule;     /* its bytes */
     ptrdiff_t alive, idle; /* granules of results; free ones with pages */
     ptrdiff_t peak[2];     /* of `alive`, in the present and in the last period */
-    long long period;      /* the half minute in which a result was last freed */
+    long long freed;       /* when a result was last freed, in milliseconds */
+    int watched;           /* whether there is a watcher; -1 if it must end, because of a fork() */
 } tilecore_arenas;
 
 static ptrdiff_t tilecore_arena_bytes(ptrdiff_t n) { return n * tilecore_arenas.granule; }
 static char *tilecore_arena_at(const tilecore_arena *a, ptrdiff_t from) { return a->base + tilecore_arena_bytes(from); }
-
-/* Marks granules as used by a result, or as free. */
-static void tilecore_arena_mark(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to, int used)
-{
-    ptrdiff_t first = (a->granules + from) / TILECORE_WORD, last = (a->granules + to - 1) / TILECORE_WORD;
-    ptrdiff_t half = TILECORE_WORD, k, at, end;
-    tilecore_runs *r;
-    tilecore_bits_set(a->used, from, to, used);
-    for (k = first; k <= last; k++) {
-        const uint64_t *word = a->used + (k - a->granules / TILECORE_WORD);
-        r = a->runs + k;
-        r->head = tilecore_bits_find(word, 0, TILECORE_WORD, 1);
-        r->tail = *word ? __builtin_clzll(*word) : TILECORE_WORD;
-        r->longest = r->head;
-        for (at = r->head; at < TILECORE_WORD; at = end) {
-            at = tilecore_bits_find(word, at, TILECORE_WORD, 0);
-            end = tilecore_bits_find(word, at, TILECORE_WORD, 1);
-            if (r->longest < end - at) r->longest = end - at;
-        }
-    }
-    for (; first > a->granules / a->cover; half *= 2)
-        for (k = first /= 2, last /= 2; k <= last; k++) {
-            const tilecore_runs *low = a->runs + 2 * k, *high = low + 1;
-            r = a->runs + k;
-            r->head = low->head < half ? low->head : half + high->head;
-            r->tail = high->tail < half ? high->tail : half + low->tail;
-            r->longest = low->longest > high->longest ? low->longest : high->longest;
-            if (r->longest < low->tail + high->head) r->longest = low->tail + high->head;
-        }
-}
-
-/* The first free run of `n` granules; -1 if there is none. */
-static ptrdiff_t tilecore_arena_run(const tilecore_arena *a, ptrdiff_t n)
-{
-    ptrdiff_t from = 0, half = a->cover, k = a->granules / a->cover, end;
-    if (a->runs[k].longest < n) {
-        from = a->cover - a->runs[k].tail;
-        return a->granules - from < n ? -1 : from;
-    }
-    while ((half /= 2) >= TILECORE_WORD) {
-        const tilecore_runs *low = a->runs + (k *= 2), *high = low + 1;
-        if (low->longest >= n) continue;
-        from += half, k++;
-        if (low->tail + high->head >= n) return from - low->tail;
-    }
-    for (;; from = end) {
-        from = tilecore_bits_find(a->used, from, a->granules, 0);
-        end = tilecore_bits_find(a->used, from, from + n, 1);
-        if (end - from == n) return from;
-    }
-}
 
 /* Makes an arena of at least `n` granules; NULL if that fails. */
 static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
@@ -167,21 +75,21 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     tilecore_arena *a = tilecore_arenas.all + tilecore_arenas.n;
     ptrdiff_t words = TILECORE_ARENA_BYTES / word, before = 0, k;
     for (k = 0; k < tilecore_arenas.n; k++)
-        if (!tilecore_arenas.all[k].retired) before += tilecore_arenas.all[k].granules / TILECORE_WORD;
+        if (!tilecore_arenas.all[k].retired) before += tilecore_arenas.all[k].used.size / TILECORE_WORD;
     if (tilecore_arenas.n == TILECORE_ARENAS || n > PTRDIFF_MAX / 8 / tilecore_arenas.granule) return NULL;
     while (words < before || words * TILECORE_WORD < n) words *= 2;
     memset(a, 0, sizeof *a);
-    a->runs = (tilecore_runs *)calloc((size_t)words, 2 * sizeof *a->runs + 4 * sizeof *a->used);
-    a->base = a->runs ? tilecore_addresses_new(words * word) : NULL;
+    a->used.runs = (tilecore_runs *)calloc((size_t)words, 2 * sizeof *a->used.runs + 4 * sizeof *a->begun);
+    a->base = a->used.runs ? tilecore_addresses_new(words * word) : NULL;
     if (!a->base) {
-        free(a->runs);
+        free(a->used.runs);
         return NULL;
     }
-    a->used = (uint64_t *)(a->runs + 2 * words);
-    a->begun = a->used + words, a->paged = a->begun + words, a->unadvised = a->paged + words;
-    a->granules = words * TILECORE_WORD;
-    a->cover = TILECORE_OPENED;
-    tilecore_arena_mark(a, 0, a->cover, 0);
+    a->used.bits = (uint64_t *)(a->used.runs + 2 * words);
+    a->begun = a->used.bits + words, a->paged = a->begun + words, a->unadvised = a->paged + words;
+    a->used.size = words * TILECORE_WORD;
+    a->used.cover = TILECORE_OPENED;
+    tilecore_bitmap_set(&a->used, 0, TILECORE_OPENED, 0);
     tilecore_arenas.n++;
     return a;
 }
@@ -189,8 +97,8 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
 /* Removes a retired arena if no result is left in it. */
 static void tilecore_arena_forget(tilecore_arena *a)
 {
-    if (a->runs[a->granules / a->cover].longest < a->cover) return;
-    free(a->runs);
+    if (tilecore_bitmap_root(&a->used)->longest < a->used.cover) return;
+    free(a->used.runs);
     *a = tilecore_arenas.all[--tilecore_arenas.n];
 }
 
@@ -203,7 +111,7 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
         const uintptr_t at = (uintptr_t)data - (uintptr_t)a->base, granule = (uintptr_t)tilecore_arenas.granule;
         if (at >= (uintptr_t)tilecore_arena_bytes(a->open)) continue;
         *from = (ptrdiff_t)(at / granule);
-        *end = tilecore_bits_find(a->used, *from, a->open, 0);
+        *end = tilecore_bits_find(a->used.bits, *from, a->open, 0);
         if (at % granule || *end == *from) continue;
         *end = tilecore_bits_find(a->begun, *from + 1, *end, 1);
         return a;
@@ -218,11 +126,12 @@ static int tilecore_arena_open(tilecore_arena *a, ptrdiff_t to)
     if (to <= a->open) return 1;
     if (tilecore_addresses_open(tilecore_arena_at(a, a->open), tilecore_arena_bytes(open - a->open))) return 0;
     a->open = open;
-    while (a->cover < open) a->cover *= 2, tilecore_arena_mark(a, a->cover / 2, a->cover, 0);
+    tilecore_bitmap_cover(&a->used, open);
     return 1;
 }
 
-/* Advises the system to use huge pages for a step, or not to. */
+/* Advises the system to use huge pages for a step, or not to. After a part of a huge page is released, the system would
+ * fill it again (khugepaged). So the step is then advised against huge pages, until all its pages are released. */
 static void tilecore_arena_advise(tilecore_arena *a, ptrdiff_t step, int huge)
 {
     char *at = tilecore_arena_at(a, step * TILECORE_OPENED);
@@ -234,9 +143,10 @@ static void tilecore_arena_advise(tilecore_arena *a, ptrdiff_t step, int huge)
  * again: open addresses may count as memory. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
+    const uint64_t *used = a->used.bits;
     ptrdiff_t end, next, step, stop;
-    for (; (from = tilecore_bits_find(a->used, from, to, 0)) < to; from = next) {
-        end = next = tilecore_bits_find(a->used, from, a->open, 1);
+    for (; (from = tilecore_bits_find(used, from, to, 0)) < to; from = next) {
+        end = next = tilecore_bits_find(used, from, a->open, 1);
         if (end < a->open && to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* no pages */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
         stop = (from + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
@@ -248,7 +158,7 @@ static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
         if (from < end) tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
         for (step = from / TILECORE_OPENED; step * TILECORE_OPENED < end; step++) {
             const ptrdiff_t low = step * TILECORE_OPENED, high = low + TILECORE_OPENED;
-            if (tilecore_bits_find(a->used, low, high, 1) == high && tilecore_bits_find(a->paged, low, high, 1) == high)
+            if (tilecore_bits_find(used, low, high, 1) == high && tilecore_bits_find(a->paged, low, high, 1) == high)
                 tilecore_arena_advise(a, step, 1);
             else if ((low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
                 tilecore_arena_advise(a, step, 0);
@@ -268,7 +178,7 @@ static void tilecore_arena_shrink(ptrdiff_t limit)
             if (a->retired) continue;
             if (!limit) tilecore_arena_drop(a, 0, a->open);
             for (w = a->open / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > limit;)
-                if ((a->paged[w] & ~a->used[w]) && (parts || !a->used[w]))
+                if ((a->paged[w] & ~a->used.bits[w]) && (parts || !a->used.bits[w]))
                     tilecore_arena_drop(a, w * TILECORE_WORD, (w + 1) * TILECORE_WORD);
         }
 }
@@ -281,8 +191,8 @@ static void tilecore_arena_retire(void)
     for (k = tilecore_arenas.n; k-- > 0;) {
         tilecore_arena *a = tilecore_arenas.all + k;
         if (a->retired) continue;
-        for (end = 0; (from = tilecore_bits_find(a->used, end, a->granules, 0)) < a->granules;) {
-            end = tilecore_bits_find(a->used, from, a->granules, 1);
+        for (end = 0; (from = tilecore_bits_find(a->used.bits, end, a->used.size, 0)) < a->used.size;) {
+            end = tilecore_bits_find(a->used.bits, from, a->used.size, 1);
             /* The bits from `open` on are 0, in memory that was never written. */
             tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end < a->open ? end : a->open, 0);
             tilecore_unpoison(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
@@ -293,22 +203,38 @@ static void tilecore_arena_retire(void)
     }
 }
 
-/* Frees the granules of a result. Between two such calls `alive` only grows, so it is at a peak now. */
+/* If no result was freed for a minute, a thread, the watcher, releases all idle pages. It lives only while more than
+ * TILECORE_SPARE_BYTES are idle. Nobody joins it: its end may be long before the next one begins. */
+static void tilecore_arena_watch(void)
+{
+    pthread_detach(pthread_self());
+    tilecore_acquire(&tilecore_arena_lock);
+    while (tilecore_arenas.watched > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
+        const long long end = tilecore_arenas.freed + TILECORE_IDLE_MILLISECONDS;
+        const struct timespec until = {(time_t)(end / 1000), (long)(end % 1000 * 1000000)};
+        if (tilecore_nanoseconds(0) / 1000000 >= end) tilecore_arena_shrink(0);
+        else pthread_cond_timedwait(&tilecore_arena_change, &tilecore_arena_lock, &until);
+    }
+    tilecore_arenas.watched = 0;
+    tilecore_wake_all(&tilecore_arena_change);
+    tilecore_release(&tilecore_arena_lock);
+}
+
+/* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
+ * peak use of the last minute. Between two such calls `alive` only grows, so it is at a peak now. */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
     const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
-    const long long period = tilecore_milliseconds() / (TILECORE_IDLE_MILLISECONDS / 2);
-    const long long passed = period - tilecore_arenas.period;
+    const long long now = tilecore_milliseconds(), half = TILECORE_IDLE_MILLISECONDS / 2;
+    const long long passed = now / half - tilecore_arenas.freed / half;
     ptrdiff_t *peak = tilecore_arenas.peak, keep;
     if (passed) peak[1] = passed == 1 ? peak[0] : 0, peak[0] = 0;
     if (peak[0] < tilecore_arenas.alive) peak[0] = tilecore_arenas.alive;
     keep = tilecore_arena_bytes(peak[0] > peak[1] ? peak[0] : peak[1]) + TILECORE_SPARE_BYTES;
     if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
-    /* Unless `idle` is tested, the very first call breaks up the first huge page. */
-    if (passed > 1 && tilecore_arenas.idle) tilecore_arena_shrink(0);
-    tilecore_arenas.period = period;
-    tilecore_arena_mark(a, from, to, 0);
+    tilecore_arenas.freed = now;
+    tilecore_bitmap_set(&a->used, from, to, 0);
     tilecore_bits_set(a->begun, from, from + 1, 0);
     tilecore_arenas.alive -= to - from;
     if (a->retired) {
@@ -321,6 +247,10 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* pages of a parent */
     if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_retire();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
+    if (!tilecore_arenas.watched && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
+        tilecore_await_end(&tilecore_arena_watcher); /* the one before */
+        tilecore_arenas.watched = tilecore_thread_new(&tilecore_arena_watcher, tilecore_arena_watch);
+    }
 }
 
 /* ---------------------------------------------------------------- the functions that recycle.pyx calls */
@@ -338,12 +268,12 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
     tilecore_arenas.granule = page > TILECORE_GRANULE_BYTES ? page : TILECORE_GRANULE_BYTES;
     n = (bytes - 1) / tilecore_arenas.granule + 1;
     for (k = 0; k < tilecore_arenas.n && from < 0; k++)
-        if (!(a = tilecore_arenas.all + k)->retired) from = tilecore_arena_run(a, n);
+        if (!(a = tilecore_arenas.all + k)->retired) from = tilecore_bitmap_find_run(&a->used, n);
     if ((from < 0 || bytes >= TILECORE_QUERY_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
         tilecore_arena_retire();
     else if ((from >= 0 || (from = 0, a = tilecore_arena_new(n))) && tilecore_arena_open(a, from + n)) {
-        tilecore_arena_mark(a, from, from + n, 1);
+        tilecore_bitmap_set(&a->used, from, from + n, 1);
         tilecore_bits_set(a->begun, from, from + 1, 1);
         fresh = n - tilecore_bits_set(a->paged, from, from + n, 1);
         tilecore_arenas.alive += n, tilecore_arenas.idle -= n - fresh;
@@ -356,7 +286,7 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
     tilecore_release(&tilecore_arena_lock);
     /* Populating ordinary pages takes 0.6 to 0.75 of the time of faults on one after the other (Zen 4). */
     if (fresh && bytes < populated) tilecore_addresses_populate(data, bytes);
-    *prefaulted = 2 * fresh <= n;
+    *prefaulted = data && 2 * fresh <= n;
     return data;
 }
 
@@ -399,9 +329,35 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void)
     return bytes;
 }
 
-static void tilecore_arena_before_fork(void) { tilecore_acquire(&tilecore_arena_lock); }
+/* Makes the condition anew: in a child, threads that it lacks may have waited for the old one. */
+static void tilecore_arena_new_change(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&tilecore_arena_change, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+/* Before fork() the watcher ends, and idle pages beyond TILECORE_SPARE_BYTES are released: in the parent no new watcher
+ * could begin just after fork(), because Python counts the threads only then. The lock is held until a handler after it
+ * releases it, in both processes. */
+static void tilecore_arena_before_fork(void)
+{
+    tilecore_acquire(&tilecore_arena_lock);
+    while (tilecore_arenas.watched) {
+        tilecore_arenas.watched = -1;
+        tilecore_wake_all(&tilecore_arena_change);
+        tilecore_wait(&tilecore_arena_change, &tilecore_arena_lock);
+    }
+    tilecore_await_end(&tilecore_arena_watcher);
+    tilecore_arena_shrink(TILECORE_SPARE_BYTES);
+}
+
 static void tilecore_arena_in_parent(void) { tilecore_release(&tilecore_arena_lock); }
 
+/* A forked child shares its parent's pages until one of the two writes, and then the system copies them. So the child
+ * releases idle pages, and clears the bits `paged` of all others: it releases these when their results are freed. */
 static void tilecore_arena_in_child(void)
 {
     tilecore_arena *a;
@@ -409,12 +365,14 @@ static void tilecore_arena_in_child(void)
         if (!a->retired) tilecore_arena_drop(a, 0, a->open);
         memset(a->paged, 0, (size_t)(a->open / 8));
     }
+    tilecore_arena_new_change();
     tilecore_release(&tilecore_arena_lock);
 }
 
-/* Registers the handlers of fork(). Returns 0, or an error number. */
+/* Call once, before all else: registers the handlers of fork(). Returns 0, or an error number. */
 TILECORE_UNUSED static int tilecore_arena_start(void)
 {
+    tilecore_arena_new_change();
     return tilecore_at_fork(tilecore_arena_before_fork, tilecore_arena_in_parent, tilecore_arena_in_child);
 }
 

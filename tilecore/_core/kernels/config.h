@@ -23,10 +23,11 @@
  * Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. `SIZES` in tests/test_docs.py lists the pages that state this size. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)4 << 20)
 
-/* A call in the main thread reads the clock after each TILECORE_CHECK_BYTES, and checks for signals this often. Writing
- * these bytes takes less than 0.1 s, even if they lie 4 KiB apart in the source. They must be worth several threads:
- * at least TILECORE_THREAD_BYTES. */
-#define TILECORE_CHECK_MILLISECONDS 50
+/* A call in the main thread checks for signals this often, and first after 5 ms, if it writes at least
+ * TILECORE_CHECK_BYTES. It reads the clock after each chunk (workers.h), and after so many bytes of smaller parts.
+ * Writing them takes less than 0.1 s, even if they lie 4 KiB apart in the source. */
+#define TILECORE_CHECK_NANOSECONDS 50000000
+#define TILECORE_FIRST_CHECK_NANOSECONDS 5000000
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
@@ -47,8 +48,8 @@
 /* From this size on each call queries the address limits: 0.3 us, of more than 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
-/* Idle memory is released if no result is freed for this time. New memory takes 0.1 to 0.6 s a gigabyte: a program that
- * needs a gigabyte a little less often than that loses 1 %. */
+/* Idle memory, if more than TILECORE_SPARE_BYTES, is released if no result is freed for this time. New memory takes 0.1
+ * to 0.6 s a gigabyte: a program that needs a gigabyte a little less often than that loses 1 %. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
@@ -60,20 +61,24 @@
 #define TILECORE_FILE_COST 6
 #define TILECORE_MAPPED_GAIN 2
 
-/* Outputs larger than this part of the last-level cache are written by non-temporal stores, which do not read a line
- * before they overwrite it. Smaller outputs fit the cache. */
-#define TILECORE_STREAM_BYTES(cache) ((cache) / 8 * 5)
-/* The assumed last-level cache, if the system does not report its size. */
+/* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
+ * In a program that makes other arrays between the calls the output is no longer in the cache, and they take 0.4 to 0.8
+ * of the time of ordinary stores: from 16 MiB on with a cache of 32 MiB (Zen 5), from 20 MiB on with 105 and with 480
+ * MiB (Sapphire and Granite Rapids), which are shared with other virtual machines. */
+#define TILECORE_STREAM_BYTES(cache) (((cache) < (ptrdiff_t)40 << 20 ? (cache) : (ptrdiff_t)40 << 20) / 2)
+/* But if the output's memory is still in the caches (hot.h), ordinary stores are faster up to this size: a loop takes
+ * 0.3 to 0.9 of the time (Zen 5, 32 MiB: up to 28 MiB; up to 40 MiB if TILECORE_HAS_QUICK_MOVE). Of a larger, shared
+ * cache an eighth is assumed to be the process' own: random sizes up to 32 MB take 0.6 of the time (Granite Rapids). */
+#define TILECORE_HOT_BYTES(cache, has_quick_move) \
+    ((cache) > (ptrdiff_t)32 << 20 ? (cache) / 8 : (cache) / 8 * ((has_quick_move) ? 10 : 7))
+/* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
-/* The maximum to assume: a cache of 100 to 300 MiB is shared with other virtual machines. With 105 MiB, the time of
- * non-temporal stores relative to ordinary ones was 1.0 for 16 MiB, 0.6 to 1.0 for 24 MiB with one thread, and 0.7 to
- * 0.9 for 32 MiB with two; also if the result was read next. */
-#define TILECORE_LAST_CACHE_MOST ((ptrdiff_t)40 << 20)
 
-/* Blocks from this size on are copied by the C library, if its copy is known to be fast for all alignments
- * (TILECORE_HAS_QUICK_MEMCPY): 1.2 times as fast for 8 to 32 MiB, because REP MOVSB does not read lines before it
- * overwrites them. For smaller blocks our own copy is faster: 1.3 times for 400 bytes. */
-#define TILECORE_LIBC_COPY_BYTES 8192
+/* Blocks from this size on are copied by REP MOVSB, if it is fast (TILECORE_HAS_QUICK_MOVE), because it does not read
+ * lines before it overwrites them: 1.1 times as fast for outputs of 16 MB, 1.3 to 1.9 times for 21 to 31 MB by one
+ * thread (Zen 5), 1.2 times for 8 to 32 MiB (Emerald Rapids). For smaller blocks `copy` is faster: 1.3 times for 400
+ * bytes. */
+#define TILECORE_MOVE_BYTES 8192
 
 /* ---------------------------------------------------------------- compiler */
 

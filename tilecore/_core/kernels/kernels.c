@@ -48,26 +48,26 @@ enum {
     EDX
 };
 
-/* CPUID's answer for a leaf; all 0 for one that the processor does not know. */
-static void tilecore_cpuid(unsigned leaf, unsigned registers[4])
+/* CPUID's answer for a leaf and one of its parts; all 0 for a leaf that the processor does not know. */
+static void tilecore_cpuid(unsigned leaf, unsigned part, unsigned registers[4])
 {
     memset(registers, 0, 4 * sizeof *registers);
 #if defined(_MSC_VER) && !defined(__clang__)
     int most[4];
     __cpuid(most, (int)(leaf & 0x80000000)); /* the last leaf of this kind */
-    if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, 0);
+    if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, (int)part);
 #else
-    __get_cpuid_count(leaf, 0, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
+    __get_cpuid_count(leaf, part, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
 #endif
 }
 
 unsigned tilecore_features(void)
 {
     unsigned leaf0[4], leaf1[4], leaf7[4], paths[4], saved = 0, features = 0;
-    tilecore_cpuid(0, leaf0);
-    tilecore_cpuid(1, leaf1);
-    tilecore_cpuid(7, leaf7);
-    tilecore_cpuid(0x8000001a, paths);
+    tilecore_cpuid(0, 0, leaf0);
+    tilecore_cpuid(1, 0, leaf1);
+    tilecore_cpuid(7, 0, leaf7);
+    tilecore_cpuid(0x8000001a, 0, paths);
     if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
 #if defined(_MSC_VER) && !defined(__clang__)
         saved = (unsigned)_xgetbv(0);
@@ -88,12 +88,28 @@ unsigned tilecore_features(void)
     if (memcmp(&leaf0[EBX], "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
     /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
     if ((paths[EAX] >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
-    /* "GenuineIntel", and fast short REP MOVSB. */
-    if (memcmp(&leaf0[EBX], "Genu", 4) == 0 && (leaf7[EDX] >> 4 & 1)) features |= TILECORE_HAS_QUICK_MEMCPY;
+    /* Fast short REP MOVSB, of "GenuineIntel", or of AMD's from Zen 5 on: family 26. */
+    if ((leaf7[EDX] >> 4 & 1) &&
+        (memcmp(&leaf0[EBX], "Genu", 4) == 0 || (features & TILECORE_HAS_AMD && (leaf1[EAX] >> 20 & 0xff) >= 11)))
+        features |= TILECORE_HAS_QUICK_MOVE;
     return features;
 }
+
+/* glibc before 2.38 adds up all third-level caches of an AMD package; a core can use one of them. */
+ptrdiff_t tilecore_third_cache_bytes(void)
+{
+    unsigned leaf[2] = {0x8000001d, 4}, cache[4], k; /* AMD's; Intel's and others' */
+    for (k = 0; k < 2; k++) {
+        tilecore_cpuid(leaf[k], 3, cache);
+        if ((cache[EAX] >> 5 & 7) == 3) /* its level; each factor is stored less 1: ways, partitions, line, sets */
+            return (ptrdiff_t)((cache[EBX] >> 22) + 1) * ((cache[EBX] >> 12 & 0x3ff) + 1) * ((cache[EBX] & 0xfff) + 1) *
+                   (ptrdiff_t)(cache[ECX] + 1);
+    }
+    return 0;
+}
 #else /* every set of the table can be used: NEON is part of every 64-bit Arm */
-unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MEMCPY; }
+unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
+ptrdiff_t tilecore_third_cache_bytes(void) { return 0; }
 #endif
 
 /* ---------------------------------------------------------------- what the choice goes by */
@@ -107,10 +123,12 @@ enum {
     TILECORE_EXPAND_FEW = 3,
     TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
     TILECORE_PATTERN_ROW = 32,
-    TILECORE_REGISTERS_ROW = 256, /* eight vectors of 32 bytes */
     TILECORE_DOUBLING_SPAN = 2048, /* row*repeats from which doubling beats rows in registers, and a copy each */
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
+
+/* Rows up to this size are held in registers. */
+#define TILECORE_REGISTERS_ROW (8 * TILECORE_WIDTH)
 
 /* Sizes that `copies` has code of their own for. */
 static int tilecore_has_size(const tilecore_rows *self)
@@ -212,27 +230,11 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 
 /* ---------------------------------------------------------------- the table */
 
-/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; how these transpose into
- * memory; then those for rows. */
-#define TILECORE_SET(set, needs, bytes, packing, into_memory, ...) \
+/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; then the other fields. */
+#define TILECORE_SET(set, needs, bytes, packing, ...) \
     static const tilecore_kernels tilecore_set_##set = { \
-        #set, \
-        needs, \
-        tilecore_copy_##bytes, \
-        tilecore_stream_##bytes, \
-        tilecore_stream_end_##bytes, \
-        tilecore_replicate_##bytes, \
-        tilecore_transpose_##packing, \
-        into_memory, \
-        tilecore_deinterleave_##packing, \
-        tilecore_choose_##set, \
-        {__VA_ARGS__, NULL}}
-
-/* The row of a set that shuffles 16 bytes. */
-#define TILECORE_SHUFFLE_SET(set, needs) \
-    TILECORE_SET(set, needs, set, set, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel), \
-                 &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(expand_kernel), &TILECORE_NAME(pattern_kernel), \
-                 &TILECORE_NAME(register_rows_kernel))
+        #set, needs, tilecore_copy_##bytes, tilecore_stream_##bytes, tilecore_stream_end_##bytes, \
+        tilecore_replicate_##bytes, tilecore_transpose_##packing, tilecore_deinterleave_##packing, __VA_ARGS__}
 
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)

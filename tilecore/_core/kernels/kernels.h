@@ -27,23 +27,20 @@
  *
  *     abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate: one row in a register, permuted for each vector
  *                                ~~~~~~~~ joint
- *     abcdefgh|ijklmnop|qrsabcde|fghijklm|nopqrsab     join: whole vectors are copied
- *                       ~~~~~~~~ joint: two loads, each of its own lanes
  *
  *     kernel         rows of          sets              how
- *     permute        1 to 64          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate         1 to 127         VBMI              longer spans: the row in one or two registers, permuted anew
- *                                                       for each vector
+ *     permute        1 to 32          VBMI              spans up to 192 bytes: an index for each vector of a period
+ *     rotate         1 to 32          VBMI              longer spans: the row in a register, permuted anew for each
+ *                                                       vector
  *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
  *                                                       and one store of their lanes alone
- *     join           65 and more      VBMI, not AMD     whole vectors; at joints two loads under masks
  *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 40 or 64: as permute, each 16 bytes by themselves
  *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
  *                                                       of whole rows, each store overlapping the last
- *     register_rows  17 to 256, 512   all               in one to eight registers, stored for each copy, the last
+ *     register_rows  17 to 256        all               in two to eight vectors, stored for each copy, the last
  *                                                       overlapping; to 512 with VBMI
  *     doubling       any              all               what is written so far, once more after itself, again and
- *                                                       again: spans of kilobytes
+ *                                                       again: spans of kilobytes, and rows too long for registers
  *     copies         any              all               each copy by itself: few rows, words, rows that are written
  *                                                       once, and rows that no other kernel takes
  *
@@ -56,14 +53,16 @@
  *     deinterleave   items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of
  *                    a few 16 bytes each
  *
- * The sets stand in one table, kernels.c: best first, each with its name and with what the processor and the
- * operating system must have. Whatever chooses or runs a set walks the table. A set is a file in isa/: its width, its
- * loads, stores and shuffles, the kernels that it is made of, and how one is chosen. isa/ holds the kernels as well,
+ * The sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set is a file
+ * in isa/: its width, its loads, stores and shuffles, the kernels that it is made of, how one is chosen, and its row
+ * of the table: its name, and what the processor and the operating system must have. isa/ holds the kernels as well,
  * each written once, in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes
  * those that it is made of, so these files have no include guards.
  *
- * No kernel reads outside its source rows or writes outside its destination rows, at either end; lanes that are masked
- * out are never touched. Source and destination never overlap. Pointers need no alignment.
+ * Safety, of all functions here and in isa/ unless they state otherwise. A function reads the source rows that its
+ * arguments describe, and no other byte: the next page may be forbidden. It writes each byte of the destination rows,
+ * and none before, between or after them; lanes that are masked out are never touched. Source and destination do not
+ * overlap, nor do destination rows. Pointers need no alignment, pitches may be negative, and counts are at least 1.
  */
 #ifndef TILECORE_KERNELS_H
 #define TILECORE_KERNELS_H
@@ -90,8 +89,9 @@ typedef struct tilecore_rows {
     ptrdiff_t dst_pitch; /* bytes from one span to the next */
     ptrdiff_t span;      /* row * repeats */
     int in_first_cache;  /* the output, once written, lies in the first-level cache */
-    /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer
-     * rows; or, where a single row was prepared, fewer repeats. */
+    /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer rows; or, where a
+     * single row was prepared, fewer repeats. Reads `row` bytes at each src + i * src_pitch, writes span bytes at each
+     * dst + i * dst_pitch. */
     void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats);
     /* What a kernel has prepared for itself. */
     union {
@@ -119,7 +119,7 @@ typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const 
 typedef struct tilecore_row_kernel {
     const char *name;
     tilecore_write_rows write;
-    /* Whether it can write rows of this shape; NULL: rows of all shapes. */
+    /* Whether it can write rows of this shape, and must not be used otherwise; NULL: rows of all shapes. */
     int (*can)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     /* Makes what it needs beforehand; NULL: nothing. */
     void (*prepare)(tilecore_rows *self);
@@ -157,36 +157,51 @@ typedef struct tilecore_shuffles {
 typedef struct tilecore_kernels {
     const char *name;
     unsigned needs; /* of tilecore_features */
-    void (*copy)(char *dst, const char *src, ptrdiff_t bytes);
+    void (*copy)(char *dst, const char *src, ptrdiff_t bytes); /* also 0 */
     /* As copy; the bytes are in memory for other threads after `stream_end`. */
     void (*stream)(char *dst, const char *src, ptrdiff_t bytes);
     void (*stream_end)(void);
-    /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after. */
+    /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after: reads and writes dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* Items of 1, 2, 4, 8 or 16 bytes are packed, from a strided source to contiguous rows. A transposition:
-     * dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
+    /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
+     * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
      * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
      * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                       ptrdiff_t columns, ptrdiff_t item, int how, char *cells);
-    int into_memory; /* how `transpose` writes outputs that the caches do not hold, where it does not bypass them */
-    /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. */
+    /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. Reads the
+     * items, and what lies between the first and the last one in memory. */
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
+    int into_memory; /* how `transpose` writes outputs that the caches do not hold, where it does not bypass them */
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    const tilecore_row_kernel *rows[10]; /* all that `choose` chooses from, then NULL */
+    const tilecore_row_kernel *const *rows; /* all that `choose` chooses from, then NULL; */
+    const struct tilecore_kernels *also;    /* and those of this set; or NULL */
 } tilecore_kernels;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */
 extern const tilecore_kernels *const tilecore_sets[];
 
-/* What tilecore_features tells beyond what sets need: an Intel processor whose REP MOVSB is quick for all sizes.
- * On AMD's up to Zen 3 it can take 20 times as long where the destination is not aligned. */
-enum { TILECORE_HAS_QUICK_MEMCPY = 1 };
+/* What tilecore_features returns beyond what sets need: REP MOVSB is quick, for all alignments. On Zen 3 and 4 it can
+ * take 20 times as long where the destination is not aligned. */
+enum { TILECORE_HAS_QUICK_MOVE = 1 };
+
+/* As memcpy, also of 0 bytes, by REP MOVSB where there is one. */
+TILECORE_INLINE void tilecore_move(char *dst, const char *src, ptrdiff_t bytes)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(bytes) : : "memory");
+#else /* on Windows MSVC's memcpy chooses it by itself */
+    memcpy(dst, src, (size_t)bytes);
+#endif
+}
 
 /* What the processor has and the operating system saves: a set can be used where all that it needs
  * is there. Slow on virtual machines. */
 unsigned tilecore_features(void);
+
+/* The size of the third-level cache; 0: none, or not known. */
+ptrdiff_t tilecore_third_cache_bytes(void);
 
 /* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
  * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
@@ -205,7 +220,7 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_k
     self->write = kernel->write;
 }
 
-/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step]. */
+/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step], items of 1, 2, 4, 8 or 16 bytes. */
 #define TILECORE_GATHER(item) \
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) \
         for (k = 0; k < count; k++) memcpy(dst + k * dst_step, src + k * src_step, item); \

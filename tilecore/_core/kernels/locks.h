@@ -1,5 +1,5 @@
-/* Atomic counters, a lock, clocks, the affinity mask, handlers of fork(). C11 / C++17, and on Linux _GNU_SOURCE:
- * Python.h defines it, and must come before the first header of the C library. */
+/* Atomic counters, a lock, conditions, threads, clocks, the affinity mask, handlers of fork(). C11 / C++17, and on
+ * Linux _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
 #ifndef TILECORE_LOCKS_H
 #define TILECORE_LOCKS_H
 
@@ -10,8 +10,11 @@
 #define WIN32_LEAN_AND_MEAN
 #endif
 #include <windows.h>
+#include <process.h>
 #else
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #endif
 #if defined(__linux__)
@@ -52,18 +55,115 @@ TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n)
 }
 #endif
 
-/* ---------------------------------------------------------------- a lock */
+/* ---------------------------------------------------------------- a lock, conditions */
+
+/* As usual: the thread that acquired a lock releases it, and holds it when it waits. Not recursive. */
 
 #if defined(_WIN32)
 typedef SRWLOCK tilecore_lock;
+typedef CONDITION_VARIABLE tilecore_condition;
 #define TILECORE_LOCK_INIT SRWLOCK_INIT
+#define TILECORE_CONDITION_INIT CONDITION_VARIABLE_INIT
+#define tilecore_wait(condition, lock) SleepConditionVariableSRW(condition, lock, INFINITE, 0)
+#define tilecore_wake_one WakeConditionVariable
+#define tilecore_wake_all WakeAllConditionVariable
 TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { AcquireSRWLockExclusive(lock); }
 TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { ReleaseSRWLockExclusive(lock); }
 #else
 typedef pthread_mutex_t tilecore_lock;
+typedef pthread_cond_t tilecore_condition;
 #define TILECORE_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
+#define TILECORE_CONDITION_INIT PTHREAD_COND_INITIALIZER
+#define tilecore_wait pthread_cond_wait
+#define tilecore_wake_one pthread_cond_signal
+#define tilecore_wake_all pthread_cond_broadcast
 TILECORE_UNUSED static void tilecore_acquire(tilecore_lock *lock) { pthread_mutex_lock(lock); }
 TILECORE_UNUSED static void tilecore_release(tilecore_lock *lock) { pthread_mutex_unlock(lock); }
+#endif
+
+/* ---------------------------------------------------------------- threads */
+
+/* A thread's stack: a task takes a few kilobytes, and a handler of SIGSEGV may need more. Unused stack is only
+ * reserved, but counts if memory is locked or the address space is limited. */
+#define TILECORE_STACK_BYTES ((size_t)256 << 10)
+
+/* `tilecore_thread_new` begins a thread; it returns 0 if the system refuses. `*thread` must stay where
+ * it is, and be used for no other, until the thread has ended. */
+#if defined(_WIN32)
+typedef struct tilecore_thread {
+    HANDLE handle;
+    void (*run)(void);
+} tilecore_thread;
+
+TILECORE_UNUSED static unsigned __stdcall tilecore_thread_run(void *thread)
+{
+    ((tilecore_thread *)thread)->run();
+    return 0;
+}
+
+TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*run)(void))
+{
+    thread->run = run;
+    thread->handle = (HANDLE)_beginthreadex(NULL, (unsigned)TILECORE_STACK_BYTES, tilecore_thread_run, thread,
+                                            STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
+    return thread->handle != NULL;
+}
+#else
+typedef struct tilecore_thread {
+    pthread_t handle;
+    void (*run)(void);
+    long id; /* on Linux */
+} tilecore_thread;
+
+TILECORE_UNUSED static void *tilecore_thread_run(void *argument)
+{
+    tilecore_thread *thread = (tilecore_thread *)argument;
+#if defined(__linux__)
+    thread->id = syscall(SYS_gettid);
+#endif
+    thread->run();
+    return NULL;
+}
+
+/* The thread inherits the signal mask of its creator. SIGBUS and SIGSEGV stay unblocked: access to memory may raise
+ * them, for instance if a mapped file was truncated, and a blocked one would end the program without its handler. */
+TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*run)(void))
+{
+    pthread_attr_t attributes;
+    sigset_t blocked, before;
+    int status = pthread_attr_init(&attributes);
+    thread->run = run;
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    if (!status) {
+        status = pthread_attr_setstacksize(&attributes, TILECORE_STACK_BYTES);
+        if (!status) status = pthread_create(&thread->handle, &attributes, tilecore_thread_run, thread);
+        pthread_attr_destroy(&attributes);
+    }
+    /* EINVAL: the stack is too small, because the program's libraries have much thread-local storage. */
+    if (status == EINVAL) status = pthread_create(&thread->handle, NULL, tilecore_thread_run, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status == 0;
+}
+
+/* Waits until the system no longer counts a thread that is past all its locks: it was joined, or is about to return.
+ * pthread_join returns a moment earlier, or much earlier if a virtual processor is descheduled just then. Waits at most
+ * two seconds, because another thread may have got the id by now. */
+TILECORE_UNUSED static void tilecore_await_end(const tilecore_thread *thread)
+{
+#if defined(__linux__)
+    const struct timespec nap = {0, 1000000};
+    int tries;
+    for (tries = 0; tries < 2000 && !syscall(SYS_tgkill, getpid(), thread->id, 0); tries++) {
+        if (tries < 100) sched_yield();
+        else nanosleep(&nap, NULL);
+    }
+#else
+    (void)thread;
+#endif
+}
 #endif
 
 /* ---------------------------------------------------------------- a clock */

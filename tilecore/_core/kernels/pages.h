@@ -33,14 +33,17 @@
 
 TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return (ptrdiff_t)sysconf(_SC_PAGESIZE); }
 
-/* Unmaps pages. Cutting them out of a mapping may take one mapping more than the process may have: then their memory is
- * released all the same, and the addresses stay. */
+/* Unmaps pages of the caller's that nobody reads or writes any more. Cutting them out of a mapping may take one mapping
+ * more than the process may have: then their memory is released all the same, and the addresses stay. */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 {
     if (munmap(at, (size_t)bytes)) madvise(at, (size_t)bytes, MADV_DONTNEED);
 }
 
 /* ---------------------------------------------------------------- addresses */
+
+/* `at` and `bytes` are whole pages within what tilecore_addresses_new returned. `close` and `drop` lose what they hold:
+ * nobody may use it any more. No lock is needed. */
 
 /* Reserves `bytes` of addresses without access, on a boundary of huge pages. NULL if there are none, or if new mappings
  * are locked into memory (mlockall): they would have all pages at once, and keep them. */
@@ -88,7 +91,7 @@ TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
         (void)!mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
-/* Maps pages that will be written next (Linux 5.14 and later; nothing happens elsewhere). */
+/* Maps open pages that will be written next (Linux 5.14 and later; nothing happens elsewhere). `bytes`: any number. */
 TILECORE_UNUSED static void tilecore_addresses_populate(char *at, ptrdiff_t bytes)
 {
     const ptrdiff_t page = tilecore_page_bytes();
@@ -161,8 +164,8 @@ TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
     return NULL;
 }
 
-/* Maps a part of the file at `at`, within a range of the caller's. A write there copies the page first, and does not
- * change the file. Returns 0, or -1. */
+/* Maps a part of the file, in whole pages, in place of what is at `at`: within a range of the caller's. A write there
+ * copies the page first, and does not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
 {
     int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
@@ -194,7 +197,12 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 
 /* ---------------------------------------------------------------- poisoned memory, for AddressSanitizer */
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature) /* of Clang, which before version 21 has no __SANITIZE_ADDRESS__ */
+#define TILECORE_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define TILECORE_SANITIZED 1
+#endif
+#if TILECORE_SANITIZED
 #include <sanitizer/asan_interface.h>
 #define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
 #define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))

@@ -1,52 +1,23 @@
-/* Threads that help to write large results. They belong to the process, run C alone, and park between jobs.
+/* Threads that help to write large results: the workers. They belong to the process, and run C alone.
  *
  *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
  *
- *     tilecore_register_workers();                             // once, before all else: the handlers of fork()
- *     tilecore_parallel(task, &job, 0, iterations, bytes, 8);  // returns when all of them have run
+ *     tilecore_register_workers();  // once, before all else: the handlers of fork(). This alone may fail
+ *     tilecore_parallel(task, &job, &first, &last, bytes_of_each, 8, record, until);  // moves `first` and `last`
  *
- * Static variables hold the state, once in a process: exactly one extension module includes this.
+ * tilecore_parallel may be called from any thread, with or without the GIL, also from several at once. It promises that
+ * each iteration that it moves past was written once, here or in a worker, and that no worker is in the job when it
+ * returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call Python, or
+ * fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
  *
- * A job is a number of chunks and a counter. The caller publishes it, wakes workers, and takes chunks itself at once.
- * When no chunk is left the job is closed, and the caller waits for the workers inside it, each in its last, small
- * chunk. A worker that wakes late finds the job closed and parks again: nobody waits for workers that have not begun.
- * There is one job at a time; a second caller writes alone, and waits at most while workers are created.
- *
- *     caller      publish | chunk | chunk | chunk | chunk | close, wait |
- *     worker 1            . wake  | chunk | chunk | chunk |             . park
- *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
- *
- * fork(). Before fork() each worker ends when its chunk is written, and is joined. So no fork finds a thread of ours,
- * and Python (3.12 and later) does not warn. The caller of an open job, in another thread, continues alone. The next
- * large result creates new workers, in parent and child.
- *
- * Processors. Before a job, the workers get the caller's present affinity mask. They began with their creator's mask,
- * and a later sched_setaffinity() or taskset would not change theirs.
- *
- * Busy machines. A worker that wakes does not preempt its caller or other threads (SCHED_BATCH): otherwise it would
- * write alone, while its caller waits for another time slice. If all processors are busy it wakes late. But at the end
- * of a time slice it may still run instead of its caller, or lose its processor in the middle of a chunk. After a job
- * that the caller would have finished sooner alone, callers back off: the next calls use no workers, and after each
- * further loss twice as many calls.
- *
- * Signals. Workers block all signals except SIGBUS and SIGSEGV, which their own access to memory may raise.
- *
- * Exit. Nobody ends or joins the workers, parked or at work: they end with the process, by exit() or a return from
- * main(). (A C program that ends main() by pthread_exit() has to call exit() in its last thread.)
- *
- * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
+ * The state is static, once in a process, because handlers of fork() take no argument: exactly one extension module
+ * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
  */
 #ifndef TILECORE_WORKERS_H
 #define TILECORE_WORKERS_H
 
-#include "locks.h"
+#include "learn.h"
 
-#if defined(_WIN32)
-#include <process.h>
-#else
-#include <errno.h>
-#include <signal.h>
-#endif
 #include <string.h>
 
 /* ---------------------------------------------------------------- tunables, each with its reason */
@@ -66,36 +37,6 @@
 /* How often a caller polls for the end of the last chunk before it sleeps. */
 #define TILECORE_SPINS 400
 
-/* A job was a loss if it took longer by this factor than its caller alone would have taken, estimated from the caller's
- * own processor time and chunks. The next calls then use no workers: TILECORE_LEAST_BACKOFF to TILECORE_MOST_BACKOFF
- * of them. With four busy processes on two processors, 13 MB took 3.1 ms without backoff, 0.7 ms with it, as with one
- * thread (Emerald Rapids). */
-#define TILECORE_LOSS 1.25
-#define TILECORE_LEAST_BACKOFF 4
-#define TILECORE_MOST_BACKOFF 128
-
-/* A worker's stack: a task takes a few kilobytes, and a handler of SIGSEGV may need more. Unused stack is only
- * reserved, but counts if memory is locked or the address space is limited. */
-#define TILECORE_WORKER_STACK ((size_t)256 << 10)
-
-/* ---------------------------------------------------------------- threads of each system */
-
-#if defined(_WIN32)
-typedef CONDITION_VARIABLE tilecore_condition;
-typedef HANDLE tilecore_thread;
-#define TILECORE_CONDITION_INIT CONDITION_VARIABLE_INIT
-#define tilecore_wait(condition, lock) SleepConditionVariableSRW(condition, lock, INFINITE, 0)
-#define tilecore_wake_one WakeConditionVariable
-#define tilecore_wake_all WakeAllConditionVariable
-#else
-typedef pthread_cond_t tilecore_condition;
-typedef pthread_t tilecore_thread;
-#define TILECORE_CONDITION_INIT PTHREAD_COND_INITIALIZER
-#define tilecore_wait pthread_cond_wait
-#define tilecore_wake_one pthread_cond_signal
-#define tilecore_wake_all pthread_cond_broadcast
-#endif
-
 TILECORE_INLINE void tilecore_pause(void)
 {
 #if defined(_WIN32)
@@ -109,7 +50,17 @@ TILECORE_INLINE void tilecore_pause(void)
 
 /* ---------------------------------------------------------------- a job */
 
-/* Writes the iterations first to last - 1 of a job. Must not fail. */
+/* A job is a number of chunks and a counter. The caller publishes it, wakes workers, and takes chunks itself at once.
+ * When no chunk is left it closes the job, and waits for the workers inside, each in its last, small chunk. A worker
+ * that wakes late finds the job closed and parks again: nobody waits for workers that have not begun.
+ *
+ *     caller      publish | chunk | chunk | chunk | chunk | close, wait |
+ *     worker 1            . wake  | chunk | chunk | chunk |             . park
+ *     worker 2            . . . . . . . . . . . . . . . . . . . . . . . .  wake: closed, park
+ *
+ * There is one job at a time; a second caller writes alone, and waits at most while workers are created. A job must not
+ * stay open during a check for signals: a handler may tile or fork, and in a greenlet it may even move the caller's
+ * stack, on which the job lies. So the caller looks at the clock between its chunks, and ends the job at `until`. */
 typedef void (*tilecore_task)(void *argument, ptrdiff_t first, ptrdiff_t last);
 
 /* The caller takes the chunks from the first on, the workers from the last on: in successive calls into the same memory
@@ -128,12 +79,11 @@ typedef struct tilecore_job {
 
 static ptrdiff_t tilecore_count_iterations(ptrdiff_t bytes, ptrdiff_t each) { return bytes > each ? bytes / each : 1; }
 
-/* Cuts a job of `bytes` in all into chunks for `threads` threads. */
-static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
+/* Cuts a job into chunks for `threads` threads; `each`: bytes of an iteration. */
+static void tilecore_cut(tilecore_job *job, ptrdiff_t each, int threads)
 {
     const ptrdiff_t iterations = job->last - job->first;
-    const ptrdiff_t each = bytes > iterations ? bytes / iterations : 1;
-    ptrdiff_t large = bytes / ((ptrdiff_t)16 * threads), little, n; /* bytes of a chunk; number of large chunks */
+    ptrdiff_t large = iterations * each / ((ptrdiff_t)16 * threads), little, n; /* bytes; number of large chunks */
     if (large > TILECORE_MOST_CHUNK_BYTES) large = TILECORE_MOST_CHUNK_BYTES;
     if (large < TILECORE_CHUNK_BYTES) large = TILECORE_CHUNK_BYTES;
     job->large_chunk = tilecore_count_iterations(large, each);
@@ -147,32 +97,29 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t bytes, int threads)
     job->taken = job->taken_by_workers = 0;
 }
 
-/* Writes a chunk. Returns its number of iterations. */
-static ptrdiff_t tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
+/* The first iteration of a chunk. */
+static ptrdiff_t tilecore_chunk_begin(const tilecore_job *job, ptrdiff_t number)
 {
     const ptrdiff_t left = job->chunks - number; /* this one included */
-    const ptrdiff_t trailing = job->last - job->trailing * job->large_chunk;
-    ptrdiff_t first, last;
-    if (number < job->leading) {
-        first = job->first + number * job->large_chunk;
-        last = first + job->large_chunk;
-    } else if (left > job->trailing) {
-        first = job->first + job->leading * job->large_chunk + (number - job->leading) * job->small_chunk;
-        last = first + job->small_chunk < trailing ? first + job->small_chunk : trailing;
-    } else {
-        first = job->last - left * job->large_chunk;
-        last = first + job->large_chunk;
-    }
-    job->task(job->argument, first, last);
-    return last - first;
+    if (left <= job->trailing) return job->last - left * job->large_chunk;
+    if (number <= job->leading) return job->first + number * job->large_chunk;
+    return job->first + job->leading * job->large_chunk + (number - job->leading) * job->small_chunk;
 }
 
-/* The caller's part: takes chunks until none is left. Returns their number of iterations. */
-static ptrdiff_t tilecore_lead(tilecore_job *job)
+static void tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
 {
-    ptrdiff_t number = 0, iterations = 0;
-    while (tilecore_atomic_add(&job->taken, 1) < job->chunks) iterations += tilecore_write_chunk(job, number++);
-    return iterations;
+    job->task(job->argument, tilecore_chunk_begin(job, number), tilecore_chunk_begin(job, number + 1));
+}
+
+/* The caller's part: takes chunks until none is left, or the last one if it is `until`. Returns their number. */
+static ptrdiff_t tilecore_lead(tilecore_job *job, long long until)
+{
+    ptrdiff_t number = 0;
+    while (tilecore_atomic_add(&job->taken, 1) < job->chunks) {
+        tilecore_write_chunk(job, number++);
+        if (tilecore_nanoseconds(0) >= until) tilecore_atomic_add(&job->taken, job->chunks);
+    }
+    return number;
 }
 
 /* A worker's part: takes chunks until none is left, or until `stop` is set. */
@@ -184,11 +131,12 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
 
 /* ---------------------------------------------------------------- the workers */
 
-typedef struct tilecore_worker {
-    tilecore_thread thread;
-    long id; /* of the thread, on Linux */
-} tilecore_worker;
-
+/* A worker that wakes does not preempt its caller or other threads (SCHED_BATCH): otherwise it would write alone, while
+ * its caller waits for another time slice. If all processors are busy it wakes late. But at the end of a time slice it
+ * may still run instead of its caller, or lose its processor in the middle of a chunk: see learn.h.
+ *
+ * At exit nobody ends or joins workers: they end with the process, by exit() or a return from main(). (A C program that
+ * ends main() by pthread_exit() has to call exit() in its last thread.) */
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
 static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
@@ -202,7 +150,7 @@ static struct {
     ptrdiff_t recalled;  /* whether a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_affinity affinity; /* of the workers */
     int count;
-    tilecore_worker worker[TILECORE_MAX_THREADS - 1];
+    tilecore_thread worker[TILECORE_MAX_THREADS - 1];
 } tilecore_workers;
 
 static void tilecore_serve(void)
@@ -233,57 +181,8 @@ static void tilecore_serve(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-#if defined(_WIN32)
-static unsigned __stdcall tilecore_run_worker(void *argument)
-{
-    (void)argument;
-    tilecore_serve();
-    return 0;
-}
-
-static int tilecore_create(tilecore_worker *worker)
-{
-    worker->thread = (HANDLE)_beginthreadex(NULL, (unsigned)TILECORE_WORKER_STACK, tilecore_run_worker, worker,
-                                            STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
-    return worker->thread != NULL;
-}
-#else
-static void *tilecore_run_worker(void *argument)
-{
-    tilecore_worker *worker = (tilecore_worker *)argument;
-#if defined(__linux__)
-    worker->id = syscall(SYS_gettid);
-#else
-    worker->id = 0;
-#endif
-    tilecore_serve();
-    return NULL;
-}
-
-/* The worker inherits the signal mask of its creator. SIGBUS and SIGSEGV stay unblocked: access to memory may raise
- * them, for instance if a mapped file was truncated, and a blocked one would end the program without its handler. */
-static int tilecore_create(tilecore_worker *worker)
-{
-    pthread_attr_t attributes;
-    sigset_t blocked, before;
-    int status = pthread_attr_init(&attributes);
-    sigfillset(&blocked);
-    sigdelset(&blocked, SIGBUS);
-    sigdelset(&blocked, SIGSEGV);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    if (!status) {
-        status = pthread_attr_setstacksize(&attributes, TILECORE_WORKER_STACK);
-        if (!status) status = pthread_create(&worker->thread, &attributes, tilecore_run_worker, worker);
-        pthread_attr_destroy(&attributes);
-    }
-    /* EINVAL: the stack is too small, because the program's libraries have much thread-local storage. */
-    if (status == EINVAL) status = pthread_create(&worker->thread, NULL, tilecore_run_worker, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return status == 0;
-}
-#endif
-
-/* Sets the affinity mask of the workers to that of the calling thread. */
+/* Under the lock. Sets the affinity mask of the workers to that of the calling thread: they began with their creator's,
+ * and a later sched_setaffinity() or taskset does not change theirs. */
 static void tilecore_move_workers(void)
 {
 #if defined(__linux__) && !defined(__ANDROID__) /* Android has no pthread_setaffinity_np */
@@ -292,13 +191,14 @@ static void tilecore_move_workers(void)
     if (!tilecore_read_affinity(&now)) return;
     if (!memcmp(now.part, tilecore_workers.affinity.part, (size_t)now.bytes)) return;
     for (k = 0; k < tilecore_workers.count; k++)
-        pthread_setaffinity_np(tilecore_workers.worker[k].thread, (size_t)now.bytes, now.part);
+        pthread_setaffinity_np(tilecore_workers.worker[k].handle, (size_t)now.bytes, now.part);
     memcpy(tilecore_workers.affinity.part, now.part, (size_t)now.bytes);
 #endif
 }
 
-/* Publishes a job for up to `wanted` workers. Creates missing workers, until the system refuses. Returns 0 without a
- * worker: another caller has them, a fork() is under way, or the system created none. */
+/* Publishes a job, which stays where it is until tilecore_close(), for up to `wanted` < TILECORE_MAX_THREADS workers.
+ * Creates missing workers, until the system refuses. Returns 0 without a worker, and then nothing is to be closed:
+ * another caller has them, a fork() is under way, or the system created none. */
 static int tilecore_publish(tilecore_job *job, int wanted)
 {
     int k, published = 0;
@@ -306,7 +206,7 @@ static int tilecore_publish(tilecore_job *job, int wanted)
     if (!tilecore_workers.taken && !tilecore_workers.recalled) {
         int *const count = &tilecore_workers.count;
         tilecore_move_workers();
-        while (*count < wanted && tilecore_create(&tilecore_workers.worker[*count])) ++*count;
+        while (*count < wanted && tilecore_thread_new(&tilecore_workers.worker[*count], tilecore_serve)) ++*count;
         if (wanted > *count) wanted = *count;
         tilecore_workers.wanted = wanted;
         tilecore_workers.taken = published = wanted > 0;
@@ -317,7 +217,7 @@ static int tilecore_publish(tilecore_job *job, int wanted)
     return published;
 }
 
-/* Closes the job, and waits for the workers inside it. */
+/* Closes the job that the calling thread published, and waits for the workers inside it. */
 static void tilecore_close(void)
 {
     int spins = TILECORE_SPINS;
@@ -333,74 +233,75 @@ static void tilecore_close(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-/* Counters: the calls still to come without workers; the calls of the last backoff, less the gains since. */
-static ptrdiff_t tilecore_backoff_left, tilecore_backoff;
-
-/* Whether a call must use no workers; counts the call. Not for calls that request a number of threads. */
-TILECORE_UNUSED static int tilecore_backs_off(void)
+static double tilecore_rate(long long nanoseconds, ptrdiff_t bytes)
 {
-    const ptrdiff_t left = tilecore_atomic_load(&tilecore_backoff_left);
-    if (left > 0) tilecore_atomic_store(&tilecore_backoff_left, left - 1);
-    return left > 0;
+    return (double)(nanoseconds + 1) * 1048576 / (double)bytes;
 }
 
-/* After a job of `all` nanoseconds: its caller wrote `own` of its iterations in `led` nanoseconds of processor time. */
-static void tilecore_update_backoff(ptrdiff_t own, ptrdiff_t iterations, long long led, long long all)
+/* How many threads write `bytes`: one for each TILECORE_BYTES_A_THREAD and for each iteration, up to `most`. `most` is
+ * given in the call, without a record; or it is the process' (resources/threads.pyx), and 1 for new memory below twice
+ * TILECORE_THREAD_BYTES (choose_mode). Then there is a record, and one thread writes if earlier calls were faster so
+ * (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
+static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int most, tilecore_record **record)
 {
-    ptrdiff_t backoff = tilecore_atomic_load(&tilecore_backoff);
-    if (own == 0 || (double)all * (double)own > TILECORE_LOSS * (double)led * (double)iterations) {
-        backoff = 2 * backoff + TILECORE_LEAST_BACKOFF;
-        if (backoff > TILECORE_MOST_BACKOFF) backoff = TILECORE_MOST_BACKOFF;
-        tilecore_atomic_store(&tilecore_backoff_left, backoff);
-    } else {
-        backoff -= (backoff + 7) / 8;
-    }
-    tilecore_atomic_store(&tilecore_backoff, backoff);
+    const ptrdiff_t worth = bytes / TILECORE_BYTES_A_THREAD;
+    int threads = most < TILECORE_MAX_THREADS ? most : TILECORE_MAX_THREADS;
+    if (threads > iterations) threads = (int)iterations;
+    if (threads > worth) threads = (int)worth;
+    if (threads <= 1) *record = NULL;
+    return *record && tilecore_next_is_alone(*record) ? 1 : threads;
 }
 
-/* Runs task(argument, ..) over the iterations first to last - 1, `bytes` of output, in the calling thread and in up to
- * `threads` - 1 workers, fewer for few bytes. Returns when all iterations are done. */
-TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t first, ptrdiff_t last,
-                                              ptrdiff_t bytes, int threads)
+/* Does what tilecore_parallel does, in this thread and in up to `threads` - 1 workers. Returns 0 if there are none. */
+static int tilecore_with_workers(tilecore_task task, void *argument, ptrdiff_t *first, ptrdiff_t *last,
+                                 ptrdiff_t each, int threads, tilecore_record *record, long long until)
 {
-    if (threads > TILECORE_MAX_THREADS) threads = TILECORE_MAX_THREADS;
-    if (threads > last - first) threads = (int)(last - first);
-    if (threads > bytes / TILECORE_BYTES_A_THREAD) threads = (int)(bytes / TILECORE_BYTES_A_THREAD);
-    if (threads > 1) {
-        tilecore_job job = {task, argument, first, last, 0, 0, 0, 0, 0, 0, 0};
-        const long long begun = tilecore_nanoseconds(0); /* waking workers counts too */
-        tilecore_cut(&job, bytes, threads);
-        if (tilecore_publish(&job, threads - 1)) {
-            const long long run = tilecore_nanoseconds(1);
-            const ptrdiff_t own = tilecore_lead(&job);
-            const long long led = tilecore_nanoseconds(1) - run;
-            tilecore_close();
-            tilecore_update_backoff(own, last - first, led, tilecore_nanoseconds(0) - begun);
-            return;
-        }
-    }
-    task(argument, first, last);
+    tilecore_job job = {task, argument, *first, *last, 0, 0, 0, 0, 0, 0, 0};
+    const long long begun = tilecore_nanoseconds(0); /* waking workers counts too */
+    long long run;
+    ptrdiff_t chunks, own, all;
+    tilecore_cut(&job, each, threads);
+    if (!tilecore_publish(&job, threads - 1)) return 0;
+    run = tilecore_nanoseconds(1);
+    chunks = tilecore_lead(&job, until);
+    run = tilecore_nanoseconds(1) - run;
+    tilecore_close();
+    *first = tilecore_chunk_begin(&job, chunks);
+    *last = tilecore_chunk_begin(&job, job.chunks - job.taken_by_workers);
+    own = (*first - job.first) * each, all = own + (job.last - *last) * each;
+    if (record)
+        tilecore_note_joint(record, tilecore_rate(tilecore_nanoseconds(0) - begun, all),
+                            own ? tilecore_rate(run, own) : 0, threads);
+    return 1;
+}
+
+/* Runs task(argument, ..) over the iterations *first to *last - 1, of `each` >= 1 bytes of output, in at most `most`
+ * threads. Ends early, after a chunk or more, at the time `until`, in nanoseconds. Moves *first and *last to what is
+ * left. `record`: NULL, or what calls of this kind and size learn. */
+TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t *first, ptrdiff_t *last,
+                                              ptrdiff_t each, int most, tilecore_record *record, long long until)
+{
+    const ptrdiff_t begin = *first, iterations = *last - begin;
+    const int threads = tilecore_choose_threads(iterations * each, iterations, most, &record);
+    ptrdiff_t step = tilecore_count_iterations(TILECORE_MOST_CHUNK_BYTES, each);
+    long long begun;
+    if (threads > 1 && tilecore_with_workers(task, argument, first, last, each, threads, record, until)) return;
+    begun = record ? tilecore_nanoseconds(0) : 0;
+    do { /* each chunk takes about as long as all before it, so the last one ends in time too */
+        const ptrdiff_t next = *last - *first > step ? *first + step : *last;
+        task(argument, *first, next);
+        *first = next, step *= 2;
+    } while (*first < *last && tilecore_nanoseconds(0) < until);
+    if (record && threads == 1)
+        tilecore_note_alone(record, tilecore_rate(tilecore_nanoseconds(0) - begun, (*first - begin) * each));
 }
 
 /* ---------------------------------------------------------------- fork */
 
+/* Before fork() each worker ends when its chunk is written, and is joined. So no fork finds a thread of ours, and
+ * Python (3.12 and later) does not warn. The caller of an open job, in another thread, continues alone. The next large
+ * result creates new workers, in parent and child; there is no job between `before` and the other two. */
 #if !defined(_WIN32)
-/* Waits until the system no longer counts a thread. pthread_join returns a moment earlier, or much earlier if a virtual
- * processor is descheduled just then. Waits at most two seconds, because another thread may have got the id by now. */
-static void tilecore_await_end(const tilecore_worker *worker)
-{
-#if defined(__linux__)
-    const struct timespec nap = {0, 1000000};
-    int tries;
-    for (tries = 0; tries < 2000 && !syscall(SYS_tgkill, getpid(), worker->id, 0); tries++) {
-        if (tries < 100) sched_yield();
-        else nanosleep(&nap, NULL);
-    }
-#else
-    (void)worker;
-#endif
-}
-
 static void tilecore_before_fork(void)
 {
     int k;
@@ -411,7 +312,7 @@ static void tilecore_before_fork(void)
     tilecore_wake_all(&tilecore_work);
     tilecore_release(&tilecore_workers_lock);
     /* From here on only this thread uses the workers. */
-    for (k = 0; k < tilecore_workers.count; k++) pthread_join(tilecore_workers.worker[k].thread, NULL);
+    for (k = 0; k < tilecore_workers.count; k++) pthread_join(tilecore_workers.worker[k].handle, NULL);
     for (k = 0; k < tilecore_workers.count; k++) tilecore_await_end(&tilecore_workers.worker[k]);
     tilecore_workers.count = 0;
 }

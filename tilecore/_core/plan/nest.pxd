@@ -25,6 +25,8 @@ cdef struct AxisIter:               # one axis of a region, and a position on it
 
 cdef struct RegionIter:             # a region of a tiling, or all of it
     int n                           # axes in use
+    bint finished                   # next_piece gave the last piece
+    Py_ssize_t itemsize
     Py_ssize_t src, dst             # offsets of index 0 on every axis, in source and output
     AxisIter axis[MOST_AXES]        # innermost first
 
@@ -51,17 +53,6 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
     else:
         nest.axis[nest.n] = Axis(count, src, dst)
         nest.n += 1
-
-
-cdef inline Py_ssize_t nest_push_piece(Nest *nest, const AxisIter *axis, Py_ssize_t done) noexcept nogil:
-    """Add the loops of the piece (regions.pyx) that begins after `done` items of the axis; return its item count."""
-    cdef Py_ssize_t first = axis.first if done == 0 else 0, repeats = 1
-    cdef Py_ssize_t length = min(axis.extent - first, axis.count - done)
-    if length == axis.extent:
-        repeats = (axis.count - done) // length
-    nest_push(nest, length, axis.src, axis.dst)
-    nest_push(nest, repeats, 0, axis.dst * length)
-    return length * repeats
 
 
 cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
@@ -92,5 +83,6 @@ cdef inline bint next_item(AxisIter *axis, int n, Py_ssize_t items, char **dst, 
 cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,
                            const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                            const Py_ssize_t *shape) noexcept nogil
+cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

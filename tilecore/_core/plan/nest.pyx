@@ -53,8 +53,7 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
         while i > 0 and magnitude(dst_pitch[order[i - 1]]) > magnitude(dst_pitch[order[i]]):
             order[i - 1], order[i] = order[i], order[i - 1]
             i -= 1
-    iter.n = 0
-    iter.src = iter.dst = 0
+    iter.n, iter.src, iter.dst, iter.itemsize, iter.finished = 0, 0, 0, sizes.itemsize, False
     for i in range(n):
         k = order[i]
         count, extent, src, dst = shape[k], sizes.shape[k], src_pitch[k], dst_pitch[k]
@@ -70,7 +69,7 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
             rest = extent - 1 - (count - 1) % extent
             first = rest - first if rest >= first else rest - first + extent
             src, dst = -src, -dst
-        if extent == 1 or src == 0 or count <= extent - first:  # the source does not wrap, or without effect
+        if extent == 1 or src == 0 or count <= extent - first:  # the region does not wrap, or wraps in place
             iter.src += first * src
             src = 0 if extent == 1 else src
             first, extent = 0, count
@@ -86,15 +85,49 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
         iter.n += 1
 
 
+cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
+    """Fill `nest` with the loops of the next piece (see regions.pyx), and return its bytes; return 0 after the last."""
+    cdef AxisIter *axis
+    cdef Py_ssize_t index, left, length, src = iter.src, dst = iter.dst, nbytes = iter.itemsize
+    cdef bint finished = True  # unless an axis has another piece
+    cdef int k
+    if iter.finished:
+        return 0
+    nest_begin(nest, nbytes)
+    for k in range(iter.n):
+        axis = &iter.axis[k]
+        index = axis.src_index
+        left = axis.count - axis.dst_index
+        src += index * axis.src
+        dst += axis.dst_index * axis.dst
+        length = min(axis.extent - index, left)
+        nest_push(nest, length, axis.src, axis.dst)
+        if length < left and length == axis.extent:
+            nest_push(nest, left // length, 0, axis.dst * length)
+            length *= left // length
+        nbytes *= length
+        if not finished:
+            continue
+        if length < left:
+            axis.dst_index += length
+            axis.src_index = 0
+            finished = False
+        elif length < axis.count:  # it has other pieces
+            axis.dst_index = 0
+            axis.src_index = axis.first
+    nest.src, nest.dst = src, dst
+    iter.finished = finished
+    return nbytes
+
+
 cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil:
     """Fill `nest` with the loops of a whole output, which must not be empty. NULL strides: C order."""
     cdef int k, padding = sizes.ndim - sizes.input_ndim
     cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize
-    cdef const AxisIter *axis
     cdef RegionIter iter
-    nest_begin(nest, sizes.itemsize)
-    if dst_strides == NULL:
+    if dst_strides == NULL:  # as below, 30 ns faster
+        nest_begin(nest, sizes.itemsize)
         for k in range(sizes.ndim - 1, -1, -1):
             if src_strides != NULL and sizes.shape[k] != 1:  # a padded axis has extent 1 and no stride
                 src = src_strides[k - padding]
@@ -105,8 +138,4 @@ cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_
             dst *= sizes.repeats[k]
         return
     region_iter_init(&iter, sizes, src_strides, dst_strides, NULL, sizes.output)
-    nest.src, nest.dst = iter.src, iter.dst
-    for k in range(iter.n):
-        axis = &iter.axis[k]
-        nest_push(nest, axis.extent, axis.src, axis.dst)
-        nest_push(nest, axis.count // axis.extent, 0, axis.dst * axis.extent)
+    next_piece(&iter, nest)

@@ -41,12 +41,6 @@ cdef struct Plan:
     void *block         # prepared Blocks (write/blocks.pxd) of a result in C order, if it is a single block; or NULL
 
 
-cdef struct Bounds:     # of a region
-    Py_ssize_t start[MAX_RANK + 1]
-    Py_ssize_t stop[MAX_RANK + 1]
-    int starts, stops   # how many entries each has
-
-
 cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
 cdef int sizes_check(const Sizes *sizes, int status) except -1

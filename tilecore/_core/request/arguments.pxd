@@ -3,17 +3,19 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
-from tilecore._core.request.array_refs cimport ArrayRef
+from tilecore._core.request.strided_arrays cimport StridedArray
 
 
+cdef frozenset KNOWN
 cdef cnp.ndarray convert_to_plain(a)
 cdef cnp.ndarray plain_array(a)
+cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1
 cdef cnp.ndarray read_target(value, cnp.dtype dtype)
 cdef bint is_blank(cnp.dtype dtype) noexcept
 cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1
-cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, ArrayRef *ref) except -1
-cdef bint share_bytes(const ArrayRef *a, const Py_ssize_t *a_shape, const ArrayRef *b, const Py_ssize_t *b_shape,
-                      Py_ssize_t itemsize) except -1
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, StridedArray *ref) except -1
+cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
+                      const Py_ssize_t *b_shape, Py_ssize_t itemsize) except -1
 cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument)
 
 

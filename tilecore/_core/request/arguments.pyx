@@ -15,10 +15,11 @@ from tilecore._core.request.errors import RequestError
 from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
+from cpython.list cimport PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.array_refs cimport ArrayRef, ref_array, ref_strides
+from tilecore._core.request.strided_arrays cimport StridedArray, ref_array, ref_strides
 
 cnp.import_array()
 
@@ -26,7 +27,7 @@ cnp.import_array()
 # ---------------------------------------------------------------- inputs
 
 # NumPy reads these classes directly: no need to look for a protocol.
-cdef frozenset KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
+KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
 
 
 cdef cnp.ndarray convert_to_plain(a):
@@ -50,6 +51,31 @@ cdef cnp.ndarray plain_array(a):
     if array is None:
         raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
     return array
+
+
+cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1:
+    """Replace each item by a plain array, which must have this dtype and shape."""
+    cdef cnp.ndarray array
+    cdef cnp.dtype actual
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(arrays)):
+        if PyArray_CheckExact(arrays[i]):
+            array = arrays[i]
+        else:
+            try:
+                array = plain_array(arrays[i])
+            except RequestError as error:
+                if not isinstance(error, RequestError):  # see format_error
+                    raise
+                hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
+                raise RequestError(error.kind, error.what + hint, f"arrays[{i}]") from error.__cause__
+            arrays[i] = array
+        actual = array.descr
+        if actual is not dtype and actual != dtype:
+            raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", f"arrays[{i}]")
+        if not has_shape(array, ndim, shape):
+            raise shape_error(array, ndim, shape, "must have", f"arrays[{i}]")
+    return 0
 
 
 # ---------------------------------------------------------------- out
@@ -78,7 +104,8 @@ cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
     return numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
-cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, ArrayRef *ref) except -1:
+cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
+                   StridedArray *ref) except -1:
     """Check that `out` has this shape, is writeable, and has no overlapping elements. Fill `ref`."""
     if not has_shape(out, ndim, shape):
         raise shape_error(out, ndim, shape, "must have", "out")
@@ -97,7 +124,7 @@ cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wante
     return RequestError(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {actual}", argument)
 
 
-cdef int find_ends(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
+cdef int find_ends(const StridedArray *ref, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
                    size_t *high) noexcept:
     """Set `low` to the address of the first byte, `high` to the end of the last. Return 0 if there are no bytes."""
     cdef Py_ssize_t reach
@@ -120,8 +147,8 @@ cdef int find_ends(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t item
     return itemsize > 0
 
 
-cdef bint share_bytes(const ArrayRef *a, const Py_ssize_t *a_shape, const ArrayRef *b, const Py_ssize_t *b_shape,
-                      Py_ssize_t itemsize) except -1:
+cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
+                      const Py_ssize_t *b_shape, Py_ssize_t itemsize) except -1:
     """Whether the arrays share a byte."""
     cdef size_t a_low, a_high, b_low, b_high
     if not find_ends(a, a_shape, itemsize, &a_low, &a_high) or not find_ends(b, b_shape, itemsize, &b_low, &b_high):
@@ -131,7 +158,7 @@ cdef bint share_bytes(const ArrayRef *a, const Py_ssize_t *a_shape, const ArrayR
     return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
 
 
-cdef bint overlaps_itself(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
+cdef bint overlaps_itself(const StridedArray *ref, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
     """Whether two elements share a byte."""
     cdef Py_ssize_t covered, step
     cdef int i, k
@@ -157,7 +184,7 @@ cdef bint overlaps_itself(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize
     return False
 
 
-cdef bytes_at(const ArrayRef *ref, const Py_ssize_t *shape, Py_ssize_t itemsize):
+cdef bytes_at(const StridedArray *ref, const Py_ssize_t *shape, Py_ssize_t itemsize):
     """A view of the elements, with items of plain bytes."""
     return array_upon(None, ref.ndim, shape, ref_strides(ref), numpy.dtype((numpy.void, itemsize)), ref.data, 0)
 

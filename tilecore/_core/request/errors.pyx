@@ -8,7 +8,7 @@ the function's name, its own names for the arguments, and what the caller typed.
     tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
     Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
 
-Exceptions of the caller's own objects are not RequestErrors, and are passed on unchanged.
+Exceptions of the caller's own objects and of signal handlers are not RequestErrors, and are passed on unchanged.
 
 Compiled, so that there is one class `RequestError` in a process, however often the package is imported.
 """
@@ -18,6 +18,7 @@ import numpy as np
 from tilecore._core.request.short_repr import short_repr
 
 NO_NAMES = {}
+_LIBRARIES = {"tilecore", "numpy", "torch", "openvino"}  # whose exceptions tilecore words anew
 
 
 class RequestError(Exception):
@@ -40,6 +41,19 @@ class RequestError(Exception):
         self.kind, self.what, self.argument, self.axis = kind, what, argument, axis
 
 
+def pass_on(reason):
+    """Raise `reason` again if the caller's code or a signal handler raised it: then its traceback shows their code.
+
+    Otherwise Python, or a library that is known, says that an object is no array or no integer. So does a BufferError,
+    by DLPack's protocol.
+    """
+    trace = None if isinstance(reason, BufferError) else reason.__traceback__
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _LIBRARIES:
+            raise reason
+        trace = trace.tb_next
+
+
 def format_error(error, name, input=None, names=NO_NAMES, /, **given):
     """The error that the function `name` raises for `error`; raise it ``from error.__cause__``.
 
@@ -54,6 +68,8 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
         The function's own names for the core's arguments and for "input shape", if they differ.
     given : the arguments as they were typed; those that are None are left out
     """
+    if not isinstance(error, RequestError):
+        return error  # without memory for a traceback, Cython puts a MemoryError in its place
     subject = "" if error.argument is None else names.get(error.argument, error.argument) + " "
     where = "" if error.axis is None else f" for axis {error.axis}"
     context = []
@@ -62,7 +78,8 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
         context.append(f"{names.get('input shape', 'input shape')} {short_repr(shape)}")
         if isinstance(input, np.ndarray):
             context.append(f"dtype {input.dtype}")
-    context += [f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None]
+    # No comprehension: without memory, Cython 3.3.1 frees its items twice.
+    context += (f"{argument} {short_repr(value)}" for argument, value in given.items() if value is not None)
     suffix = f"; {', '.join(context)}" if context else ""
     return error.kind(f"{name}: {subject}{error.what}{where}{suffix}")
 
@@ -70,8 +87,9 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
 def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
     """`format_error` for a RequestError, or for the error of another public function, which the function `name` called.
 
-    Such an error was raised while its RequestError was handled, so the RequestError is its context. Any other error is
-    returned unchanged.
+    Such an error was raised while its RequestError was handled, so the RequestError is its context, and it has the same
+    text. Any other error, of a signal handler for instance, is returned unchanged.
     """
-    origin = error if isinstance(error, RequestError) else error.__context__
-    return format_error(origin, name, input, names, **given) if isinstance(origin, RequestError) else error
+    origin = error.__context__
+    made = isinstance(origin, RequestError) and origin.what in str(error)
+    return format_error(origin if made else error, name, input, names, **given)

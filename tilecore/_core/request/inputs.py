@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, pass_on
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import is_masked
 
@@ -60,6 +60,7 @@ def read_count(name: str, n: SupportsIndex) -> int:
     try:
         return read_index(n)
     except TypeError as reason:
+        pass_on(reason)
         raise TypeError(f"{name}: expected an integer, got {short_repr(n)} of type {type(n).__name__}") from reason
 
 
@@ -68,6 +69,7 @@ def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
     try:
         return read_index(item)
     except TypeError as reason:
+        pass_on(reason)
         kind = type(item).__name__
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
             what = f"must be one-dimensional, but item {position} is a {kind}{hint}"
@@ -79,6 +81,7 @@ def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
 
 def input_error(value: object, reason: Exception, argument: str = "input") -> RequestError:
     """The RequestError for a `value` that raised `reason`, one of UNREADABLE, when it was read."""
+    pass_on(reason)
     advice = str(reason)
     if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
         advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"

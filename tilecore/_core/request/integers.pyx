@@ -1,3 +1,4 @@
+# cython: binding=False
 """Reads integers: repeats, bounds, axes, shapes, the number of threads.
 
 Ints, NumPy's integers, and tuples, lists and arrays of them are read without running the caller's code. Other kinds
@@ -8,7 +9,7 @@ import numpy
 
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.inputs import read_index, read_item
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, pass_on
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact
@@ -19,6 +20,8 @@ from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExa
 
 cnp.import_array()
 
+
+LARGEST_RANK = MAX_RANK  # for Python
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) noexcept
@@ -67,7 +70,7 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     return <int>n
 
 
-cdef int count_integers(value, unsigned long numbers) noexcept:
+cpdef int count_integers(value, unsigned long numbers) noexcept:
     """The length of a tuple, or of a 1-D array of a type in `numbers`; -1 for anything else, or above MAX_RANK.
 
     `numbers` has a bit for each of NumPy's type numbers. Runs none of the caller's code: no item is read.
@@ -81,6 +84,28 @@ cdef int count_integers(value, unsigned long numbers) noexcept:
         if kind < 32 and numbers >> kind & 1:
             n = cnp.PyArray_DIM(value, 0)
     return <int>n if n <= MAX_RANK else -1
+
+
+def repeats_of(value, numbers):
+    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for anything else.
+
+    >>> import numpy
+    >>> repeats_of(numpy.array([2, -3]), 1 << numpy.dtype("int64").num)
+    (2, -3)
+    >>> repeats_of([2, 3.0], 0)
+
+    The ints may be negative. `numbers` has a bit for each of NumPy's integer types that the array may have.
+    """
+    if type(value) is list:
+        value = tuple(value)
+    if count_integers(value, numbers) < 0:
+        return None
+    if type(value) is not tuple:
+        return tuple(cnp.PyArray_ToList(value))
+    for item in <tuple>value:
+        if not PyLong_CheckExact(item):
+            return None
+    return value
 
 
 cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
@@ -97,12 +122,14 @@ cdef list draw_integers(given, str argument):
     else:
         try:
             return [read_index(given)]
-        except TypeError:
+        except TypeError as no_integer:
             try:
                 if isinstance(given, NO_SEQUENCES):
                     raise TypeError("text and sets are not read as sequences")
                 items = iter(given)
             except TypeError as reason:
+                pass_on(no_integer)
+                pass_on(reason)
                 raise RequestError(TypeError, "must be an integer or a sequence of integers, "
                                    f"got {type(given).__name__}{hint}", argument) from reason
     for item in items:
@@ -171,6 +198,49 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
     return ndim
 
 
+cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
+    """Fill `bounds`, before the array is inspected: reading may run code that changes the array."""
+    if signed:
+        bounds.starts = read_signed(start, bounds.start, "start")
+        bounds.stops = read_signed(stop, bounds.stop, "stop")
+    else:
+        bounds.starts = read_integers(start, bounds.start, "start", 0)
+        bounds.stops = read_integers(stop, bounds.stop, "stop", 0)
+    return 0
+
+
+cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint endless,
+                      Py_ssize_t *shape) except -1:
+    """Check that a region lies in the tiling of `extents`, or in the endless plane of such an input; fill `shape`."""
+    cdef Py_ssize_t first, last
+    cdef int k
+    if bounds.starts != ndim or bounds.stops != ndim:
+        name, n = ("stop", bounds.stops) if bounds.starts == ndim else ("start", bounds.starts)
+        axes = "the input" if endless else f"the result's shape {as_tuple(extents, ndim)}"
+        raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
+    for k in range(ndim):
+        first, last = bounds.start[k], bounds.stop[k]
+        if endless:
+            check_axis_of_plane(k, extents[k], first, last)
+        elif not first <= last <= extents[k]:
+            raise RequestError(ValueError, f"expected 0 <= start <= stop <= {extents[k]} on axis {k}, got "
+                               f"start {first}, stop {last}")
+        shape[k] = last - first
+    return 0
+
+
+cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
+    if first > last:
+        raise RequestError(ValueError, f"expected start <= stop on axis {k}, got start {first}, stop {last}")
+    if first < 0 and last > PY_SSIZE_T_MAX + first:
+        raise RequestError(ValueError, f"axis {k} overflows: from {first} to {last} are more than "
+                           f"{PY_SSIZE_T_MAX} elements")
+    if first < last and extent == 0:
+        raise RequestError(ValueError, f"axis {k} of the input is empty, but the region has "
+                           f"{last - first} elements along it")
+    return 0
+
+
 cdef int read_threads(threads) except -1:
     """The number of threads requested, or 0 for the default."""
     if threads is None:
@@ -180,6 +250,7 @@ cdef int read_threads(threads) except -1:
         try:
             count = read_index(threads)
         except TypeError as reason:
+            pass_on(reason)
             raise RequestError(TypeError, f"must be an integer of at least 1 or None, got {short_repr(threads)} of "
                                f"type {type(threads).__name__}", "threads") from reason
     if count < 1:

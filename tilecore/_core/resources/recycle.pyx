@@ -152,8 +152,9 @@ def recycled_bytes():
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
     it. New memory would cost more time than tiling. Tools count idle memory as part of the process. At most 64 MiB
-    more are kept than results took at once in the last minute. If no result was garbage-collected for a minute, the
-    next one returns all idle memory to the system; `release_memory` returns it now. Recycling is Linux-only.
+    more are kept than results took at once in the last minute. If more than 64 MiB are idle a minute after the last
+    result was garbage-collected, all go back to the system; `release_memory` returns them now. A fork leaves at most
+    64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
     -------
@@ -183,8 +184,8 @@ def set_recycle_limit(n, /):
     >>> tilecore.set_recycle_limit(before)
 
     The default is 1/16 of the physical memory or of the cgroup's limit, and at most 1 GiB. The environment variable
-    ``TILECORE_RECYCLE_BYTES`` sets another one. In a child process of multiprocessing the limit is an eighth of the
-    default, unless the variable is set or the child calls this function.
+    ``TILECORE_RECYCLE_BYTES`` sets another one. In a child process of multiprocessing the limit is at most an eighth
+    of the default, unless the variable is set or the child calls this function.
 
     Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
     `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,

@@ -1,4 +1,5 @@
-"""How many threads write one large result. See threads.pyx."""
+"""How many threads may write one large result. See threads.pyx."""
 
 
+cdef int max_threads() except -1
 cdef int default_threads() noexcept nogil

@@ -1,8 +1,9 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""How many threads write one large result."""
+"""How many threads may write one large result; how many do: tilecore_choose_threads, in workers.h."""
 
 import os
 import re
+import sys
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 
@@ -19,6 +20,7 @@ cdef enum:
 # 0: nothing was chosen. Other threads read the old choice or the new one.
 cdef Py_ssize_t by_environment = 0
 cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
+cdef object is_finalizing = sys.is_finalizing
 cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the num_threads blocks being executed
 
 
@@ -45,6 +47,13 @@ def get_num_threads():
     run only on CPUs that their caller may use (``os.sched_setaffinity``). After a call that one thread would have
     ended sooner, as on a busy machine, the next calls use one thread; a call's own ``threads=`` is used as given.
     """
+    return max_threads()
+
+
+cdef int max_threads() except -1:
+    """As get_num_threads; at exit 1, because names may be gone."""
+    if is_finalizing():
+        return 1
     entered = by_context.get()
     if entered:
         return entered[len(entered) - 1]._count

@@ -3,7 +3,7 @@
 The arrays are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere.
 
     stack    written as one array, by a plan with one more axis in front, which does not repeat
-    list     an ArrayRef of each array is made, then all are written in one call
+    list     a StridedArray of each array is made, then all are written in one call
 
 Threads take whole arrays if the results are small, and the blocks of one result if it is large. As everywhere
 (arguments.pyx), the caller's code can run only at first: lists are copied, items converted, dtypes compared. Then
@@ -13,12 +13,11 @@ shapes are checked.
 from tilecore._core.request.errors import RequestError
 
 cimport numpy as cnp
-from cpython.list cimport PyList_GET_SIZE
 from libc.string cimport memcpy
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, array_upon
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack
-from tilecore._core.request.arguments cimport has_shape, plain_array, read_target, shape_error
+from tilecore._core.request.arguments cimport has_shape, plain_array, read_items, read_target
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.write.results cimport write_result
 
@@ -30,7 +29,7 @@ cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int
     if not isinstance(arrays, (list, tuple)):
         return write_stack(plan, dtype, arrays, out, threads)
     arrays = list(arrays)
-    read_items(arrays, dtype, &plan.sizes)
+    read_items(arrays, dtype, plan.sizes.input_ndim, input_shape(&plan.sizes))
     return write_result(plan, dtype, arrays, NULL, None if out is None else read_target(out, dtype), threads)
 
 
@@ -63,27 +62,3 @@ cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int
             strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
         array = array_upon(array, sizes.ndim + 1, stacked.sizes.shape, strides, actual, cnp.PyArray_DATA(array), 0)
     return write_result(&stacked, actual, array, NULL, target, threads)
-
-
-cdef int read_items(list arrays, cnp.dtype dtype, const Sizes *sizes) except -1:
-    """Replace each item by a plain array, which must have the dtype and the plan's shape."""
-    cdef const Py_ssize_t *shape = input_shape(sizes)
-    cdef cnp.ndarray array
-    cdef cnp.dtype actual
-    cdef Py_ssize_t i
-    for i in range(PyList_GET_SIZE(arrays)):
-        if PyArray_CheckExact(arrays[i]):
-            array = arrays[i]
-        else:
-            try:
-                array = plain_array(arrays[i])
-            except RequestError as error:
-                hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
-                raise RequestError(error.kind, error.what + hint, f"arrays[{i}]") from error.__cause__
-            arrays[i] = array
-        actual = array.descr
-        if actual is not dtype and actual != dtype:
-            raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", f"arrays[{i}]")
-        if not has_shape(array, sizes.input_ndim, shape):
-            raise shape_error(array, sizes.input_ndim, shape, "must have", f"arrays[{i}]")
-    return 0

@@ -16,10 +16,9 @@ If there is no memory for a block of scratch, the block is made in the output.
 """
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, AxisIter, Nest, next_item
-from tilecore._core.write.processor cimport kernels, libc_bytes, tilecore_prepare_rows
+from tilecore._core.write.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
 
 
 cdef enum:
@@ -181,8 +180,8 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
                 made, ready = src, count
             if stream:
                 kernels.stream(dst, hot, nbytes)
-            elif hot != dst and nbytes >= libc_bytes:
-                memcpy(dst, hot, nbytes)
+            elif hot != dst and nbytes >= move_bytes:
+                tilecore_move(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
         next_item(loop, blocks.loops, 1, &dst, &src)

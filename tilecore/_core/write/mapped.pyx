@@ -26,7 +26,7 @@ from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_up
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape
 from tilecore._core.request.arguments cimport has_shape
-from tilecore._core.request.array_refs cimport ArrayRef, ref_array, ref_strides
+from tilecore._core.request.strided_arrays cimport StridedArray, ref_array, ref_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_pending
@@ -202,7 +202,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     """The tiling of an array of plain items; None if its shape changed, sharing does not pay, or the system refuses."""
     cdef Nest nest
     cdef Sharing sharing
-    cdef ArrayRef source
+    cdef StridedArray source
     cdef Mapping mapping
     cdef Mode mode = choose_mode(plan.sizes.nbytes, 0, False)
     cdef const Sizes *sizes = &plan.sizes
@@ -227,14 +227,6 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     if status > 0:
         return None
     return array_upon(mapping, plan.sizes.ndim, plan.sizes.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
-
-
-def mapping_limits():
-    """For `show_config`."""
-    cdef int file = tilecore_file_new(page)
-    if file >= 0:
-        tilecore_file_free(file)
-    return {"available": file >= 0, "most": most_mappings, "now": tilecore_atomic_load(&mappings)}
 
 
 memory = physical_memory()

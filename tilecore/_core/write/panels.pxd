@@ -28,7 +28,7 @@ cdef struct Panels:
     int merged[MOST_AXES]           # index of its axis in `source`
     Nest source                     # the same loops: an axis that continues another one in the source is merged with it
     int inner, across               # the axes of `source` that the packer writes; the others are loops around it
-    int unit                        # the axis of the shortest step in the source, except axis 1; 0: there is none
+    int unit                        # the source axis of the smallest stride, after axis 1; 0: there is none
     tilecore_shuffles shuffles      # for `deinterleave`
     Py_ssize_t chunks               # of the output of a panel, for threads and checks for signals
     Py_ssize_t total                # chunks of all panels

@@ -39,10 +39,8 @@ from libc.stdlib cimport free, malloc
 
 from tilecore._core.plan.nest cimport MOST_AXES, Axis, AxisIter, Nest, magnitude, nest_begin, nest_push, next_item
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
-from tilecore._core.write.processor cimport (
-    TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels, tilecore_gather,
-    tilecore_prepare_deinterleave,
-)
+from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
+from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave
 
 
 cdef enum:
@@ -91,8 +89,6 @@ cdef bint runs_along(const Nest *nest) noexcept nogil:
     return True
 
 
-# ---------------------------------------------------------------- choice
-
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
                         bint prefaulted) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
@@ -121,9 +117,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         return False
     panels.nest = nest
     panels.dst, panels.src = dst, src
-    panels.itemsize = itemsize
-    panels.stream = stream
-    panels.n = n
+    panels.itemsize, panels.stream, panels.n = itemsize, stream, n
     merge_axes(panels)
     choose_packer(panels)
     if (panels.direct and prefaulted and panels.packer == TRANSPOSE and size >= ALIASED_BYTES
@@ -248,10 +242,9 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
             nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
     elif row_items <= nbytes // LEAST_SIDE_BYTES:
         side = min(side, nbytes // row_items)
-    left = nbytes // itemsize
+    left, step = nbytes // itemsize, magnitude(axis[unit].src)
     for k in range(1, panels.source.n):
         steps[k] = 1
-    step = magnitude(axis[unit].src)
     if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(axis[1].src)):
         steps[unit] = choose_steps(panels, unit, side // step, &left)
     for k in range(1, panels.source.n):
@@ -298,8 +291,6 @@ cdef Py_ssize_t choose_steps(Panels *panels, int merged, Py_ssize_t limit, Py_ss
     return chosen
 
 
-# ---------------------------------------------------------------- bytes
-
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Write the chunks numbered first to last - 1."""
     cdef const Panels *panels = <const Panels *>of_panels
@@ -311,7 +302,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     cdef Blocks blocks
     cdef Nest nest
     cdef Py_ssize_t count[MOST_AXES]
-    cdef Py_ssize_t number, chunk, begin, end, packed = -1
+    cdef Py_ssize_t number, begin, end, packed = -1
     if panels.cell_bytes or not panels.direct:
         scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
     if scratch != NULL:
@@ -331,9 +322,8 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         panel_nest_init(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
-        chunk = number % panels.chunks
-        begin = chunk_begin(blocks.total, panels.chunks, chunk)
-        end = chunk_begin(blocks.total, panels.chunks, chunk + 1)
+        begin = chunk_begin(blocks.total, panels.chunks, number % panels.chunks)
+        end = chunk_begin(blocks.total, panels.chunks, number % panels.chunks + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
     if panels.how == TILECORE_PAST_CACHES:

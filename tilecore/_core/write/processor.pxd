@@ -22,6 +22,7 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*deinterleave)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
                              Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
 
+    void tilecore_move(char *dst, const char *src, Py_ssize_t bytes)
     enum: TILECORE_CELL_BYTES, TILECORE_BY_TILES, TILECORE_PAST_CACHES
     int tilecore_prepare_deinterleave(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
                                       Py_ssize_t item)
@@ -34,4 +35,5 @@ cdef extern from "kernels/kernels.h" nogil:
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
 cdef const tilecore_kernels *kernels
-cdef Py_ssize_t stream_bytes, libc_bytes    # the sizes from which stores bypass the caches, and the C library copies
+# The sizes from which stores bypass the caches, in a program and while the caches are hot, and tilecore_move copies.
+cdef Py_ssize_t stream_bytes, hot_bytes, move_bytes

@@ -6,12 +6,14 @@ from tilecore._core.request.short_repr import short_repr
 
 
 cdef extern from "kernels/kernels.h" nogil:
-    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_LAST_CACHE_MOST, TILECORE_LIBC_COPY_BYTES, PTRDIFF_MAX
+    Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_MOVE_BYTES, PTRDIFF_MAX
     Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache)
+    Py_ssize_t TILECORE_HOT_BYTES(Py_ssize_t cache, bint has_quick_move)
     const char *TILECORE_COMPILER
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
-    enum: TILECORE_HAS_QUICK_MEMCPY
+    Py_ssize_t tilecore_third_cache_bytes()
+    enum: TILECORE_HAS_QUICK_MOVE
 
 
 cdef extern from *:
@@ -19,15 +21,7 @@ cdef extern from *:
 
 
 cdef unsigned features = tilecore_features()
-
-
-cdef Py_ssize_t last_cache_bytes():
-    """The size of the last-level cache, if the C library knows it; at most TILECORE_LAST_CACHE_MOST."""
-    try:
-        size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        size = 0
-    return min(size, TILECORE_LAST_CACHE_MOST) if size > 0 else TILECORE_LAST_CACHE_BYTES
+cdef Py_ssize_t last_cache = tilecore_third_cache_bytes() or TILECORE_LAST_CACHE_BYTES
 
 
 cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
@@ -50,6 +44,12 @@ def instruction_sets():
     return {"found": find_kernels(features, None).name.decode(), "used": kernels.name.decode()}
 
 
+def cache_sizes():
+    """The last-level cache, and the sizes from which results bypass it: in a program, and in a loop."""
+    in_loops = max(hot_bytes, stream_bytes)
+    return {"last_cache": last_cache, "bypassed_from": stream_bytes, "bypassed_in_loops_from": in_loops}
+
+
 def build():
     """What this module was compiled with."""
     cython = ".".join([str(CYTHON_HEX_VERSION >> shift & 0xFF) for shift in (24, 16, 8)])
@@ -57,5 +57,6 @@ def build():
 
 
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
-stream_bytes = TILECORE_STREAM_BYTES(last_cache_bytes())
-libc_bytes = TILECORE_LIBC_COPY_BYTES if features & TILECORE_HAS_QUICK_MEMCPY else PTRDIFF_MAX
+stream_bytes = TILECORE_STREAM_BYTES(last_cache)
+hot_bytes = TILECORE_HOT_BYTES(last_cache, features & TILECORE_HAS_QUICK_MOVE)
+move_bytes = TILECORE_MOVE_BYTES if features & TILECORE_HAS_QUICK_MOVE else PTRDIFF_MAX

@@ -3,10 +3,11 @@
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.array_refs cimport ArrayRef
+from tilecore._core.request.strided_arrays cimport StridedArray
 
 
 cdef bint can_be_counted(cnp.dtype dtype) noexcept
-cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t copies, cnp.ndarray result) except -1
-cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *source, cnp.ndarray result,
-                         const ArrayRef *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1
+cdef int count_references(cnp.ndarray array, const StridedArray *source, Py_ssize_t copies,
+                          cnp.ndarray result) except -1
+cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const StridedArray *source, cnp.ndarray result,
+                         const StridedArray *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1

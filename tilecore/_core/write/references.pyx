@@ -12,11 +12,9 @@ must not free their memory.
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
-from tilecore._core.plan.nest cimport (
-    MOST_AXES, Axis, AxisIter, Nest, RegionIter, nest_begin, nest_push_piece, region_iter_init,
-)
+from tilecore._core.plan.nest cimport MOST_AXES, Nest, RegionIter, next_piece, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.array_refs cimport ArrayRef, ref_strides
+from tilecore._core.request.strided_arrays cimport StridedArray, ref_strides
 from tilecore._core.resources.memory cimport no_memory_error
 
 cnp.import_array()
@@ -64,7 +62,8 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
     return TILECORE_HAS_GIL and dtype.type_num == cnp.NPY_OBJECT
 
 
-cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t copies, cnp.ndarray result) except -1:
+cdef int count_references(cnp.ndarray array, const StridedArray *source, Py_ssize_t copies,
+                          cnp.ndarray result) except -1:
     """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if it varies."""
     if copies and cnp.PyArray_ISONESEGMENT(array):  # in any order
         tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
@@ -72,48 +71,24 @@ cdef int count_references(cnp.ndarray array, const ArrayRef *source, Py_ssize_t 
     return PyArray_INCREF(result)
 
 
-cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const ArrayRef *source, cnp.ndarray result,
-                         const ArrayRef *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
+cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const StridedArray *source, cnp.ndarray result,
+                         const StridedArray *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
     """Write the region of `shape` at `start`, or the whole tiling if `start` is NULL. It must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
     cdef const char *src = source.data
     region_iter_init(&iter, sizes, ref_strides(source), ref_strides(target), start, shape)
-    nest_begin(&nest, sizes.itemsize)
     try:
         if (cnp.PyArray_TYPE(array) == NPY_VSTRING and start == NULL and sizes.copies > 1 and not source.contiguous
                 and iter.axis[0].src != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
             array = <cnp.ndarray>cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
             src = cnp.PyArray_BYTES(array)
             region_iter_init(&iter, sizes, NULL, ref_strides(target), start, shape)
-        return copy_pieces(&iter, 0, &nest, array, src + iter.src, result, target.data + iter.dst)
+        while next_piece(&iter, &nest):
+            copy_nest(&nest, array, src + nest.src, result, target.data + nest.dst)
+        return 0
     except MemoryError:  # for a view, or a string
         raise no_memory_error(cnp.PyArray_NBYTES(result)) from None
-
-
-cdef int copy_pieces(const RegionIter *iter, int k, Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result,
-                     char *dst) except -1:
-    """Add the loops of axis `k` and of all outer axes to `nest`, and copy each piece: see regions.pyx."""
-    cdef const AxisIter *axis = &iter.axis[k]
-    cdef Py_ssize_t done = 0, length
-    cdef int n = nest.n
-    cdef Axis top = nest.axis[n - 1]
-    if k == iter.n:
-        return copy_nest(nest, array, src, result, dst)
-    src += axis.first * axis.src
-    while done < axis.count:
-        length = nest_push_piece(nest, axis, done)
-        copy_pieces(iter, k + 1, nest, array, src, result, dst + done * axis.dst)
-        if done == 0:
-            src -= axis.first * axis.src
-        done += length
-        nest.n = n  # restored for the next piece
-        nest.axis[n - 1] = top
-    return 0
-
-
-cdef enum:
-    SHORT = 64      # items in a run; preparing a run takes NumPy as long as copying a few dozen items
 
 
 cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
@@ -129,7 +104,6 @@ cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray r
         nest.axis[0].count = n * run
         copy_views(nest, result, dst, result, dst + done * run)
         done += n
-    nest.n, nest.axis[0].count = 2, run  # restored for the next piece
     return 0
 
 

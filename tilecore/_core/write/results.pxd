@@ -2,10 +2,10 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan.plan cimport Bounds, Plan
+from tilecore._core.plan.plan cimport Plan
+from tilecore._core.request.integers cimport Bounds
 
 
 cdef blank_bytes(tuple shape, cnp.dtype dtype)
 cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const Bounds *bounds, cnp.ndarray out,
                               int threads)
-cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1

@@ -3,17 +3,16 @@
 
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_CHECK_BYTES
-    long long TILECORE_CHECK_MILLISECONDS
+    long long TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS
 
 
 cdef extern from "kernels/locks.h" nogil:
-    long long tilecore_milliseconds()
+    long long tilecore_nanoseconds(int of_thread)
 
 
 cdef struct SignalChecks:   # of one call
-    bint on
+    long long next          # time of the next check, in nanoseconds; LLONG_MAX: none
     Py_ssize_t work         # bytes written since the clock was last read
-    long long last          # time of the last check, in milliseconds
 
 
 cdef int raise_pending() except -1

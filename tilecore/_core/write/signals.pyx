@@ -5,6 +5,8 @@ Another thread must not take the GIL here: a daemon thread keeps running while t
 be gone.
 """
 
+from libc.limits cimport LLONG_MAX
+
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals()
@@ -17,21 +19,19 @@ cdef int raise_pending() except -1:
 
 cdef SignalChecks signal_checks(bint on) noexcept nogil:
     """The state of a new call. Its first check comes early: a Ctrl-C from before a long call ends it at once."""
-    return SignalChecks(on, 0, tilecore_milliseconds() - TILECORE_CHECK_MILLISECONDS + 5 if on else 0)
+    return SignalChecks(tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX, 0)
 
 
 cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
     """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set, for raise_pending."""
     cdef long long now
-    if not checks.on:
-        return 0
     checks.work += work
     if checks.work < TILECORE_CHECK_BYTES:
         return 0
     checks.work = 0
-    now = tilecore_milliseconds()
-    if 0 <= now - checks.last < TILECORE_CHECK_MILLISECONDS:
+    now = tilecore_nanoseconds(0)
+    if now < checks.next:
         return 0
-    checks.last = now
+    checks.next = now + TILECORE_CHECK_NANOSECONDS
     with gil:
         return PyErr_CheckSignals()

@@ -1,8 +1,10 @@
-"""A plan, and the ArrayRefs of source and result -> bytes. See tiling.pyx."""
+"""A plan, and the StridedArrays of source and result -> bytes. See tiling.pyx."""
+
+from libc.limits cimport LLONG_MAX
 
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.request.array_refs cimport ArrayRef
+from tilecore._core.request.strided_arrays cimport StridedArray
 from tilecore._core.write.signals cimport SignalChecks
 
 
@@ -13,24 +15,31 @@ cdef extern from "kernels/config.h" nogil:
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 
+cdef enum Kind:             # of tasks: each has records of its own in learn.h, for prefaulted output and for new
+    BLOCKS, PANELS, ARRAYS, KINDS
+
+
 cdef struct Mode:           # how a call writes
     int threads             # at most
+    bint learns             # fewer, if that was faster in earlier calls
     bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
-    SignalChecks signals    # off in all threads but the main one
+    SignalChecks signals    # none in all threads but the main one
 
 
 cdef bint plan_prepare(Plan *plan) noexcept nogil
 cdef void plan_clear(Plan *plan) noexcept nogil
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *
 cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil
-cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *target, Mode *mode) noexcept nogil
+cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
+                      Mode *mode) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil
-cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nbytes, Mode *mode) noexcept nogil
+cdef int run_task(tilecore_task task, Kind kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+                  Mode *mode) noexcept nogil
 
 
 cdef inline Mode simple_mode(int threads, bint prefaulted) noexcept nogil:
     """Without checks for signals."""
     cdef Mode mode
-    mode.threads, mode.prefaulted = threads, prefaulted
-    mode.signals.on, mode.signals.work, mode.signals.last = False, 0, 0
+    mode.threads, mode.learns, mode.prefaulted = threads, False, prefaulted
+    mode.signals.next, mode.signals.work = LLONG_MAX, 0
     return mode

@@ -1,50 +1,47 @@
-"""A plan, and the ArrayRefs of source and result -> bytes of the whole result; for a region, see regions.pyx.
+"""A plan, and the StridedArrays of source and result -> bytes of the whole result; for a region, see regions.pyx.
 
     write_tiling    a small result, or the block that a plan keeps; else the nest of the plan
-      write_nest    a few runs one by one; else by panels, if the source has to be packed (panels.pyx), or by blocks
-        run_task    blocks and panels are numbered: threads take ranges of the numbers, between checks for signals
+      write_nest    by panels, if the source has to be packed (panels.pyx), or by blocks
+        run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
 
-This module decides how many threads may write (workers.h takes fewer for few bytes), whether a call checks for signals,
-and whether stores may bypass the cache. Nothing can fail: the plan has checked every offset, and if a worker cannot be
-created, the others do its share.
+This module decides whether a call checks for signals, and whether stores may bypass the cache. How many threads write
+is decided by tilecore_choose_threads, in workers.h. Nothing can fail: the plan has checked every offset, and if a
+worker cannot be created, the others do its share.
 """
-
-import sys
-
-from tilecore._core.resources.threads import get_num_threads
 
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_init, nest_push
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.array_refs cimport ref_strides
+from tilecore._core.request.strided_arrays cimport ref_strides
 from tilecore._core.resources.host cimport in_main_thread
-from tilecore._core.resources.threads cimport default_threads
+from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
 from tilecore._core.write.panels cimport Panels, choose_panels, runs_along, write_panels
-from tilecore._core.write.processor cimport stream_bytes
-from tilecore._core.write.signals cimport (
-    TILECORE_CHECK_BYTES, TILECORE_CHECK_MILLISECONDS, check_signals, signal_checks, tilecore_milliseconds,
-)
+from tilecore._core.write.processor cimport hot_bytes, stream_bytes
+from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
 
 cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
-    void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t first, Py_ssize_t last, Py_ssize_t nbytes,
-                           int threads)
-    int tilecore_backs_off()
+    ctypedef struct tilecore_record:
+        pass
+
+    void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t *first, Py_ssize_t *last, Py_ssize_t each,
+                           int threads, tilecore_record *record, long long until)
+    tilecore_record *tilecore_find_record(int kind, Py_ssize_t bytes)
     int tilecore_register_workers()
 
 
 cdef enum:
     SMALL_BYTES = 1024
     SMALL_COPIES = 16
-    # At most this many runs, of at most this many bytes, are copied one by one: 24 runs of 4 bytes, to another stride,
-    # take 73 ns, and 118 ns with a kernel, which must be prepared. Runs that repeat in place are left to kernels.
-    FEW_RUNS = 24
-    FEW_RUN_BYTES = 16
-    LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see packs_first
-    MOST_CHECKED_THREADS = 16   # a chunk between two checks for signals grows with the threads up to this number
+    LONG_RUN_BYTES = 512    # the least run of copies of a first repeat: see packs_first
+
+
+cdef extern from "kernels/hot.h" nogil:
+    bint tilecore_is_hot(const char *dst)
+    void tilecore_note_written(const char *dst, Py_ssize_t nbytes)
 
 
 cdef union Job:
@@ -52,11 +49,11 @@ cdef union Job:
     Panels panels
 
 
-cdef object is_finalizing = sys.is_finalizing  # the name `sys` is gone at exit
-
-
 cdef bint plan_prepare(Plan *plan) noexcept nogil:
-    """Prepare the block if the result is a single one; return False if there is no memory for it."""
+    """Prepare the block if the result is a single one; return False if there is no memory for it.
+
+    A call with it is 1.5 times as fast, over 13 results of 2 to 16 KB that docs and benchmarks make, from Python and C.
+    """
     cdef Nest nest
     cdef Blocks *blocks
     cdef Py_ssize_t row
@@ -86,22 +83,19 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 
 cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
-    cdef Mode mode
+    cdef Mode mode = simple_mode(threads, prefaulted)
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
-        # At exit a module's globals may be None already; one thread will do.
-        threads = 1 if is_finalizing() else get_num_threads()
-        if threads > 1 and tilecore_backs_off():  # in this order: it counts the calls that could use several threads
-            threads = 1
-    mode.threads, mode.prefaulted = threads, prefaulted
+        mode.threads, mode.learns = max_threads(), True
     mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return mode
 
 
 cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
     """Return how to write for a C caller, who handles signals; its memory counts as prefaulted."""
-    if threads <= 0:
-        threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES and not tilecore_backs_off() else 1
-    return simple_mode(threads, True)
+    cdef Mode mode = simple_mode(threads, True)
+    if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
+        mode.threads, mode.learns = default_threads(), True
+    return mode
 
 
 # ---------------------------------------------------------------- small results
@@ -164,51 +158,10 @@ cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept n
     return True
 
 
-cdef inline void copy_each(const Py_ssize_t *src_at, const Py_ssize_t *dst_at, Py_ssize_t n, Py_ssize_t run,
-                           char *dst, const char *src) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        memcpy(dst + dst_at[i], src + src_at[i], run)
-
-
-cdef bint write_few(const Nest *nest, char *dst, const char *src) noexcept nogil:
-    """Write a result of few runs one by one; return False, with nothing written, for others."""
-    cdef Py_ssize_t src_at[FEW_RUNS]
-    cdef Py_ssize_t dst_at[FEW_RUNS]
-    cdef const Axis *axis
-    cdef Py_ssize_t n = 1, i, j, run = nest.axis[0].count
-    cdef int k
-    for k in range(1, nest.n):
-        if nest.axis[k].count > FEW_RUNS or n * nest.axis[k].count > FEW_RUNS:  # no overflow, no division
-            return False
-        n *= nest.axis[k].count
-    n = 1
-    src_at[0], dst_at[0] = nest.src, nest.dst
-    for k in range(1, nest.n):
-        axis = &nest.axis[k]
-        for j in range(1, axis.count):
-            for i in range(n):
-                src_at[j * n + i] = src_at[i] + j * axis.src
-                dst_at[j * n + i] = dst_at[i] + j * axis.dst
-        n *= axis.count
-    if run == 1:  # a constant size is copied without a call
-        copy_each(src_at, dst_at, n, 1, dst, src)
-    elif run == 2:
-        copy_each(src_at, dst_at, n, 2, dst, src)
-    elif run == 4:
-        copy_each(src_at, dst_at, n, 4, dst, src)
-    elif run == 8:
-        copy_each(src_at, dst_at, n, 8, dst, src)
-    elif run == 16:
-        copy_each(src_at, dst_at, n, 16, dst, src)
-    else:
-        copy_each(src_at, dst_at, n, run, dst, src)
-    return True
-
-
 # ---------------------------------------------------------------- all results
 
-cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *target, Mode *mode) noexcept nogil:
+cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
+                      Mode *mode) noexcept nogil:
     """Write the whole result; return 0, or -1 if a signal handler raised."""
     cdef Nest nest
     if source.contiguous and target.contiguous:
@@ -223,22 +176,25 @@ cdef int write_tiling(const Plan *plan, const ArrayRef *source, const ArrayRef *
 
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
     """Write all `nbytes` that `nest` describes; return as write_tiling."""
-    cdef Py_ssize_t run = nest.axis[0].count, first_bytes
-    cdef bint in_place = nest.n == 1 or (nest.axis[1].src == 0 and nest.axis[1].dst == run)
+    cdef Py_ssize_t first_bytes
     # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
     # no stores that bypass the cache, and no blocks copied to distant pages in turn.
-    cdef bint stream = mode.prefaulted and nbytes >= stream_bytes
+    cdef bint stream = (mode.prefaulted and nbytes >= stream_bytes
+                        and not (nbytes < hot_bytes and tilecore_is_hot(dst + nest.dst)))
     cdef Nest first, others
-    if run <= FEW_RUN_BYTES and not in_place and write_few(nest, dst, src):
-        return check_signals(&mode.signals, nbytes)
-    if nbytes >= TILECORE_NOGIL_BYTES:
-        # The first repeat is read again for each of the others, so it must fit the cache beside the output.
-        first_bytes = nbytes // nest.axis[nest.n - 1].count
-        if first_bytes <= stream_bytes // 2 and packs_first(nest, &first, &others):
-            if write_loops(&first, dst, src, first_bytes, False, mode) < 0:
-                return -1
-            return write_loops(&others, dst, dst, nbytes - first_bytes, stream, mode)
-    return write_loops(nest, dst, src, nbytes, stream, mode)
+    cdef int status = 0
+    if nbytes < TILECORE_NOGIL_BYTES:
+        return write_loops(nest, dst, src, nbytes, stream, mode)
+    # The first repeat is read again for each of the others, so it must fit the cache beside the output.
+    first_bytes = nbytes // nest.axis[nest.n - 1].count
+    if first_bytes <= stream_bytes // 2 and packs_first(nest, &first, &others):
+        status = write_loops(&first, dst, src, first_bytes, False, mode)
+        if status == 0:
+            status = write_loops(&others, dst, dst, nbytes - first_bytes, stream, mode)
+    else:
+        status = write_loops(nest, dst, src, nbytes, stream, mode)
+    tilecore_note_written(dst + nest.dst, nbytes)
+    return status
 
 
 cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
@@ -267,38 +223,24 @@ cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nb
     dst += nest.dst
     src += nest.src
     if choose_panels(&job.panels, nest, dst, src, stream, mode.prefaulted):
-        return run_task(write_panels, &job, job.panels.total, nbytes, mode)
+        return run_task(write_panels, PANELS, &job, job.panels.total, nbytes, mode)
     choose_blocks(&job.blocks, nest, stream, mode.prefaulted or nbytes < stream_bytes)
     job.blocks.dst, job.blocks.src = dst, src
-    return run_task(write_blocks, &job, job.blocks.total, nbytes, mode)
+    return run_task(write_blocks, BLOCKS, &job, job.blocks.total, nbytes, mode)
 
 
-cdef int run_task(tilecore_task task, void *job, Py_ssize_t total, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
+cdef int run_task(tilecore_task task, Kind kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+                  Mode *mode) noexcept nogil:
     """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
-    cdef Py_ssize_t first = 0, last, chunk
-    cdef long long begun
-    if total == 1 or not mode.signals.on:
-        if total == 1:
-            task(job, 0, 1)
-        else:
-            tilecore_parallel(task, job, 0, total, nbytes, mode.threads)
-        return check_signals(&mode.signals, nbytes)
-    # Signals are checked between chunks. A chunk has TILECORE_CHECK_BYTES for each thread, so it is worth as many
-    # threads as the whole. A chunk that took little time is followed by one twice as long, because threads wait for
-    # each other at the end of each chunk.
-    chunk = total // (nbytes // (TILECORE_CHECK_BYTES * min(max(mode.threads, 1), MOST_CHECKED_THREADS)) + 1) + 1
-    begun = tilecore_milliseconds()
-    while first < total:
-        last = first + chunk if first < total - chunk else total
-        tilecore_parallel(task, job, first, last, (last - first) * (nbytes // total), mode.threads)
-        if check_signals(&mode.signals, TILECORE_CHECK_BYTES) < 0:
+    cdef Py_ssize_t first = 0, last = total
+    cdef tilecore_record *record = NULL
+    if mode.learns:
+        record = tilecore_find_record(kind if mode.prefaulted else KINDS + kind, nbytes)
+    while first < last:  # again, if it is time to check for signals
+        tilecore_parallel(task, job, &first, &last, max(nbytes // total, 1), mode.threads, record,
+                          mode.signals.next)
+        if check_signals(&mode.signals, nbytes) < 0:
             return -1
-        if tilecore_milliseconds() - begun < TILECORE_CHECK_MILLISECONDS // 2 and chunk < total // 2:
-            chunk *= 2
-        elif chunk > 1:
-            chunk //= 2
-        begun = tilecore_milliseconds()
-        first = last
     return 0
 
 

@@ -6,7 +6,6 @@
 #define TILECORE_HALF uint8x16_t
 #define TILECORE_LOAD_HALF(p) vld1q_u8((const uint8_t *)(const void *)(p))
 #define TILECORE_STORE_HALF(p, h) vst1q_u8((uint8_t *)(void *)(p), h)
-#define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
 #define TILECORE_WORDS_HALF(low, high) \
     vcombine_u8(vcreate_u8((uint64_t)(low)), vcreate_u8((uint64_t)(high)))
 #define TILECORE_SHUFFLE_HALF(h, mask) vqtbl1q_u8(h, mask)
@@ -18,13 +17,8 @@
 #define TILECORE_ZIP_16(zip, a, b) vreinterpretq_u8_u16(zip(16)(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b)))
 #define TILECORE_ZIP_32(zip, a, b) vreinterpretq_u8_u32(zip(32)(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)))
 #define TILECORE_ZIP_64(zip, a, b) vreinterpretq_u8_u64(zip(64)(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)))
-#define TILECORE_STREAMS 0
 #include "vectors32_in_halves.h"
-#include "copy.h"
-#include "register_rows.h"
-#include "short_rows.h"
-#include "transpose.h"
-#include "deinterleave.h"
+#include "shuffle_set.h"
 
-TILECORE_SHUFFLE_SET(arm64, 0);
+TILECORE_SET(arm64, 0, arm64, arm64, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows), NULL);
 #include "undef.h"

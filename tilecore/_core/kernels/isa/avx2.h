@@ -18,13 +18,8 @@
 #define TILECORE_SHUFFLE(v, mask) _mm256_shuffle_epi8(v, mask)
 #define TILECORE_OR(a, b) _mm256_or_si256(a, b)
 #define TILECORE_ZIP(end, bits, a, b) _mm256_unpack##end##_epi##bits(a, b)
-#define TILECORE_STREAMS 1
 
-#include "copy.h"
-#include "register_rows.h"
-#include "short_rows.h"
-#include "transpose.h"
-#include "deinterleave.h"
+#include "shuffle_set.h"
 
-TILECORE_SHUFFLE_SET(avx2, TILECORE_HAS_AVX2);
+TILECORE_SET(avx2, TILECORE_HAS_AVX2, avx2, avx2, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows), NULL);
 #include "undef.h"

@@ -17,15 +17,10 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     return tilecore_choose_avx512vbmi(self, repeats, rows);
 }
 
-#define TILECORE_AMD_SET(set, needs, bytes) \
-    TILECORE_SET(set, TILECORE_HAS_AVX512VBMI | needs, bytes, avx2, TILECORE_BY_TILES, &tilecore_copies_kernel_avx2, \
-                 &tilecore_copies_kernel_avx512vbmi, &tilecore_doubling_kernel_avx512vbmi, \
-                 &tilecore_pattern_kernel_avx2, &tilecore_register_rows_kernel_avx2, \
-                 &tilecore_register_rows_kernel_avx512vbmi, &tilecore_permute_kernel_avx512vbmi, \
-                 &tilecore_rotate_kernel_avx512vbmi, &tilecore_spread_kernel_avx512vbmi)
-TILECORE_AMD_SET(avx512amd, TILECORE_HAS_AMD, avx512vbmi);
+TILECORE_SET(avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, avx512vbmi, avx2, TILECORE_BY_TILES,
+             tilecore_choose_avx512amd, tilecore_rows_avx512vbmi, &tilecore_set_avx2);
 
 /* Vectors of 64 bytes are stored as two halves (Zen 4): `replicate` by 32 bytes takes 0.77 of the time. With full width
  * (Zen 5) it takes up to 1.4 times as long, and `copy` 1.0 to 1.25. */
-#define tilecore_choose_avx512half tilecore_choose_avx512amd
-TILECORE_AMD_SET(avx512half, TILECORE_HAS_HALVES, avx2);
+TILECORE_SET(avx512half, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, avx2, avx2, TILECORE_BY_TILES,
+             tilecore_choose_avx512amd, tilecore_rows_avx512vbmi, &tilecore_set_avx2);

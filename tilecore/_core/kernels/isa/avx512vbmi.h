@@ -9,50 +9,41 @@
 #define TILECORE_LOAD(p) _mm512_loadu_si512((const void *)(p))
 #define TILECORE_STORE(p, v) _mm512_storeu_si512((void *)(p), v)
 #define TILECORE_STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
-#define TILECORE_STREAMS 1
 /* The first n lanes, 0 <= n <= 64. */
 #define TILECORE_LANES(n) ((__mmask64)_bzhi_u64(~(uint64_t)0, (unsigned)(n)))
 #define TILECORE_LOAD_LANES(lanes, p) _mm512_maskz_loadu_epi8(lanes, (const void *)(p))
-/* v, with these lanes loaded. */
-#define TILECORE_LOAD_INTO(v, lanes, p) _mm512_mask_loadu_epi8(v, lanes, (const void *)(p))
 #define TILECORE_STORE_LANES(p, lanes, v) _mm512_mask_storeu_epi8((void *)(p), lanes, v)
 #include "copy.h"
 #include "register_rows.h"
-#include "join.h"
 #include "permute.h"
+
+static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {
+    &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(register_rows_kernel),
+    &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), NULL};
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
     const int fits = TILECORE_NAME(can_register_rows)(self, repeats, rows);
-    if (rows * repeats <= TILECORE_FEW)
-        return fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
-    if (repeats == 1 && row < 128) { /* rows that lie apart */
+    const tilecore_row_kernel *const each = fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
+    if (rows * repeats <= TILECORE_FEW) return each;
+    if (repeats == 1) { /* rows that lie apart */
         /* Words are moved as quickly one by one as two to a vector, and rows in registers as one to a vector. */
         const ptrdiff_t most = tilecore_has_size(self) ? 2 : fits;
         if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_NAME(spread_kernel);
-        return fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
-    }
-    if (row >= 128 || (row > 64 && self->in_first_cache)) {
-        if (self->span >= TILECORE_DOUBLING_SPAN && (row < 192 || self->in_first_cache))
-            return &TILECORE_NAME(doubling_kernel);
-        /* Stores that cross a cache line cost double; in the first-level cache they are cheaper than joints. */
-        if (self->in_first_cache ? fits : row == 128) return &TILECORE_NAME(register_rows_kernel);
-        return &TILECORE_NAME(join_kernel);
+        return each;
     }
     if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
-    /* The index of these rows pays from 4 KB of output on; up to there, stores that cross a line cost little. */
-    if (row > 32 && self->in_first_cache && rows * self->span <= 4096) return &TILECORE_NAME(register_rows_kernel);
+    if (row > 32) return each;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (self->span <= 64) return &TILECORE_NAME(spread_kernel);
     /* Of words of one size the compiler makes whole vectors. */
     if ((apart ? 16 : 8) % row == 0) return &TILECORE_NAME(copies_kernel);
-    if (apart && row > 16 && row <= 64 && repeats <= 8) return &TILECORE_NAME(register_rows_kernel);
+    if (apart && row > 16 && repeats <= 16) return each;
     return &TILECORE_NAME(rotate_kernel);
 }
 
-TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512vbmi, avx2, TILECORE_BY_COLUMNS, &TILECORE_NAME(copies_kernel),
-             &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel),
-             &TILECORE_NAME(spread_kernel), &TILECORE_NAME(register_rows_kernel), &TILECORE_NAME(join_kernel));
+TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512vbmi, avx2, TILECORE_BY_COLUMNS, TILECORE_NAME(choose),
+             TILECORE_NAME(rows), NULL);
 #include "undef.h"

@@ -1,6 +1,6 @@
 /* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. */
 
-/* Up to two vectors: two overlapping moves of the longest size that fits. */
+/* 0 <= n <= two vectors: two overlapping moves of the longest size that fits. */
 #define TILECORE_ENDS(size) \
     if (n >= size) { \
         char head[size], tail[size]; \
@@ -65,8 +65,9 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
     }
 }
 
-#if TILECORE_STREAMS
-/* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. */
+#if defined(TILECORE_STREAM)
+/* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. Streaming stores need
+ * alignment: of dst here, none of the caller's. */
 TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
 {
     const ptrdiff_t head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), w = TILECORE_WIDTH;
@@ -89,6 +90,7 @@ TILECORE_TARGETED static void TILECORE_NAME(stream_end)(void) { _mm_sfence(); }
 static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n) { TILECORE_NAME(copy)(dst, src, n); }
 static void TILECORE_NAME(stream_end)(void) {}
 #endif
+#undef TILECORE_FOUR
 
 /* ---- rows */
 

@@ -20,8 +20,9 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     }
 }
 
-/* The first `end` groups of a row, by periods. The second period overlaps the first, so that it and those after it are
- * aligned, if a group begins at an aligned address; the last period overlaps the one before it. */
+/* The first `end` groups of a row, by periods; none if they are no period. A load has 16 bytes, so `margin` groups must
+ * follow. The second period overlaps the first, so that it and those after it are aligned, if a group begins at an
+ * aligned address; the last period overlaps the one before it. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int pieces)
 {

@@ -1,4 +1,4 @@
-/* Short rows by permuting all bytes of one or two 64-byte vectors: `permute` and `rotate`, in aligned stores alone, and
+/* Short rows by permuting all bytes of a 64-byte vector: `permute` and `rotate`, in aligned stores alone, and
  * `spread`. For the first two u.index[k] is the source byte of output byte k.
  */
 
@@ -26,25 +26,20 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(un
 
 /* ---- rotate: spans of 64 bytes and more */
 
-/* Where `wide`, the row takes two registers: bytes 0 to 63 are low's, 64 to 127 high's. */
-#define TILECORE_ROTATED(at, low, high) \
-    (wide ? _mm512_permutex2var_epi8(low, TILECORE_LOAD(index + (at)), high) \
-          : TILECORE_PERMUTE(TILECORE_LOAD(index + (at)), low))
-
-/* The row stays in registers. Each store permutes it to begin where the store before it ended. At a joint the next row
- * fills the lanes that this one leaves. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(
-    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int wide)
+/* The row stays in a register. Each store permutes it to begin where the store before it ended. At a joint the next row
+ * fills the lanes that this one leaves. As can_rotate states; and spans that lie together, or a single one. */
+#define TILECORE_ROTATED(at, row) TILECORE_PERMUTE(TILECORE_LOAD(index + (at)), row)
+TILECORE_TARGETED static void TILECORE_NAME(rotate_dense)(const tilecore_rows *self, char *dst, const char *src,
+                                                          ptrdiff_t rows, ptrdiff_t repeats)
 {
-    const ptrdiff_t row = self->row, span = row * repeats, step = wide ? 64 : 64 % row, step_back = step - row;
+    const ptrdiff_t row = self->row, span = row * repeats, step = 64 % row, step_back = step - row;
     const uint8_t *const index = self->u.index;
-    const __mmask64 lanes = TILECORE_LANES(wide ? 64 : row), lanes_high = TILECORE_LANES(wide ? row - 64 : 0);
-    TILECORE_VECTOR low = TILECORE_LOAD_LANES(lanes, src), high = low, joint;
+    const __mmask64 lanes = TILECORE_LANES(row);
+    TILECORE_VECTOR v = TILECORE_LOAD_LANES(lanes, src), joint;
     ptrdiff_t left = span, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63);
-    if (wide) high = TILECORE_LOAD_LANES(lanes_high, src + 64);
     if (head) {
         if (head > span) head = span; /* a single row */
-        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_ROTATED(0, low, high));
+        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_ROTATED(0, v));
         dst += head;
         left -= head;
         at = index[head];
@@ -54,16 +49,15 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(rotate_dense)(
         for (; left >= 64; left -= 64, dst += 64) {
             /* Both candidates for `at` are computed at once: the next load waits for it. */
             const ptrdiff_t back = at + step_back;
-            TILECORE_STORE(dst, TILECORE_ROTATED(at, low, high));
+            TILECORE_STORE(dst, TILECORE_ROTATED(at, v));
             at = back < 0 ? at + step : back;
         }
-        joint = TILECORE_ROTATED(at, low, high);
+        joint = TILECORE_ROTATED(at, v);
         if (--rows == 0) break;
         src += self->src_pitch;
-        low = TILECORE_LOAD_LANES(lanes, src);
-        if (wide) high = TILECORE_LOAD_LANES(lanes_high, src + 64);
+        v = TILECORE_LOAD_LANES(lanes, src);
         begin = row - index[left]; /* the next row's first byte comes to lane `left` */
-        joint = _mm512_mask_blend_epi8(TILECORE_LANES(left), TILECORE_ROTATED(begin, low, high), joint);
+        joint = _mm512_mask_blend_epi8(TILECORE_LANES(left), TILECORE_ROTATED(begin, v), joint);
         TILECORE_STORE(dst, joint);
         dst += 64;
         at = index[64 - left];
@@ -77,16 +71,14 @@ TILECORE_TARGETED static void TILECORE_NAME(rotate)(const tilecore_rows *self, c
 {
     const int dense = rows == 1 || self->dst_pitch == self->row * repeats;
     const ptrdiff_t together = dense ? rows : 1;
-    for (; rows > 0; rows -= together, dst += self->dst_pitch, src += self->src_pitch) {
-        if (self->row > 64) TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats, 1);
-        else TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats, 0);
-    }
+    for (; rows > 0; rows -= together, dst += self->dst_pitch, src += self->src_pitch)
+        TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats);
 }
 
 static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
-    return self->row <= 128 && self->span >= 64;
+    return self->row <= 64 && self->span >= 64;
 }
 
 /* index[k] = k modulo row. Looked up at 0 to row, 64 bytes at a time. */
@@ -99,8 +91,8 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self)
 
 /* ---- permute: short spans of rows that lie together, several of them in a vector */
 
-/* How many bytes of its row a load skips, for a vector that begins `at` bytes into a span: in the last copy, the bytes
- * before the vector's first, for no later copy repeats them; none in other copies. So 64 source bytes suffice. */
+/* The source bytes that a load skips, for a vector that begins `at` bytes into a span. Not 0 only in a span's last
+ * copy, because no later copy repeats them. So 64 source bytes suffice. */
 #define TILECORE_SKIP(at) ((at) > span - row ? (at) - (span - row) : 0)
 
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(const uint8_t *index, ptrdiff_t at,

@@ -1,6 +1,7 @@
-/* Rows of one to eight vectors, held in registers: `register_rows`. */
+/* Rows of up to eight vectors, held in registers: `register_rows`. */
 
-/* Each copy is as many stores as the row has vectors, the last of which overlaps the one before. */
+/* Each copy is as many stores as the row has vectors, the last of which overlaps the one before: the row is longer than
+ * `vectors` - 1 vectors, and at most `vectors` long. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int vectors)
 {
@@ -24,7 +25,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
 
 #if TILECORE_WIDTH == 32
 /* Up to 48 bytes two or three halves do: a vector store that is not aligned takes two to three times as long
- * as one that is, half a vector hardly longer. */
+ * as one that is, half a vector hardly longer. The row is longer than 16 bytes, and at most `halves` long. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_halves)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int halves)
 {
@@ -75,7 +76,7 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
 static int TILECORE_NAME(can_register_rows)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     (void)repeats, (void)rows;
-    return self->row > 16 && self->row <= 8 * TILECORE_WIDTH;
+    return self->row > 16 && self->row <= TILECORE_REGISTERS_ROW;
 }
 
 static const tilecore_row_kernel TILECORE_NAME(register_rows_kernel) = {

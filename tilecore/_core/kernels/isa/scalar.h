@@ -1,4 +1,4 @@
-/* Plain C: what is always there. */
+/* Plain C: the portable fallback. */
 
 #define TILECORE_NAME(name) tilecore_##name##_scalar
 #define TILECORE_TARGETED
@@ -16,12 +16,13 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 #define TILECORE_LOAD_HALF(p) TILECORE_NAME(load_half)((const char *)(p))
 TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcpy(p, &h, 16); }
 #define TILECORE_STORE_HALF(p, h) TILECORE_NAME(store_half)(p, h)
-#define TILECORE_STREAM_HALF(p, h) TILECORE_STORE_HALF(p, h)
-#define TILECORE_STREAMS 0
 #include "vectors32_in_halves.h"
 #include "copy.h"
 #include "register_rows.h"
 #include "transpose.h"
+
+static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {
+    &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(register_rows_kernel), NULL};
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
@@ -32,6 +33,5 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 }
 
 #define tilecore_deinterleave_scalar NULL
-TILECORE_SET(scalar, 0, scalar, scalar, TILECORE_BY_TILES, &TILECORE_NAME(copies_kernel),
-             &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(register_rows_kernel));
+TILECORE_SET(scalar, 0, scalar, scalar, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows), NULL);
 #include "undef.h"

@@ -1,6 +1,7 @@
 /* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. */
 
-/* One row up to 32 bytes, as often as it fits, in one register. `word` is fixed per call site. */
+/* One row up to 32 bytes, as often as it fits, in one register: two words of it, that may overlap. `word`, at most the
+ * row, is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
                                                                               const char *src, int word)
 {
@@ -86,6 +87,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
     }
 }
 
+/* As can_expand states. Loads may pass the end of a row, and never that of the last one. */
 TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
@@ -115,23 +117,3 @@ static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
     "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, tilecore_prepare_pattern};
 static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
     "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};
-
-static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
-{
-    const ptrdiff_t row = self->row;
-    const int few = rows * repeats <= TILECORE_FEW;
-    if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_NAME(copies_kernel);
-    if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_NAME(copies_kernel) : &TILECORE_NAME(register_rows_kernel);
-    if (tilecore_expand_pays(self, repeats, rows)) return &TILECORE_NAME(expand_kernel);
-    /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
-    if (TILECORE_STORE_WIDTH < 32 && repeats == 2 && 16 % row == 0)
-        return &TILECORE_NAME(copies_kernel);
-    /* Of stores of 32 bytes every second one crosses a cache line: aligned ones soon beat them. Of 16 bytes few do. */
-    if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && self->span >= TILECORE_DOUBLING_SPAN)
-        return &TILECORE_NAME(doubling_kernel);
-    if (row <= 16) return &TILECORE_NAME(pattern_kernel);
-    if (row <= TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span)
-        return &TILECORE_NAME(pattern_kernel);
-    if (row <= TILECORE_REGISTERS_ROW) return &TILECORE_NAME(register_rows_kernel);
-    return &TILECORE_NAME(copies_kernel);
-}

@@ -11,13 +11,9 @@
 #define TILECORE_SHUFFLE_HALF(h, mask) _mm_shuffle_epi8(h, mask)
 #define TILECORE_OR_HALF(a, b) _mm_or_si128(a, b)
 #define TILECORE_ZIP(end, bits, a, b) _mm_unpack##end##_epi##bits(a, b)
-#define TILECORE_STREAMS 1
 #include "vectors32_in_halves.h"
-#include "copy.h"
-#include "register_rows.h"
-#include "short_rows.h"
-#include "transpose.h"
-#include "deinterleave.h"
+#include "shuffle_set.h"
 
-TILECORE_SHUFFLE_SET(ssse3, TILECORE_HAS_SSSE3);
+TILECORE_SET(ssse3, TILECORE_HAS_SSSE3, ssse3, ssse3, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows),
+             NULL);
 #include "undef.h"

@@ -17,7 +17,9 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_halves)(con
     TILECORE_NAME(load_halves)((const char *)(low), (const char *)(high))
 #define TILECORE_LOAD(p) TILECORE_LOAD_HALVES(p, (const char *)(p) + 16)
 #define TILECORE_STORE(p, v) (TILECORE_STORE_HALF(p, (v).low), TILECORE_STORE_HALF((char *)(p) + 16, (v).high))
+#if defined(TILECORE_STREAM_HALF)
 #define TILECORE_STREAM(p, v) (TILECORE_STREAM_HALF(p, (v).low), TILECORE_STREAM_HALF((char *)(p) + 16, (v).high))
+#endif
 #if defined(TILECORE_SHUFFLE_HALF)
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(words)(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {

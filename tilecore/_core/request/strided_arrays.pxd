@@ -5,14 +5,14 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS
 
 
-cdef struct ArrayRef:
+cdef struct StridedArray:
     char *data
     int ndim
     bint contiguous     # in C order
     Py_ssize_t strides[MAX_RANK]    # set if not contiguous
 
 
-cdef inline void ref_array(ArrayRef *ref, cnp.ndarray array) noexcept:
+cdef inline void ref_array(StridedArray *ref, cnp.ndarray array) noexcept:
     cdef int k
     ref.data = cnp.PyArray_BYTES(array)
     ref.ndim = cnp.PyArray_NDIM(array)
@@ -22,8 +22,8 @@ cdef inline void ref_array(ArrayRef *ref, cnp.ndarray array) noexcept:
             ref.strides[k] = cnp.PyArray_STRIDE(array, k)
 
 
-cdef inline void ref_at(ArrayRef *ref, const void *data, const Py_ssize_t *strides, int ndim, const Py_ssize_t *shape,
-                        Py_ssize_t itemsize) noexcept nogil:
+cdef inline void ref_at(StridedArray *ref, const void *data, const Py_ssize_t *strides, int ndim,
+                        const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept nogil:
     """Fill `ref` for an array at `data`. NULL strides mean C order; other strides are compared with C order."""
     cdef int k
     ref.data = <char *>data
@@ -38,7 +38,7 @@ cdef inline void ref_at(ArrayRef *ref, const void *data, const Py_ssize_t *strid
         itemsize *= shape[k]
 
 
-cdef inline const Py_ssize_t *ref_strides(const ArrayRef *ref) noexcept nogil:
+cdef inline const Py_ssize_t *ref_strides(const StridedArray *ref) noexcept nogil:
     """The strides, or NULL for C order."""
     if ref.contiguous:
         return NULL

@@ -1,9 +1,4 @@
-"""Sizes as people read and write them, and how much memory `tilecore tile` may use."""
-
-MIB = 1 << 20
-PROGRAM = 64 * MIB  # for Python, NumPy and tilecore, which take half of it
-SLAB = 1 * MIB  # still in the cache when it is written; larger slabs took longer, even with two threads
-LEAST_MEMORY = PROGRAM + 4 * SLAB
+"""Sizes and times as people read them."""
 
 PREFIXES = {"E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 

@@ -1,0 +1,172 @@
+"""The commands `tilecore run` and `tilecore profile`: programs as Python runs them. test_profile.py has the table."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from shlex import split
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+SEES = """
+import sys, __main__
+assert __main__.__dict__ is globals() and sys.modules["__main__"].__builtins__ is __builtins__
+if sys.version_info < (3, 14): print(__annotations__)
+print(sys.argv, sys.path[0], __file__, __package__, __spec__ and __spec__.name, len(sys.path))
+"""
+GIVEN = "import sys, __main__; print(sys.argv, sys.path[:1], sorted(vars(__main__)), __loader__)"
+PROGRAMS = {  # options, files, and what `python` gets
+    "script": ("script.py -m --json x -- --repeats -1", {"script.py": SEES}),
+    "without its folder": ("script.py", {"script.py": SEES}),  # with Python's own -P
+    "module": ("-m package.module -h --", {"package/__init__.py": "", "package/module.py": SEES}),
+    "package": ("-mpackage run", {"package/__init__.py": "", "package/__main__.py": SEES}),
+    "folder": ("folder -x", {"folder/__main__.py": SEES}),
+    "archive": ("a.zip", {"a.zip": SEES}),
+    "given code": (f"-c '{GIVEN}' -x -- -m", {}),
+    "through a link": ("./link/../script.py", {"other/inside/x": "", "other/script.py": SEES}),
+    "double dash": ("-- -odd.py 1", {"-odd.py": SEES}),
+    "text": ("exit.py", {"exit.py": "import sys; print(1); sys.exit('text')"}),
+    "its name in a text": ("exit.py", {"exit.py": "import sys; sys.exit(sys.executable + ': oops')"}),
+    "code": ("exit.py", {"exit.py": "import os, sys; print(1, flush=True); os._exit(7)"}),
+    "error": ("e.py", {"e.py": "def f(): 1 / 0\ntry: f()\nexcept Exception as e: raise KeyError(2) from e"}),
+    "error of a module": ("-m e", {"e.py": "import no_such_module_1"}),
+    "syntax": ("e.py", {"e.py": "x = ("}),
+    "Ctrl-C": ("e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
+    "hook": ("e.py", {"e.py": "import sys\nsys.excepthook = lambda k, v, t: print(k, t.tb_lineno, t.tb_next)\n1 / 0"}),
+}
+
+
+def written(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+        if name == "other/inside/x":
+            (folder / "link").symlink_to(path.parent)
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("__main__.py", text)
+
+
+def ran(folder, *command):
+    command = [sys.executable, *command]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_python_runs_it(name, tmp_path):
+    options, files = PROGRAMS[name]
+    own = ["-P"] if name == "without its folder" else []
+    written(tmp_path, files)
+    assert ran(tmp_path, *own, "-m", "tilecore", "run", *split(options)) == ran(tmp_path, *own, *split(options))
+
+
+@pytest.mark.parametrize(
+    "command, options, text",
+    [
+        ("run", "absent.py", "absent.py: No such file or directory"),
+        ("profile", "-m no.such.module", "No module named 'no'"),
+        ("run", "script.py/", "script.py/: Not a directory"),
+        ("profile", "folder", "can't find '__main__' module in"),
+        ("run", "", "one of the arguments PROGRAM -m -c is required"),
+        ("run", "-m ''", "No module named"),
+        ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
+        ("profile", "--json folder script.py", "folder: Is a directory"),
+        ("run", "--json t.json script.py", "unrecognized arguments: --json"),
+    ],
+)
+def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
+    (tmp_path / "folder").mkdir()
+    written(tmp_path, {"script.py": "print(1)"})
+    code, out, err = ran(tmp_path, "-m", "tilecore", command, *split(options))
+    assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("tilecore: ") and text in err
+
+
+REPLACED = """
+import numpy
+from numpy import tile
+import multiprocessing, os, pickle, sys, threading
+def is_ours(tile=tile):
+    return tile(numpy.zeros((2, 2), order="F"), 1).flags.c_contiguous
+if __name__ == "__main__":
+    assert {numpy.tile: 1}[tile.__wrapped__] == {tile.__wrapped__: 1}[numpy.tile] == 1
+    assert pickle.loads(pickle.dumps(tile)) is tile and is_ours()
+    answers = []
+    for how in multiprocessing.get_all_start_methods():
+        with multiprocessing.get_context(how).Pool(1) as pool: answers.append((how, pool.apply(is_ours)))
+    def last(): threading.main_thread().join(), print(is_ours(), pickle.dumps(is_ours)[:0])
+    threading.Thread(target=last).start()
+    print(sorted(answers))
+    sys.exit(3)
+"""
+
+
+def test_run_replaces_in_the_program_and_in_forked_children(tmp_path):
+    written(tmp_path, {"script.py": REPLACED})
+    code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
+    methods = [("fork", True), ("forkserver", False), ("spawn", False)]
+    assert (code, err.count("\n")) == (3, 1) and err.startswith("tilecore: child processes took an unknown time; ")
+    assert out.splitlines() == [str(methods if os.name == "posix" else methods[2:]), "True b''"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not tell the time of child processes")
+def test_children_that_took_time(tmp_path):
+    written(
+        tmp_path, {"script.py": "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**7))'])"}
+    )
+    err = ran(tmp_path, "-m", "tilecore", "run", "script.py")[2]
+    assert re.fullmatch(r"tilecore: child processes took [\d.]+ m?s; those not made by fork had .*\n", err)
+
+
+def test_run_imports_what_it_uses(tmp_path):
+    written(tmp_path, {"script.py": "import sys; print(*sys.modules)"})
+    code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
+    ours = {name for name in out.split() if name.startswith(("tilecore._cli.", "tilecore._profile."))}
+    assert (code, err, ours) == (0, "", {f"tilecore.{name}" for name in ("_cli.main", "_cli.run", "_profile.process")})
+
+
+PROFILED = """
+import atexit, os, sys, threading, numpy as np
+from numpy import tile
+def work(): return np.tile(np.zeros((256, 256, 1), "u1"), (1, 1, 3))
+sys.modules["tilecore._profile.measure"].BUDGET = 60.0  # seconds: on a busy machine too, each call is measured
+for _ in range(5): work()
+atexit.register(work)
+threading.Thread(target=lambda: threading.main_thread().join() or work()).start()
+if hasattr(os, "fork"):
+    if not (child := os.fork()): work(), sys.exit(0)
+    os.waitpid(child, 0)
+    os.mkdir("other"), os.chdir("other"), os.rmdir(os.getcwd())
+assert tile(np.zeros(0), -1).shape == (0,) and os.stat(os.path.dirname(__file__) + "/t.json").st_size == 3
+raise KeyError("its own")
+"""
+
+
+def test_profile_of_given_code(tmp_path):
+    code, out, err = ran(tmp_path, "-m", "tilecore", "profile", "-c", "import numpy; print(numpy.tile(1, 2))")
+    assert (code, out) == (0, "[1 1]\n") and "\ntilecore profile: numpy.tile took " in err and "<string>:1 <mod" in err
+
+
+def test_profile_tells_at_the_very_end(tmp_path):
+    written(tmp_path, {"script.py": PROFILED, "t.json": "old"})
+    code, out, err = ran(tmp_path, "-W", "ignore", "-m", "tilecore", "profile", "--json", "t.json", "script.py")
+    assert (code, out) == (1, "")
+    trace, told = err.split("\ntilecore profile: ")
+    assert trace.endswith("KeyError: 'its own'\n") and "tilecore" not in trace
+    assert sorted(os.listdir(tmp_path)) == ["script.py", "t.json"]
+    found = json.loads((tmp_path / "t.json").read_text())
+    assert set(found) == {"seconds", "profile_seconds", "numpy_seconds", "tilecore_seconds", "sites"}
+    site, odd = sorted(found["sites"], key=lambda site: -site["calls"])
+    assert site["inputs"] == {"(256, 256, 1), uint8, C, (1, 1, 3)": 7}
+    assert (site["calls"], site["measured"], site["bytes"], site["function"]) == (7, 7, 7 * 3 * 2**16, "work")
+    assert (site["file"], site["line"]) == (str(tmp_path / "script.py"), 4)
+    assert 0 < site["numpy_seconds"] < found["seconds"] and site["tilecore_seconds"] > 0
+    assert site["hint"] in re.sub(r"\s+", " ", told)
+    assert "tilecore refuses this: tile: reps must not be negative" in odd["hint"]
+    assert odd["tilecore_seconds"] is None and odd["measured"] == 0

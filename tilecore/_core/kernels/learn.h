@@ -1,0 +1,108 @@
+/* Whether workers make calls faster: learnt from earlier calls of the same kind and size. For calls that leave the
+ * number of threads to tilecore.
+ *
+ *     tilecore_record *record = tilecore_find_record(kind, bytes);
+ *     if (tilecore_next_is_alone(record)) { ... tilecore_note_alone(record, rate); }
+ *     else { ... tilecore_note_joint(record, rate, beside, threads); }
+ *
+ * A second thread is worth 2 on one machine, nothing on the next, and beside busy processes it costs a multiple. Each
+ * call with workers knows two rates, in nanoseconds a MiB: its own, and that of its caller's part, in processor time,
+ * which other processes do not lengthen. Alone, the caller would have been faster than this, up to 2 times, where the
+ * threads share a bandwidth: how much, is known from calls alone, of which there is one now and then. So a call with
+ * workers was a loss if its rate is above the caller's, times that factor.
+ *
+ * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed. After a loss
+ * the next TILECORE_LEAST_BACKOFF calls are alone, and after each further loss twice as many.
+ *
+ *     calls      w w w a w w w w a w w w w w w w w a w w w ... w w L a a a a w w L a a a a a a a a a a a a w ...
+ *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
+ *
+ * Without a lock: callers in several threads may change a record at once, and a change that is lost does no harm.
+ */
+#ifndef TILECORE_LEARN_H
+#define TILECORE_LEARN_H
+
+#include "locks.h"
+
+#define TILECORE_LEAST_BACKOFF 4
+#define TILECORE_MOST_BACKOFF 128
+#define TILECORE_MOST_SMALL_BACKOFF 16 /* after losses of less than a half */
+#define TILECORE_MOST_PAUSE 64 /* calls with workers between two alone */
+
+#define TILECORE_KINDS 6
+#define TILECORE_SIZES 16
+#define TILECORE_ONE 1024 /* ratios are counted in parts of this */
+
+/* Counters, at first 0. */
+typedef struct tilecore_record {
+    ptrdiff_t beside; /* the rate of the caller's part in the last call with workers */
+    ptrdiff_t factor; /* the rate alone over `beside`, smoothed */
+    ptrdiff_t loss;   /* the rate with workers over the rate alone, smoothed */
+    ptrdiff_t next;   /* above 0: so many calls are alone; below 0: after so many, one is */
+    ptrdiff_t pause, backoff; /* the last pause, and the calls alone after the last loss, less the gains since */
+} tilecore_record;
+
+static tilecore_record tilecore_records[TILECORE_KINDS][TILECORE_SIZES];
+
+/* The record of a kind, 0 <= kind < TILECORE_KINDS, and a size: two for each power of two, from 4 MiB on. */
+TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
+{
+    int size = 0;
+    for (bytes >>= 21; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
+    return &tilecore_records[kind][size + (bytes > 2)];
+}
+
+/* Whether the next call is alone; counts it. */
+static int tilecore_next_is_alone(tilecore_record *record)
+{
+    const ptrdiff_t next = tilecore_atomic_load(&record->next);
+    ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;
+    if (next == -1) {
+        after = 1;
+    } else if (next == 0 || next == 1) {
+        if (pause < TILECORE_MOST_PAUSE) pause = pause ? 2 * pause : 2;
+        tilecore_atomic_store(&record->pause, pause);
+        after = -pause;
+    }
+    tilecore_atomic_store(&record->next, after);
+    return next > 0;
+}
+
+static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
+{
+    const ptrdiff_t before = tilecore_atomic_load(mean);
+    if (before) now = before + (now - before) / 4;
+    tilecore_atomic_store(mean, now);
+    return now;
+}
+
+/* After a call alone: its rate, in real time. To read a thread's processor time is a point at which Linux may take its
+ * processor away: beside busy processes 13 MB took 2.4 ms with that, and 0.34 ms without. */
+static void tilecore_note_alone(tilecore_record *record, double rate)
+{
+    const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
+    if (beside) tilecore_smooth(&record->factor, (ptrdiff_t)(rate / (double)beside * TILECORE_ONE));
+}
+
+/* After a call with workers: its rate, and that of its caller's part; 0: workers wrote all before it had begun. */
+static void tilecore_note_joint(tilecore_record *record, double rate, double beside, int threads)
+{
+    ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
+    if (factor == 0 || factor > TILECORE_ONE) factor = TILECORE_ONE;
+    if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
+    if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
+    else beside = (double)tilecore_atomic_load(&record->beside) + 1;
+    loss = tilecore_smooth(&record->loss, (ptrdiff_t)(rate * TILECORE_ONE / beside / factor * TILECORE_ONE));
+    if (loss > TILECORE_ONE / 16 * 15) { /* a gain of less than a sixteenth is not worth a second processor's time */
+        const ptrdiff_t longer = 2 * backoff + TILECORE_LEAST_BACKOFF;
+        const ptrdiff_t most = loss < TILECORE_ONE / 2 * 3 ? TILECORE_MOST_SMALL_BACKOFF : TILECORE_MOST_BACKOFF;
+        if (backoff < most) backoff = longer < most ? longer : most;
+        tilecore_atomic_store(&record->next, backoff);
+        tilecore_atomic_store(&record->loss, TILECORE_ONE / 8 * 7); /* the next call with workers has a small lead */
+    } else {
+        backoff -= (backoff + 7) / 8;
+    }
+    tilecore_atomic_store(&record->backoff, backoff);
+}
+
+#endif /* TILECORE_LEARN_H */

@@ -1,0 +1,274 @@
+"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
+
+The caller gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
+by both functions, in alternating order, on the program's own arrays. These pairs of calls may take a second plus a
+tenth of the time since the start. Each place's cost counts twice there, so that others have a share.
+"""
+
+import json
+import os
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf, prod
+from statistics import median, quantiles
+from time import perf_counter, thread_time
+from typing import Any, TextIO, TypeAlias
+
+import numpy
+
+from tilecore._core.arrays import output_shape
+from tilecore._core.arrays import tile as tilecore_tile
+from tilecore._core.request.errors import pass_on
+from tilecore._core.request.short_repr import short_repr
+from tilecore._core.request.subclasses import numpy_tile
+from tilecore._core.resources.memory import get_max_bytes
+from tilecore._core.resources.recycle import LEAST_BYTES
+from tilecore._profile.process import children_seconds, install, processor_seconds
+from tilecore._profile.table import FEW, Row, make_table
+
+BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
+MAX_PAIRS = 10_000  # kept for one place and size
+PLAIN = {int, float, complex, bool, str, bytes}
+LARGE, MANY = 2**28, 100  # hints need these bytes of a result, calls with one input
+BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
+BUSY = 0.3  # the table mentions other processes if they had a larger part of the processors' time
+# A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
+clock = perf_counter if os.name == "nt" else thread_time
+Pair: TypeAlias = tuple[float, Any, str]
+VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
+INPUTS = 1000  # counted at one place, at most
+
+
+class Site:
+    """A place that calls `numpy.tile`."""
+
+    calls = returned = pairs = nbytes = largest = 0
+    seconds = spent = 0.0
+    is_view, refusal = True, ""
+
+    def __init__(self) -> None:
+        self.inputs: Counter[tuple[object, ...]] = Counter()
+        self.sizes: dict[int, list[tuple[float, float]]] = {}  # pairs of seconds, by the bits of the result's size
+
+    def ratios(self) -> tuple[float, ...]:
+        """The lower quartile, median and upper quartile, over the pairs, of NumPy's time divided by tilecore's.
+
+        Results of about one size are compared with each other. Each size counts by its median time, so no single call
+        decides.
+        """
+        theirs, ours = 0.0, [0.0, 0.0, 0.0]
+        for pairs in self.sizes.values():
+            weight = len(pairs) * median([pair[0] for pair in pairs])
+            ratios = [a / b for a, b in pairs]
+            theirs += weight
+            for n, ratio in enumerate(quantiles(ratios * (1 + (len(ratios) < 2)), method="inclusive")):
+                ours[n] += weight / ratio
+        return tuple(theirs / seconds for seconds in ours)
+
+    def row(self, file: str, line: int, function: str, whole: float) -> Row:
+        pairs = 0 if self.refusal else self.pairs
+        low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
+        ours = self.seconds / middle if pairs else None
+        loses = pairs >= FEW and high < 0.95
+        hints = {  # the first that holds is shown
+            "every call raised an error": not self.returned,
+            f"tilecore refuses this: {self.refusal}": self.refusal,
+            "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
+            VIEW: self.is_view and self.inputs,
+            "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
+            "one shape many times: a TilePlan, its batch, or out= saves more": ours
+            and ours > 0.01 * whole
+            and max(self.inputs.values()) >= MANY,
+            "not measured: an array of another library, or too large to make twice": ours is None,
+            "keep numpy.tile": loses,
+            "nothing to gain": pairs >= FEW and high < 1.1,
+            "": True,
+        }
+        return {
+            **{"file": file, "line": line, "function": function, "calls": self.calls, "measured": pairs},
+            **{"bytes": self.nbytes, "numpy_seconds": self.seconds, "tilecore_seconds": ours},
+            "range": [low, high],
+            "hint": "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds),
+            "inputs": {", ".join(map(str, key)): calls for key, calls in self.inputs.most_common()},
+        }
+
+
+class Profile:
+    """What is measured from `start` to `end`."""
+
+    def __init__(self) -> None:
+        self.retained, self.spent, self.cost = 0, 0.0, 0.0
+        self.sites: dict[tuple[str, int, str], Site] = {}
+        self.threads: set[int] = set()
+
+    def start(self) -> None:
+        global replaced
+        self.started, self.processors, self.times = perf_counter(), processor_seconds(), os.times()
+        with lock:
+            if not active:
+                replaced = numpy.tile
+                install(tile)
+            active.append(self)
+
+    def end(self, file: TextIO | None, path: str | None = None) -> None:
+        """Write the table to `file`, and as JSON to `path`."""
+        with lock:
+            if self not in active:  # in a child
+                return
+            active.remove(self)
+            if not active and getattr(numpy.tile, "func", None) is tile:
+                numpy.tile = replaced
+        # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
+        whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
+        rows = [site.row(*place, whole) for place, site in list(self.sites.items())]
+        rows.sort(key=lambda row: -row["numpy_seconds"])
+        theirs = sum(row["numpy_seconds"] for row in rows)
+        ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
+        totals = {"seconds": whole, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
+        others, every = (now - then for now, then in zip(processor_seconds(), self.processors, strict=True))
+        busy = others / every if 0 < BUSY * every < others else 0.0
+        text = make_table(totals, rows, len(self.threads), children_seconds(self.times), busy)
+        try:
+            if path is not None:
+                with open(path, "w", encoding="utf-8") as table:
+                    json.dump(totals | {"sites": rows}, table, indent=1)
+        except OSError as error:
+            text += f"\ntilecore: {path}: {error.strerror}"
+        if file is not None:  # or stderr is closed; print would take stdout
+            with suppress(OSError, ValueError):  # a full disk
+                print(text, file=file, flush=True)
+
+    def note(self, site: Site, A: Any, reps: Any, result: Any, theirs: float, own: float, pair: Pair | None) -> None:
+        site.returned += 1
+        site.seconds += theirs
+        if isinstance(result, numpy.ndarray):
+            site.nbytes, site.largest = site.nbytes + result.nbytes, max(site.largest, result.nbytes)
+        if pair is None:
+            return
+        ours, copy, refusal = pair
+        key: tuple[object, ...] = (type(A).__name__, short_repr(reps) if is_plain(reps) else type(reps).__name__)
+        is_view = False
+        if type(A) is numpy.ndarray:
+            is_view = all(n in (1, m) for n, m in zip(A.shape[::-1], result.shape[::-1], strict=False))
+            layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
+            key = (A.shape, str(A.dtype), layout, key[1])
+        site.is_view = site.is_view and is_view
+        if len(site.inputs) < INPUTS or key in site.inputs:
+            site.inputs[key] += 1
+        site.refusal = refusal or site.refusal
+        if copy is not None:
+            site.pairs += 1
+            pairs = site.sizes.setdefault(copy.nbytes.bit_length(), [])
+            if len(pairs) < MAX_PAIRS:
+                pairs.append((max(own, 1e-9), max(ours, 1e-9)))
+            if copy.nbytes >= LEAST_BYTES and self.retained < get_max_bytes() // 8:
+                # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
+                self.retained += copy.nbytes
+                weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False
+
+
+# Those that measure, the outermost first, and the `numpy.tile` before them.
+active: list[Profile] = []
+replaced: Callable[..., Any] = numpy_tile
+lock, local = threading.RLock(), threading.local()  # a signal handler may measure in the midst of a measurement
+
+
+def forget() -> None:
+    """End without a table all that measure; child processes are not measured."""
+    global lock
+    active.clear()
+    lock = threading.RLock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget)
+
+
+def tile(*args: Any, **kwargs: Any) -> Any:
+    """Called instead of `numpy.tile`. The innermost profile has the time for pairs, and all note them."""
+    profiles = tuple(active)
+    if not profiles or getattr(local, "inside", False):  # called by an array of another library, for instance
+        return numpy_tile(*args, **kwargs)
+    begin, theirs, returned, inner = perf_counter(), 0.0, False, profiles[-1]
+    frame = sys._getframe().f_back
+    while frame and str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "tilecore"):
+        frame = frame.f_back
+    place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname) if frame else ("C", 0, "")
+    site = inner.sites.get(place) or inner.sites.setdefault(place, Site())
+    room = BUDGET + SHARE * (begin - inner.started) - inner.spent - site.spent
+    try:
+        local.inside = True
+        arguments = dict(zip(("A", "reps"), args, strict=False)) | kwargs if room > 0 else {}
+        A, reps = arguments.get("A"), arguments.get("reps")
+        measured, first = room > 0 and estimate_seconds(A, reps) <= room, (site.pairs + len(inner.sites)) % 2
+        pair = time_tilecore(A, reps) if measured and first else (0.0, None, "")
+        start, own = perf_counter(), clock()
+        result = numpy_tile(*args, **kwargs)
+        own = clock() - own
+        theirs = perf_counter() - start
+        pair = time_tilecore(A, reps) if measured and not first else pair
+        if pair[1] is not None and pair[1].nbytes < BATCHED:  # a clock takes longer than such a call
+            calls = max(1, int(BATCH / max(own, 1e-7)))
+            one, two = (tilecore_tile, numpy_tile) if first else (numpy_tile, tilecore_tile)
+            times = time_batch(one, A, reps, calls), time_batch(two, A, reps, calls)
+            own, pair = times[first], (times[1 - first], *pair[1:])
+        returned = True
+        return result
+    finally:
+        local.inside = False  # first: a signal handler may raise at each call
+        with lock:
+            for profile in profiles:
+                site = profile.sites.setdefault(place, Site())
+                if returned:
+                    profile.note(site, A, reps, result, theirs, own, pair if room > 0 else None)
+                site.calls += 1
+                profile.threads.add(threading.get_ident())
+                cost = perf_counter() - begin - theirs
+                profile.cost += cost
+                if room > 0:
+                    profile.spent, site.spent = profile.spent + cost, site.spent + cost
+
+
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether `value` may be read twice: that runs no other code."""
+    if type(value) in (list, tuple):
+        return depth < 64 and all(is_plain(item, depth + 1) for item in value)
+    if type(value) is numpy.ndarray or isinstance(value, numpy.generic):
+        return not value.dtype.hasobject
+    return type(value) in PLAIN
+
+
+def estimate_seconds(A: Any, reps: Any) -> float:
+    """Roughly the seconds to make a result once more; infinite if it must not be made."""
+    if not ((type(A) is numpy.ndarray or is_plain(A)) and is_plain(reps)):
+        return inf
+    try:
+        nbytes = A.itemsize * prod(output_shape(A.shape, reps)) if type(A) is numpy.ndarray else 0
+    except Exception as error:  # tilecore.tile will say why
+        pass_on(error)
+        return 0
+    return nbytes / 1e9 if nbytes <= get_max_bytes() // 32 else inf
+
+
+def time_tilecore(A: Any, reps: Any) -> Pair:
+    """tilecore's seconds, its result or None, and its error or ""."""
+    result, refusal = None, ""
+    start = clock()
+    try:
+        result = tilecore_tile(A, reps)
+    except Exception as error:
+        pass_on(error)
+        refusal = " ".join(str(error).split())
+    return clock() - start, result, refusal
+
+
+def time_batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
+    """The mean seconds of a call."""
+    start = clock()
+    for _ in range(calls):
+        function(A, reps)
+    return (clock() - start) / calls

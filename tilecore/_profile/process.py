@@ -1,0 +1,62 @@
+"""What is one for the whole process: `numpy.tile`, and the time of its children and of other processes."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy
+
+from tilecore._core.request.subclasses import numpy_tile
+from tilecore._units import with_unit
+
+# Start methods of multiprocessing for which the system does not report the children's times to this process.
+UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
+
+
+class Replacement(functools.partial[Any]):
+    """A function that replaces `numpy.tile`, and compares equal to it.
+
+    A library that is imported later may store it in a table of NumPy's functions, and look `numpy.tile` up there.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is numpy_tile
+
+    def __hash__(self) -> int:
+        return hash(numpy_tile)
+
+    def __get__(self, instance: object, owner: object = None) -> Any:
+        return self if instance is None else MethodType(self, instance)  # a method, as functions are
+
+    def __reduce__(self) -> Any:
+        return "tile"  # pickled by its name, as functions are
+
+
+def install(function: Callable[..., Any]) -> None:
+    numpy.tile = functools.update_wrapper(Replacement(function), numpy_tile)
+
+
+def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
+    """The processor time of child processes, as text; "" if it is less than a hundredth of this process' own.
+
+    `since` is an earlier `os.times()`.
+    """
+    multiprocessing = sys.modules.get("multiprocessing")
+    if UNTIMED & sys.modules.keys() or (multiprocessing and multiprocessing.active_children()):
+        return "an unknown time"
+    own, children = (sum(os.times()[n : n + 2]) - sum(since[n : n + 2]) for n in (0, 2))
+    return with_unit(children, "s") if children > 0.01 * own else ""
+
+
+def processor_seconds() -> tuple[float, float]:
+    """The processor seconds of other processes, and the seconds of all processors; zeros if this is not Linux."""
+    try:
+        with open("/proc/stat") as file:
+            seconds = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in file.readline().split()[1:9]]
+    except OSError:
+        return 0.0, 0.0
+    idle = sum(seconds[3:5])  # waiting for a disk included
+    return sum(seconds) - idle - sum(os.times()[:4]), sum(seconds)

@@ -1,0 +1,70 @@
+"""The table that a profile prints: lines of at most 80 columns, or as wide as the terminal."""
+
+import os
+import shutil
+import sys
+from textwrap import wrap
+from typing import Any, TypeAlias
+
+from tilecore._units import with_unit
+
+Row: TypeAlias = dict[str, Any]
+FEW = 8  # measurements: fewer are rough
+ROWS = 20  # at most
+WIDTH = 80
+
+
+def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: float) -> str:
+    """`children` is their time, as text; `others` is the part of the processors' time that other processes had."""
+    texts = ["tilecore profile: numpy.tile was not called in this process"]
+    if rows:
+        texts = summarize(totals, threads)
+    if children or not rows:
+        took = f", which took {children}" if children else ""
+        texts.append(
+            f"Not measured: child processes{took}. To measure their work, let this process do it: num_workers=0 for a "
+            "DataLoader, map in the place of a pool's."
+        )
+    if others:
+        texts.append(f"Other processes took {others:.0%} of the processors' time: times may be too long.")
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)
+    lines = [""]
+    for text in texts:
+        lines += wrap(text, width)
+    if rows:
+        lines += ["", f"{'numpy.tile':>10} {'tilecore':>10} {'':>6} {'calls':>11} {'results':>8}"]
+    for row in rows[:ROWS]:
+        numbers, *texts = describe(row)
+        lines.append(numbers)
+        for text in filter(None, texts):
+            lines += wrap(text, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
+    return "\n".join(lines + [f"{len(rows) - ROWS} more places"] * (len(rows) > ROWS))
+
+
+def summarize(totals: dict[str, float], threads: int) -> list[str]:
+    whole, _, theirs, ours = totals.values()
+    seconds = (with_unit(max(value, 0.0), "s") for value in (*totals.values(), whole - theirs + ours))
+    total, measuring, before, after, left = seconds
+    took, would, so = f"of {total}, {theirs / whole:.1%}", f" of {left}", ""
+    if threads > 1:
+        took, would, so = f"in {threads} threads together, within {total}", "", ", in all threads together"
+    return [
+        f"tilecore profile: numpy.tile took {before} {took}",
+        f"With tilecore.tile: {after}{would}. Measuring took {measuring} more{so}.",
+        "Not counted: importing tilecore, once.",
+    ]
+
+
+def describe(row: Row) -> tuple[str, str, str, str]:
+    """The numbers of a place, where it is, its most frequent input, and the hint."""
+    seconds, inputs, (low, high) = row["tilecore_seconds"], [*row["inputs"]], row["range"]
+    rough = 0 < row["measured"] < FEW or high > 1.5 * low
+    after, ratio = (with_unit(seconds, "s"), f"{row['numpy_seconds'] / seconds:.2g}x") if seconds else ("", "")
+    before, size, ratio = with_unit(row["numpy_seconds"], "s"), with_unit(row["bytes"], "B"), "~" * rough + ratio
+    place = f"{row['file']}:{row['line']} {row['function']}"
+    for folder in filter(None, sys.path):
+        place = place.removeprefix(folder + os.sep).replace("\n", "\\n")
+    more = f" and {len(inputs) - 1} more" * (len(inputs) > 1)
+    what = f"{inputs[0]}{more}; measured {row['measured']:,} of {row['calls']:,} calls" if inputs else ""
+    what += f", {low:.2g}x to {high:.2g}x" * (rough and row["measured"] > 1)
+    return f"{before:>10} {after:>10} {ratio:>6} {row['calls']:>11,} {size:>8}", place, what, row["hint"]
