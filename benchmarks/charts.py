@@ -14,7 +14,7 @@ from tables import seconds, size
 
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
 LINE = 120  # letters times their points, in an inch of the notes
-MOST_TICKS = 7  # of sizes, whose names are long
+MAX_TICKS = 7  # of sizes, whose names are long
 PEER_WIDTH = 6  # inches: 576 pixels, of which a phone shows three fifths
 STYLES = [("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#a0509b", "D"), ("#8c6d00", "v"), ("#59636e", "P")]
 INK, QUIET, WARNING = "#1f2328", "#59636e", "#b42318"
@@ -107,7 +107,7 @@ def draw_sizes(run: Run, file: Path) -> None:
             axes.plot(xs, mids, style, color=colour, marker=".", label=name)
             axes.fill_between(xs, lows, highs, color=colour, alpha=0.12, linewidth=0)
         axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel="size of the result")
-        places = sorted(ticks)[:: 1 + len(ticks) // MOST_TICKS]
+        places = sorted(ticks)[:: 1 + len(ticks) // MAX_TICKS]
         axes.set_xticks(places, [ticks[x] for x in places])
         axes.yaxis.set_major_locator(FixedLocator(marks))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))

@@ -13,7 +13,7 @@ from tables import table
 
 YARDSTICKS = ("memset", "numpy")
 SAME = "no difference beyond noise"
-LEAST_CHANGE = 1.05  # a smaller one is never reported, however quiet the machine
+MIN_CHANGE = 1.05  # a smaller one is never reported, however quiet the machine
 ERRORS = 20  # one of so many peers and bounds may seem to have changed
 
 
@@ -60,7 +60,7 @@ def measure_noise(old: Sequence[Run], new: Sequence[Run], keys: Iterable[Key]) -
 def compare(old: Sequence[Run], new: Sequence[Run], machine: str) -> tuple[str, bool]:
     """The Markdown, and whether something became slower."""
     shared = [key for key in merge(new).samples if key in merge(old).samples]
-    floor = max(LEAST_CHANGE, measure_noise(old, new, shared))
+    floor = max(MIN_CHANGE, measure_noise(old, new, shared))
     found = ((changes(old, new, key), key) for key in shared if key.ours)
     verdicts = [(judge(change, floor), middle_change(change), key) for change, key in found if change]
     if not verdicts:

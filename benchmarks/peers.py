@@ -16,7 +16,7 @@ import numpy as np
 from machine import usable_cpus
 
 Case = Callable[[np.ndarray, tuple[int, ...]], Callable[[], Any]]
-MOST_THREADS = min(8, usable_cpus())  # that tilecore takes by itself
+MAX_THREADS = min(8, usable_cpus())  # that tilecore takes by itself
 
 
 def warm_output(x: np.ndarray, reps: tuple[int, ...]) -> np.ndarray:
@@ -143,5 +143,5 @@ TILECORE: dict[str, Case] = {
 PEERS: dict[str, Case] = {"numpy": numpy, "einops": einops, "torch": torch, "onnxruntime": onnxruntime}
 PEERS |= {"openvino": openvino, "jax": jax}
 BOUNDS: dict[str, Case] = {"memset": memset, "memcpy": memcpy}
-for threads in {2, MOST_THREADS} - {1}:
+for threads in {2, MAX_THREADS} - {1}:
     BOUNDS[f"memset {threads} threads"] = partial(memset, threads=threads)

@@ -18,7 +18,7 @@ import tilecore
 
 FORMS = {"drawn": 145, "references": 60, "references_out": 60}
 QUICK = 20
-LEAST_BYTES, MOST_BYTES = 2**14, 2**24  # of a result
+MIN_BYTES, MAX_BYTES = 2**14, 2**24  # of a result
 TYPES = ["u1", "i2", "f4", "f8", "c16"]
 STRINGS = np.dtypes.StringDType()
 KINDS = ["object", "short strings", "long strings"]
@@ -56,7 +56,7 @@ def draw(random, number, kind):
     for axis in random.sample(range(rank), random.choice([1, 1, min(2, rank)])):
         reps[axis] = random.choice([2, 3, 4, 6, 8, 16, int(2 ** random.uniform(1, 5))])
     size = np.dtype(items).itemsize if kind == "drawn" else 16
-    n = LEAST_BYTES * (MOST_BYTES / LEAST_BYTES) ** random.random() / size / prod(reps)
+    n = MIN_BYTES * (MAX_BYTES / MIN_BYTES) ** random.random() / size / prod(reps)
     shares = [random.random() ** 2 + 0.02 for _ in reps]
     shape = [max(1, round(n ** (share / sum(shares)))) for share in shares]
     layout = random.choice(LAYOUTS)

@@ -28,7 +28,7 @@ LAYOUTS = {
 TYPES = ["u1", "i2", "f4", "f8", "c16"]
 SIZES = [2**14, 2**18, 2**22, 2**26]
 QUICK = [2**18]
-MOST_BYTES = 2**27  # of a result
+MAX_BYTES = 2**27  # of a result
 CASE_SECONDS = {"copied": 0.1, "tiled": 0.1}  # hundreds of cases are looked at together
 
 
@@ -48,7 +48,7 @@ def layouts(full, repeats):
         for dtype in TYPES:
             for nbytes in SIZES if full else QUICK:
                 shape = layout(lambda *extents: np.broadcast_to(0, extents), nbytes // np.dtype(dtype).itemsize).shape
-                if nbytes * repeats ** len(shape) <= MOST_BYTES:
+                if nbytes * repeats ** len(shape) <= MAX_BYTES:
                     yield Layout(f"{name}, {dtype}, {nbytes} bytes", shape, (repeats,) * len(shape), dtype)
 
 

@@ -33,7 +33,7 @@ NEIGHBOURS = {
 }
 SIZES = ((0, 32), (0, 6), (9, 4), (35, 23), (180, 8), (220, 32))  # MB: at most alive, the largest result
 STEPS, SECONDS = 60, 1.0  # a program ends after so many, or so long
-LEAST_STEPS = 24
+MIN_STEPS = 24
 CASE_SECONDS = {"work": 4, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
 
 
@@ -110,7 +110,7 @@ def main(kind, case, megabytes):
         started = time.perf_counter()
         y = call()
         times.append(time.perf_counter() - started)
-        late = len(times) >= LEAST_STEPS and time.perf_counter() - begin > SECONDS
+        late = len(times) >= MIN_STEPS and time.perf_counter() - begin > SECONDS
         if kind == "first" or len(times) == STEPS or late:
             break
         product = np.asarray(y) * np.float32(2)

@@ -5,14 +5,14 @@ from itertools import product
 
 import numpy as np
 from machine import usable_cpus
-from peers import BOUNDS, MOST_THREADS, PEERS, TILECORE
+from peers import BOUNDS, MAX_THREADS, PEERS, TILECORE
 from timing import Call, KeptCall
 from workloads import LARGE, LONG, WORKLOADS, blocks, verify
 
 CASES = TILECORE | PEERS | BOUNDS
 # A line of the chart of sizes for each; "tilecore" and "numpy" have a second one in fresh memory.
 LINES = ["tilecore", "tilecore out", "numpy", "memset"]
-LINES += [f"memset {MOST_THREADS} threads"] if MOST_THREADS > 1 else []
+LINES += [f"memset {MAX_THREADS} threads"] if MAX_THREADS > 1 else []
 FRESH = ["tilecore", "tilecore 1 thread", "numpy", "memset"]
 FRESH_BYTES = 2**20  # below, an allocator hardly ever gives pages that were never written
 COUNTS = sorted({2**n for n in range(10) if 2**n <= usable_cpus()} | {usable_cpus()})

@@ -17,7 +17,7 @@ import tilecore
 SAMPLE_SECONDS = 0.002  # the least that one sample lasts
 SETTLE_SECONDS = 0.01  # some libraries' threads go on spinning for milliseconds after a call
 CASE_SECONDS = 0.25  # for each call that takes turns, or more if the least rounds take longer
-LEAST_ROUNDS = 5
+MIN_ROUNDS = 5
 KEPT_BYTES = 2**29  # the most that the results of one case take together, but for the last
 TRIM = getattr(ctypes.pythonapi, "malloc_trim", lambda pad: None)  # glibc's
 
@@ -83,7 +83,7 @@ class KeptCall:
 
 
 def in_turn(
-    calls: Mapping[str, Any], least: int = LEAST_ROUNDS, most: int = 1000, seconds: float = CASE_SECONDS
+    calls: Mapping[str, Any], least: int = MIN_ROUNDS, most: int = 1000, seconds: float = CASE_SECONDS
 ) -> dict[str, list[float]]:
     """As many samples of each as the time for all allows, `seconds` each; rounds in random order."""
     found: dict[str, list[float]] = {name: [] for name in calls}

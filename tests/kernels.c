@@ -24,8 +24,8 @@
 #include <unistd.h>
 #endif
 
-#ifndef MOST_ROWS
-#define MOST_ROWS 700
+#ifndef MAX_ROWS
+#define MAX_ROWS 700
 #endif
 
 #define ROOM ((ptrdiff_t)1 << 18)
@@ -296,7 +296,7 @@ static void check_set(const tilecore_kernels *kernels)
     ptrdiff_t i;
     for (i = 1; i <= 4200; i++)
         for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
-            for (k = 0; k < sizeof rows / sizeof *rows && rows[k] <= MOST_ROWS; k++) {
+            for (k = 0; k < sizeof rows / sizeof *rows && rows[k] <= MAX_ROWS; k++) {
                 const ptrdiff_t n = repeats[j], m = rows[k];
                 if (i > 260 && !is_bound(kernels, i, n, m) && !is_bound(kernels, i + 1, n, m)) continue;
                 check_rows(kernels, NULL, i, n, m);

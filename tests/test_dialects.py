@@ -80,7 +80,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 )  # fmt: skip
 def test_the_fast_path_reads_repeats_as_the_slow_one(value):
     """The fast path gives the same integers, or None."""
-    short, long = repeats_of(value, INTEGERS.numbers), read_any_repeats(value)
+    short, long = repeats_of(value, INTEGERS.type_mask), read_any_repeats(value)
     assert short in (long, None)
     assert short is None or all(type(item) is int for item in short)
     rare = isinstance(value, list) and any(type(item) is not int for item in value)
@@ -96,4 +96,4 @@ def test_the_fast_path_reads_repeats_as_the_slow_one(value):
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
 def test_the_fast_path_leaves_odd_repeats_to_the_slow_one(value):
-    assert repeats_of(value, INTEGERS.numbers) is None
+    assert repeats_of(value, INTEGERS.type_mask) is None

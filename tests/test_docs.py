@@ -22,7 +22,7 @@ LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
 # Sizes in config.h, and the files that tell readers about them.
 SIZES = {
-    "LEAST_RECYCLED_BYTES": "README.md docs/memory.md tilecore/_core/arrays.pyx tilecore/_core/resources/recycle.pyx",
+    "MIN_RECYCLED_BYTES": "README.md docs/memory.md tilecore/_core/arrays.pyx tilecore/_core/resources/recycle.pyx",
     "THREAD_BYTES": "docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
     "SPARE_BYTES": "docs/memory.md tilecore/_core/resources/recycle.pyx",

@@ -62,7 +62,7 @@ def sets_run(program, *names):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     fates = dict(re.findall(r"^(\w+) (ran|missing|left out)$", done.stdout, re.MULTILINE))
     ran = list(fates.values()).count("ran")
-    # MOST_ROWS, which a sanitizer's compiler may set, leaves fewer cases.
+    # MAX_ROWS, which a sanitizer's compiler may set, leaves fewer cases.
     assert int(re.search(r"(\d+) cases, 0 wrong", done.stdout)[1]) > 50_000 * ran
     return fates
 

@@ -61,18 +61,18 @@ static long system_call(long number, ...)
 
 #include "kernels/workers.h"
 
-#define MOST_CALLERS 16
-#define MOST_ITERATIONS 3000
+#define MAX_CALLERS 16
+#define MAX_ITERATIONS 3000
 #define THE_END (-1000000000)
 #define ITERATION_BYTES 16384 /* as the workers are told: 47 MB at most */
 
 typedef struct {
     pthread_t thread;
     unsigned seed;
-    unsigned char times[MOST_ITERATIONS]; /* that each iteration has been written */
+    unsigned char times[MAX_ITERATIONS]; /* that each iteration has been written */
 } caller_state;
 
-static caller_state callers[MOST_CALLERS];
+static caller_state callers[MAX_CALLERS];
 static int number_of_callers;
 static ptrdiff_t jobs_left, jobs_done, wrong, forks, seen_at_fork, callers_here;
 
@@ -92,8 +92,8 @@ static void write_iterations(void *argument, ptrdiff_t first, ptrdiff_t last)
 /* 1 where each iteration of a job was written once, and nothing besides. */
 static int one_job(caller_state *caller)
 {
-    const ptrdiff_t iterations = 1 + next_random(&caller->seed) % (MOST_ITERATIONS - 2);
-    const ptrdiff_t begin = next_random(&caller->seed) % (MOST_ITERATIONS - iterations);
+    const ptrdiff_t iterations = 1 + next_random(&caller->seed) % (MAX_ITERATIONS - 2);
+    const ptrdiff_t begin = next_random(&caller->seed) % (MAX_ITERATIONS - iterations);
     const int threads = 1 + (int)(next_random(&caller->seed) % 6);
     const long long until = next_random(&caller->seed) % 4 ? LLONG_MAX : 0;
     ptrdiff_t k, first = begin, last = begin + iterations;
@@ -101,7 +101,7 @@ static int one_job(caller_state *caller)
     while (first < last)
         tilecore_parallel(write_iterations, caller->times, &first, &last, ITERATION_BYTES, threads,
                           next_random(&caller->seed) % 4 ? NULL : &tilecore_records[0][0], until);
-    for (k = 0; k < MOST_ITERATIONS; k++)
+    for (k = 0; k < MAX_ITERATIONS; k++)
         if (caller->times[k] != (begin <= k && k < begin + iterations)) return 0;
     return 1;
 }
@@ -167,7 +167,7 @@ static void fork_here(unsigned seed)
 {
     const pid_t child = fork();
     if (child == 0) {
-        caller_state *caller = &callers[MOST_CALLERS - 1];
+        caller_state *caller = &callers[MAX_CALLERS - 1];
         int right;
         caller->seed = seed;
         counts_threads = 0;
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
     pthread_atfork(look_before_fork, NULL, NULL);
 #endif
     if (tilecore_register_workers() || tilecore_register_workers()) return 2;
-    if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MOST_CALLERS)
+    if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MAX_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc == 2 && !strcmp(argv[1], "slow")) return fork_slowly();
     if (argc == 2 && !strcmp(argv[1], "learn")) return learn();

@@ -18,7 +18,7 @@ from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, pla
 from tilecore._core.request.strided_arrays cimport StridedArray, ref_at
 from tilecore._core.resources.host cimport find_cpu_share
 from tilecore._core.write.regions cimport write_region
-from tilecore._core.write.tiling cimport Mode, caller_mode, plan_clear, plan_prepare, write_tiling
+from tilecore._core.write.tiling cimport WriteOptions, caller_options, plan_clear, plan_prepare, write_tiling
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.errors import RequestError, format_error
@@ -130,14 +130,14 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef StridedArray source, target
-    cdef Mode mode
+    cdef WriteOptions options
     cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
     ref_at(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
     ref_at(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
-    mode = caller_mode(sizes.nbytes, threads)
-    write_tiling(<const Plan *>plan, &source, &target, &mode)
+    options = caller_options(sizes.nbytes, threads)
+    write_tiling(<const Plan *>plan, &source, &target, &options)
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
@@ -145,7 +145,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
     cdef const Sizes *sizes = &(<const Plan *>plan).sizes
     cdef StridedArray source, target
-    cdef Mode mode
+    cdef WriteOptions options
     cdef Py_ssize_t extent[MAX_RANK]
     cdef Py_ssize_t nbytes = sizes.itemsize
     cdef int k
@@ -156,8 +156,8 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
     ref_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
     ref_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
-    mode = caller_mode(nbytes, threads)
-    write_region(sizes, &source, &target, start, extent, nbytes, &mode)
+    options = caller_options(nbytes, threads)
+    write_region(sizes, &source, &target, start, extent, nbytes, &options)
 
 
 # ---------------------------------------------------------------- in one call

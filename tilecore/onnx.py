@@ -326,7 +326,7 @@ def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | No
         tensor = input if type(input) is ndarray else as_tensor(input)
         if tensor.dtype.type not in version.types.classes:
             check_type(tensor, version.types)
-        usual = count_integers(repeats, INT64.numbers) == tensor.ndim  # `tile_array` reads these as ONNX does
+        usual = count_integers(repeats, INT64.type_mask) == tensor.ndim  # `tile_array` reads these as ONNX does
         counts: Any = repeats if usual else as_repeats(repeats, INT64, tensor.ndim)
         return tile_array(tensor, counts, out, threads)
     except RequestError as error:

@@ -27,7 +27,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check
 from tilecore._core.plan.plan cimport SIZES_OK, Sizes, sizes_init
 from tilecore._core.request.arguments cimport KNOWN
-from tilecore._core.request.integers cimport as_tuple, read_usual
+from tilecore._core.request.integers cimport as_tuple, read_fast
 
 cnp.import_array()
 
@@ -46,13 +46,13 @@ def tile(A, reps):  # errors show this name
     cdef Py_ssize_t counts[MAX_RANK]
     if not replaced or dispatches(A):
         return numpy_tile(A, reps)
-    cdef int n = read_usual(reps, 0, counts)
+    cdef int n = read_fast(reps, 0, counts)
     if n < 0 and not dispatches(reps):
         try:
             reps = tuple(reps)
         except TypeError:
             reps = (reps,)
-        n = read_usual(reps, 0, counts)
+        n = read_fast(reps, 0, counts)
     if n >= 0:
         if not PyArray_Check(A):
             reps = as_tuple(counts, n)  # its code may change a list of repeats

@@ -32,7 +32,7 @@ class Types(NamedTuple):
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
     classes: frozenset[type]  # of NumPy's own scalars, for a quick test
-    numbers: int  # a bit for each of NumPy's type numbers, for a quick test in C
+    type_mask: int  # a bit for each of NumPy's type numbers, for a quick test in C
 
 
 def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
@@ -89,7 +89,7 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
 
     `allowed` holds the element types of arrays, `count` the length that the dialect demands, if any.
     """
-    repeats = repeats_of(value, allowed.numbers)
+    repeats = repeats_of(value, allowed.type_mask)
     if repeats is None:
         repeats = read_any_repeats(value, allowed)
     if count is not None and len(repeats) != count:

@@ -26,7 +26,7 @@ from tilecore._core.request.errors import pass_on
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._core.resources.memory import get_max_bytes
-from tilecore._core.resources.recycle import LEAST_BYTES
+from tilecore._core.resources.recycle import MIN_BYTES
 from tilecore._profile.process import children_seconds, install, processor_seconds
 from tilecore._profile.table import FEW, Row, make_table
 
@@ -165,7 +165,7 @@ class Profile:
             pairs = site.sizes.setdefault(copy.nbytes.bit_length(), [])
             if len(pairs) < MAX_PAIRS:
                 pairs.append((max(own, 1e-9), max(ours, 1e-9)))
-            if copy.nbytes >= LEAST_BYTES and self.retained < get_max_bytes() // 8:
+            if copy.nbytes >= MIN_BYTES and self.retained < get_max_bytes() // 8:
                 # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
                 self.retained += copy.nbytes
                 weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False

@@ -32,8 +32,8 @@
 
 /* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
  * its heap whenever a program frees arrays of several sizes. */
-#ifndef TILECORE_LEAST_RECYCLED_BYTES
-#define TILECORE_LEAST_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
+#ifndef TILECORE_MIN_RECYCLED_BYTES
+#define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
 /* Recycled memory comes in granules, from arenas of at least this many bytes, which are opened in steps of this many

@@ -128,7 +128,7 @@ typedef struct tilecore_row_kernel {
 /* ---------------------------------------------------------------- instruction sets */
 
 enum {
-    TILECORE_MOST_PIECES = 8,
+    TILECORE_MAX_PIECES = 8,
     TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
 };
 
@@ -149,8 +149,8 @@ typedef struct tilecore_shuffles {
     ptrdiff_t groups;    /* of a period */
     ptrdiff_t margin;    /* the last groups, from which no 16 bytes may be read */
     int vectors, pieces; /* of a period, of a vector */
-    ptrdiff_t from[3][TILECORE_MOST_PIECES][2]; /* where each half of a piece is loaded */
-    uint8_t mask[3][TILECORE_MOST_PIECES][32];
+    ptrdiff_t from[3][TILECORE_MAX_PIECES][2]; /* where each half of a piece is loaded */
+    uint8_t mask[3][TILECORE_MAX_PIECES][32];
 } tilecore_shuffles;
 
 /* The kernels of one instruction set. */
@@ -168,7 +168,7 @@ typedef struct tilecore_kernels {
      * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
      * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
-                      ptrdiff_t columns, ptrdiff_t item, int how, char *cells);
+                      ptrdiff_t columns, ptrdiff_t item, int store_mode, char *cells);
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. Reads the
      * items, and what lies between the first and the last one in memory. */
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
@@ -264,7 +264,7 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
             if (++k == items) k = 0, base += step;
         }
         for (piece = 0; left; piece++) {
-            if (piece == TILECORE_MOST_PIECES) return 0;
+            if (piece == TILECORE_MAX_PIECES) return 0;
             for (least = PTRDIFF_MAX, j = 0; j < n; j++)
                 if (left >> j & 1 && at[j] < least) least = at[j];
             if (!beyond && least > most - 16) least = most - 16; /* nothing after the last item is read */
@@ -277,7 +277,7 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
             self->from[half / 2][piece][half % 2] = least;
         }
         if (piece > self->pieces) self->pieces = piece;
-        for (; piece < TILECORE_MOST_PIECES; piece++) /* loaded for the other half */
+        for (; piece < TILECORE_MAX_PIECES; piece++) /* loaded for the other half */
             self->from[half / 2][piece][half % 2] = self->from[half / 2][0][half % 2];
     }
     return 1;

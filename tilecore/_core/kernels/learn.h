@@ -12,7 +12,7 @@
  * workers was a loss if its rate is above the caller's, times that factor.
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed. After a loss
- * the next TILECORE_LEAST_BACKOFF calls are alone, and after each further loss twice as many.
+ * the next TILECORE_MIN_BACKOFF calls are alone, and after each further loss twice as many.
  *
  *     calls      w w w a w w w w a w w w w w w w w a w w w ... w w L a a a a w w L a a a a a a a a a a a a w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
@@ -24,10 +24,10 @@
 
 #include "locks.h"
 
-#define TILECORE_LEAST_BACKOFF 4
-#define TILECORE_MOST_BACKOFF 128
-#define TILECORE_MOST_SMALL_BACKOFF 16 /* after losses of less than a half */
-#define TILECORE_MOST_PAUSE 64 /* calls with workers between two alone */
+#define TILECORE_MIN_BACKOFF 4
+#define TILECORE_MAX_BACKOFF 128
+#define TILECORE_MAX_SMALL_BACKOFF 16 /* after losses of less than a half */
+#define TILECORE_MAX_PAUSE 64 /* calls with workers between two alone */
 
 #define TILECORE_KINDS 6
 #define TILECORE_SIZES 16
@@ -60,7 +60,7 @@ static int tilecore_next_is_alone(tilecore_record *record)
     if (next == -1) {
         after = 1;
     } else if (next == 0 || next == 1) {
-        if (pause < TILECORE_MOST_PAUSE) pause = pause ? 2 * pause : 2;
+        if (pause < TILECORE_MAX_PAUSE) pause = pause ? 2 * pause : 2;
         tilecore_atomic_store(&record->pause, pause);
         after = -pause;
     }
@@ -94,8 +94,8 @@ static void tilecore_note_joint(tilecore_record *record, double rate, double bes
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
     loss = tilecore_smooth(&record->loss, (ptrdiff_t)(rate * TILECORE_ONE / beside / factor * TILECORE_ONE));
     if (loss > TILECORE_ONE / 16 * 15) { /* a gain of less than a sixteenth is not worth a second processor's time */
-        const ptrdiff_t longer = 2 * backoff + TILECORE_LEAST_BACKOFF;
-        const ptrdiff_t most = loss < TILECORE_ONE / 2 * 3 ? TILECORE_MOST_SMALL_BACKOFF : TILECORE_MOST_BACKOFF;
+        const ptrdiff_t longer = 2 * backoff + TILECORE_MIN_BACKOFF;
+        const ptrdiff_t most = loss < TILECORE_ONE / 2 * 3 ? TILECORE_MAX_SMALL_BACKOFF : TILECORE_MAX_BACKOFF;
         if (backoff < most) backoff = longer < most ? longer : most;
         tilecore_atomic_store(&record->next, backoff);
         tilecore_atomic_store(&record->loss, TILECORE_ONE / 8 * 7); /* the next call with workers has a small lead */

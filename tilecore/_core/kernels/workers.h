@@ -31,7 +31,7 @@
 /* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, larger ones
  * longer to wait for the last one. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
 #define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
-#define TILECORE_MOST_CHUNK_BYTES ((ptrdiff_t)2 << 20)
+#define TILECORE_MAX_CHUNK_BYTES ((ptrdiff_t)2 << 20)
 #define TILECORE_LAST_CHUNK_BYTES ((ptrdiff_t)32 << 10)
 
 /* How often a caller polls for the end of the last chunk before it sleeps. */
@@ -84,7 +84,7 @@ static void tilecore_cut(tilecore_job *job, ptrdiff_t each, int threads)
 {
     const ptrdiff_t iterations = job->last - job->first;
     ptrdiff_t large = iterations * each / ((ptrdiff_t)16 * threads), little, n; /* bytes; number of large chunks */
-    if (large > TILECORE_MOST_CHUNK_BYTES) large = TILECORE_MOST_CHUNK_BYTES;
+    if (large > TILECORE_MAX_CHUNK_BYTES) large = TILECORE_MAX_CHUNK_BYTES;
     if (large < TILECORE_CHUNK_BYTES) large = TILECORE_CHUNK_BYTES;
     job->large_chunk = tilecore_count_iterations(large, each);
     little = large / 8 > TILECORE_LAST_CHUNK_BYTES ? large / 8 : TILECORE_LAST_CHUNK_BYTES;
@@ -240,7 +240,7 @@ static double tilecore_rate(long long nanoseconds, ptrdiff_t bytes)
 
 /* How many threads write `bytes`: one for each TILECORE_BYTES_A_THREAD and for each iteration, up to `most`. `most` is
  * given in the call, without a record; or it is the process' (resources/threads.pyx), and 1 for new memory below twice
- * TILECORE_THREAD_BYTES (choose_mode). Then there is a record, and one thread writes if earlier calls were faster so
+ * TILECORE_THREAD_BYTES (choose_options). Then there is a record, and one thread writes if earlier calls were faster so
  * (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
 static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int most, tilecore_record **record)
 {
@@ -283,7 +283,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
 {
     const ptrdiff_t begin = *first, iterations = *last - begin;
     const int threads = tilecore_choose_threads(iterations * each, iterations, most, &record);
-    ptrdiff_t step = tilecore_count_iterations(TILECORE_MOST_CHUNK_BYTES, each);
+    ptrdiff_t step = tilecore_count_iterations(TILECORE_MAX_CHUNK_BYTES, each);
     long long begun;
     if (threads > 1 && tilecore_with_workers(task, argument, first, last, each, threads, record, until)) return;
     begun = record ? tilecore_nanoseconds(0) : 0;

@@ -5,7 +5,7 @@ from tilecore._core.plan.plan cimport Sizes
 
 cdef enum:
     # One run, and at most 62 axes of at least two steps each: an output has less than 2^63 bytes.
-    MOST_AXES = 64
+    MAX_AXES = 64
 
 
 cdef struct Axis:
@@ -28,13 +28,13 @@ cdef struct RegionIter:             # a region of a tiling, or all of it
     bint finished                   # next_piece gave the last piece
     Py_ssize_t itemsize
     Py_ssize_t src, dst             # offsets of index 0 on every axis, in source and output
-    AxisIter axis[MOST_AXES]        # innermost first
+    AxisIter axis[MAX_AXES]        # innermost first
 
 
 cdef struct Nest:
     int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
     Py_ssize_t src, dst             # offsets of the first run, in source and output
-    Axis axis[MOST_AXES]            # innermost first
+    Axis axis[MAX_AXES]            # innermost first
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:

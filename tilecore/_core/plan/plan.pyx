@@ -60,7 +60,7 @@ cdef int sizes_check(const Sizes *sizes, int status) except -1:
     cdef int k = sizes.axis
     if status == SIZES_OK:
         return 0
-    if status == SIZES_NEGATIVE:  # from C; read_unusual refuses Python's
+    if status == SIZES_NEGATIVE:  # from C; read_generic refuses Python's
         raise RequestError(ValueError, f"must not be negative, got {sizes.repeats[k]}", "repeats", k)
     if status == SIZES_AXIS_OVERFLOW:
         raise RequestError(ValueError, f"axis {k} overflows: {sizes.shape[k]} * {sizes.repeats[k]} is more than "

@@ -9,9 +9,9 @@ cdef struct Bounds:     # of a region
     int starts, stops   # how many entries each has
 
 
-cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2
-cdef int read_unusual(given, Py_ssize_t *values, str argument, int input_ndim) except -1
-cpdef int count_integers(value, unsigned long numbers) noexcept
+cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2
+cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1
+cpdef int count_integers(value, unsigned long type_mask) noexcept
 cdef int read_signed(given, Py_ssize_t *values, str argument) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1
@@ -21,13 +21,13 @@ cdef int read_threads(threads) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
 
-cdef inline int read_integers(given, Py_ssize_t *values, str argument, int input_ndim) except -1:
+cdef inline int read_integers(given, Py_ssize_t *values, str argument, int min_rank) except -1:
     """Fill `values` (of length MAX_RANK + 1) with integers of 0 or more, and return how many.
 
-    Errors count axes in the result. If `input_ndim` is negative, the axes of the integers are not known yet.
+    Errors count axes in the result. If `min_rank` is negative, the axes of the integers are not known yet.
     """
-    cdef int n = read_usual(given, 0, values)
-    return n if n >= 0 else read_unusual(given, values, argument, input_ndim)
+    cdef int n = read_fast(given, 0, values)
+    return n if n >= 0 else read_generic(given, values, argument, min_rank)
 
 
 cdef inline int read_repeats(reps, axis, Py_ssize_t *repeats, int ndim) except -1:

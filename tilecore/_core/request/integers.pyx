@@ -39,7 +39,7 @@ cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
     return not overflow and least <= number <= PY_SSIZE_T_MAX
 
 
-cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
+cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     """Read an integer, or a tuple, list or array of integers; return how many. Return -1 for anything else."""
     cdef Py_ssize_t i, n
     cdef long long number = 0
@@ -70,10 +70,10 @@ cdef int read_usual(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     return <int>n
 
 
-cpdef int count_integers(value, unsigned long numbers) noexcept:
-    """The length of a tuple, or of a 1-D array of a type in `numbers`; -1 for anything else, or above MAX_RANK.
+cpdef int count_integers(value, unsigned long type_mask) noexcept:
+    """The length of a tuple, or of a 1-D array of a type in `type_mask`; -1 for anything else, or above MAX_RANK.
 
-    `numbers` has a bit for each of NumPy's type numbers. Runs none of the caller's code: no item is read.
+    `type_mask` has a bit for each of NumPy's type numbers. Runs none of the caller's code: no item is read.
     """
     cdef Py_ssize_t n = -1
     cdef int kind
@@ -81,12 +81,12 @@ cpdef int count_integers(value, unsigned long numbers) noexcept:
         n = PyTuple_GET_SIZE(value)
     elif PyArray_CheckExact(value) and cnp.PyArray_NDIM(value) == 1:
         kind = cnp.PyArray_TYPE(value)
-        if kind < 32 and numbers >> kind & 1:
+        if kind < 32 and type_mask >> kind & 1:
             n = cnp.PyArray_DIM(value, 0)
     return <int>n if n <= MAX_RANK else -1
 
 
-def repeats_of(value, numbers):
+def repeats_of(value, type_mask):
     """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for anything else.
 
     >>> import numpy
@@ -94,11 +94,11 @@ def repeats_of(value, numbers):
     (2, -3)
     >>> repeats_of([2, 3.0], 0)
 
-    The ints may be negative. `numbers` has a bit for each of NumPy's integer types that the array may have.
+    The ints may be negative. `type_mask` has a bit for each of NumPy's integer types that the array may have.
     """
     if type(value) is list:
         value = tuple(value)
-    if count_integers(value, numbers) < 0:
+    if count_integers(value, type_mask) < 0:
         return None
     if type(value) is not tuple:
         return tuple(cnp.PyArray_ToList(value))
@@ -139,18 +139,18 @@ cdef list draw_integers(given, str argument):
     return integers
 
 
-cdef int read_unusual(given, Py_ssize_t *values, str argument, int input_ndim) except -1:
+cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1:
     """`read_integers` for integers of any kind."""
     cdef list integers = draw_integers(given, argument)
     cdef Py_ssize_t k, rank
-    rank = max(len(integers), input_ndim)  # of the output, in which errors count axes
+    rank = max(len(integers), min_rank)  # of the output, in which errors count axes
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
             raise RequestError(ValueError, f"must not be negative, got {short_repr(value)}", argument,
-                               k if input_ndim >= 0 else None)
+                               k if min_rank >= 0 else None)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
-            if input_ndim < 0:
+            if min_rank < 0:
                 raise RequestError(ValueError, f"overflows: {short_repr(value)} is more than {PY_SSIZE_T_MAX}",
                                    argument)
             raise RequestError(ValueError, f"axis {rank - len(integers) + k} overflows: {short_repr(value)} is "
@@ -161,7 +161,7 @@ cdef int read_unusual(given, Py_ssize_t *values, str argument, int input_ndim) e
 
 cdef int read_signed(given, Py_ssize_t *values, str argument) except -1:
     """`read_integers` for integers of either sign."""
-    cdef int n = read_usual(given, -PY_SSIZE_T_MAX - 1, values)
+    cdef int n = read_fast(given, -PY_SSIZE_T_MAX - 1, values)
     if n >= 0:
         return n
     cdef list integers = draw_integers(given, argument)

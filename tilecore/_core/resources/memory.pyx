@@ -8,7 +8,7 @@ from tilecore._core.resources.recycle import release_memory
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport try_array
-from tilecore._core.resources.recycle cimport TILECORE_LEAST_RECYCLED_BYTES, can_recycle, make_recycled_array
+from tilecore._core.resources.recycle cimport TILECORE_MIN_RECYCLED_BYTES, can_recycle, make_recycled_array
 
 cnp.import_array()
 
@@ -85,7 +85,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     """
     check_size(nbytes)
     prefaulted[0] = False
-    if nbytes >= TILECORE_LEAST_RECYCLED_BYTES and can_recycle(nbytes):
+    if nbytes >= TILECORE_MIN_RECYCLED_BYTES and can_recycle(nbytes):
         array = make_recycled_array(ndim, shape, dtype, nbytes, prefaulted)
         if array is not None:
             return array

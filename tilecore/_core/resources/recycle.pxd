@@ -4,7 +4,7 @@ cimport numpy as cnp
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_LEAST_RECYCLED_BYTES
+    Py_ssize_t TILECORE_MIN_RECYCLED_BYTES
 
 
 cdef bint can_recycle(Py_ssize_t nbytes) except -1

@@ -1,6 +1,6 @@
 from typing import SupportsIndex
 
-LEAST_BYTES: int
+MIN_BYTES: int
 
 def recycled_bytes() -> int: ...
 def get_recycle_limit() -> int: ...

@@ -3,7 +3,7 @@
 
 The first touch of a page takes 1 to 4 us, and memory that has left the caches takes two to four times as long to write
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
-requests it again, in each call. So results of TILECORE_LEAST_RECYCLED_BYTES or more lie in memory of our own (arena.h).
+requests it again, in each call. So results of TILECORE_MIN_RECYCLED_BYTES or more lie in memory of our own (arena.h).
 
 The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
 it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so nothing reads reused memory.
@@ -55,7 +55,7 @@ cdef enum:
 
 cdef bint by_environment = bool(os.environ.get("TILECORE_RECYCLE_BYTES"))
 cdef Py_ssize_t limit_forks = -1    # `forks` when the limit was set or adapted
-LEAST_BYTES = TILECORE_LEAST_RECYCLED_BYTES  # `tilecore profile` keeps results from this size on alive
+MIN_BYTES = TILECORE_MIN_RECYCLED_BYTES  # `tilecore profile` keeps results from this size on alive
 cdef unsigned int trace_domain = _tracemalloc_domain
 
 

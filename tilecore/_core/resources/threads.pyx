@@ -14,12 +14,12 @@ from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomi
 
 
 cdef enum:
-    MOST_BY_DEFAULT = 8     # fewer threads already use the whole memory bandwidth
-    MOST_OF_ALL = 0x7FFFFFFF    # the largest C int; larger counts are accepted and mean the same
+    MAX_BY_DEFAULT = 8     # fewer threads already use the whole memory bandwidth
+    MAX_THREADS = 0x7FFFFFFF    # the largest C int; larger counts are accepted and mean the same
 
 # 0: nothing was chosen. Other threads read the old choice or the new one.
-cdef Py_ssize_t by_environment = 0
-cdef Py_ssize_t by_process = 0      # by set_num_threads, else by the environment
+cdef Py_ssize_t environment_threads = 0
+cdef Py_ssize_t process_threads = 0      # by set_num_threads, else by the environment
 cdef object is_finalizing = sys.is_finalizing
 cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the num_threads blocks being executed
 
@@ -63,8 +63,8 @@ cdef int max_threads() except -1:
 
 cdef int default_threads() noexcept nogil:
     """The number outside num_threads blocks. After fork() it is 1 until a call from Python finds the CPU share."""
-    cdef Py_ssize_t chosen = tilecore_atomic_load(&by_process)
-    return <int>(chosen if chosen else min(usable_cpus(), MOST_BY_DEFAULT))
+    cdef Py_ssize_t chosen = tilecore_atomic_load(&process_threads)
+    return <int>(chosen if chosen else min(usable_cpus(), MAX_BY_DEFAULT))
 
 
 def set_num_threads(n):
@@ -91,7 +91,7 @@ def set_num_threads(n):
     ValueError
         If `n` is less than 1.
     """
-    tilecore_atomic_store(&by_process, by_environment if n is None else read_maximum("set_num_threads", n))
+    tilecore_atomic_store(&process_threads, environment_threads if n is None else read_maximum("set_num_threads", n))
 
 
 class num_threads(ContextDecorator):
@@ -135,7 +135,7 @@ cdef Py_ssize_t read_maximum(name, n) except -1:
     count = read_count(name, n)
     if count < 1:
         raise ValueError(f"{name}: expected at least 1 thread, got {short_repr(count)}")
-    return min(count, MOST_OF_ALL)
+    return min(count, MAX_THREADS)
 
 
 cdef object chosen = os.environ.get("TILECORE_NUM_THREADS")
@@ -143,4 +143,4 @@ if chosen:
     if not re.fullmatch("0*[1-9][0-9]{0,99}", chosen):
         raise ValueError("environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
                          f"got {short_repr(chosen)}")
-    by_environment = by_process = min(int(chosen), MOST_OF_ALL)
+    environment_threads = process_threads = min(int(chosen), MAX_THREADS)

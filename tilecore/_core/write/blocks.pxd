@@ -1,6 +1,6 @@
 """A nest of loops and a source -> bytes of the output, by blocks. See blocks.pyx."""
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, Nest
 from tilecore._core.write.processor cimport tilecore_rows
 
 
@@ -10,7 +10,7 @@ cdef extern from "kernels/config.h" nogil:
 
 cdef struct Blocks:
     # The block: its axes, innermost first.
-    Axis axis[MOST_AXES]
+    Axis axis[MAX_AXES]
     int n
     int kernel_axes         # how many, from the innermost on, one kernel call writes
     bint by_columns         # a kernel call runs along axis 2, once for each step of axis 1
@@ -19,7 +19,7 @@ cdef struct Blocks:
     Py_ssize_t last_count   # steps of the outermost axis in the last, shorter block
     tilecore_rows rows      # the kernel, prepared
     # The loops over blocks, innermost first.
-    Axis loop[MOST_AXES]
+    Axis loop[MAX_AXES]
     int loops
     int split               # the last step of this loop is a shorter block; or -1
     Py_ssize_t total        # number of blocks

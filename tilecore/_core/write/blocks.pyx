@@ -17,13 +17,13 @@ If there is no memory for a block of scratch, the block is made in the output.
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, AxisIter, Nest, next_item
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, AxisIter, Nest, next_item
 from tilecore._core.write.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
 
 
 cdef enum:
     # From this many bytes on, rows with gaps between them bypass the cache one by one; shorter rows form a block.
-    LEAST_STREAMED_ROW = 256
+    MIN_STREAMED_ROW = 256
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
@@ -38,7 +38,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
         top = nest.axis[n]
         if dense and top.dst != dst_end and top.count > 1:
             dense = False
-            if payload >= (LEAST_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
+            if payload >= (MIN_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 dense = True
                 break  # a dense block this large is better than a larger one with gaps
         if payload * top.count > TILECORE_BLOCK_BYTES:
@@ -138,7 +138,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef void *scratch = NULL
     cdef char *aligned = NULL
     cdef bint stream = blocks.stream
-    cdef AxisIter loop[MOST_AXES]
+    cdef AxisIter loop[MAX_AXES]
     cdef const char *hot = NULL     # the block last made: `ready` steps
     cdef const char *made = src     # its source
     cdef Py_ssize_t ready = 0, rest = first, count, nbytes, index, _block

@@ -23,14 +23,14 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, Nest, nest_init, nest_push
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.strided_arrays cimport StridedArray, ref_array, ref_strides
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_pending
-from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, Mode, choose_mode, write_nest
+from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, WriteOptions, choose_options, write_nest
 
 cnp.import_array()
 
@@ -55,7 +55,7 @@ cdef struct Sharing:
     Py_ssize_t grouped              # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
-    Py_ssize_t step[MOST_AXES]      # bytes per step in the file, of each loop outside `level`; 0 for a repeat
+    Py_ssize_t step[MAX_AXES]      # bytes per step in the file, of each loop outside `level`; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
@@ -122,7 +122,8 @@ cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcep
 
 # ---------------------------------------------------------------- file and mappings
 
-cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
+cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes,
+                    WriteOptions *options) noexcept nogil:
     """Write the file. Return 0, or 1 if the system refuses, or -1 if a signal handler raised."""
     cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, chunk
     cdef char *at
@@ -134,13 +135,13 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
             if tilecore_file_write(file, src + begin, chunk, offset) < 0:
                 return 1
             offset += chunk
-            if check_signals(&mode.signals, chunk) < 0:
+            if check_signals(&options.signals, chunk) < 0:
                 return -1
         return 0
     at = tilecore_file_open(file, nbytes)
     if at == NULL:
         return 1
-    status = write_nest(loops, at, src, nbytes, mode)
+    status = write_nest(loops, at, src, nbytes, options)
     tilecore_pages_free(at, nbytes)
     return status
 
@@ -182,14 +183,15 @@ cdef class Mapping:
         tilecore_atomic_add(&mappings, -self.count)
 
 
-cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src, Mode *mode) noexcept nogil:
+cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src,
+                       WriteOptions *options) noexcept nogil:
     """Write the file and map it; return as write_file. `mapping` then unmaps all, also after an error."""
     cdef Nest loops
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
         return 1
     file_nest_init(sharing, nest, &loops)
-    status = write_file(file, &loops, src, sharing.file_bytes, mode)
+    status = write_file(file, &loops, src, sharing.file_bytes, options)
     if status == 0:
         mapping.at = tilecore_range_new(mapping.bytes)
         if mapping.at == NULL or map_loops(sharing, nest, nest.n - 1, file, mapping.at, 0) < 0:
@@ -204,7 +206,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef Sharing sharing
     cdef StridedArray source
     cdef Mapping mapping
-    cdef Mode mode = choose_mode(plan.sizes.nbytes, 0, False)
+    cdef WriteOptions options = choose_options(plan.sizes.nbytes, 0, False)
     cdef const Sizes *sizes = &plan.sizes
     cdef cnp.dtype dtype = array.descr
     cdef int status
@@ -221,7 +223,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     with nogil:
-        status = write_and_map(mapping, &sharing, &nest, source.data, &mode)
+        status = write_and_map(mapping, &sharing, &nest, source.data, &options)
     if status < 0:
         raise_pending()
     if status > 0:

@@ -37,7 +37,7 @@ Panels are numbered, as blocks are, and so are the chunks of each panel's output
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MOST_AXES, Axis, AxisIter, Nest, magnitude, nest_begin, nest_push, next_item
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, AxisIter, Nest, magnitude, nest_begin, nest_push, next_item
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
 from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave
@@ -45,15 +45,15 @@ from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_de
 
 cdef enum:
     # Fewer items in fewer rows are gathered while they are written: choosing panels takes longer.
-    LEAST_ITEMS = 4096
-    LEAST_GATHERED_ROWS = 128
-    LEAST_DIRECT_ITEMS = 512
+    MIN_ITEMS = 4096
+    MIN_GATHERED_ROWS = 128
+    MIN_DIRECT_ITEMS = 512
     PANEL_BYTES = 65536     # of a panel, at least
     # A panel has this many bytes along the source, and along the output: enough for the processor to read ahead, and
     # for stores that bypass the cache. SIDE_BYTES**2 / itemsize bytes fit the second-level cache: see choose_counts.
     SIDE_BYTES = 512
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
-    LEAST_SIDE_BYTES = 128
+    MIN_SIDE_BYTES = 128
     # A panel that is packed directly into the output needs no scratch. If stores bypass the caches, it is wide, so that
     # processors read ahead, and long, because its ends share cache lines with other panels.
     DIRECT_BYTES = 262144
@@ -63,17 +63,17 @@ cdef enum:
     # stores bypass the caches, which could not hold them.
     ALIASED_BYTES = 1 << 22
     CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
-    MOST_STEP_BYTES = 64    # of `deinterleave`: farther apart, each item has a cache line of its own
-    MOST_CHANNELS = 4       # that `deinterleave` separates
+    MAX_STEP_BYTES = 64    # of `deinterleave`: farther apart, each item has a cache line of its own
+    MAX_CHANNELS = 4       # that `deinterleave` separates
     # Rows of this many bytes or more may bypass the caches.
-    LEAST_STREAMED_TRANSPOSED = 512
-    LEAST_STREAMED_DEINTERLEAVED = 2048
-    LEAST_SHUFFLED = 64     # bytes of an axis from which on shuffles pay
+    MIN_STREAMED_TRANSPOSED = 512
+    MIN_STREAMED_DEINTERLEAVED = 2048
+    MIN_SHUFFLED = 64     # bytes of an axis from which on shuffles pay
     CHUNK_BYTES = 1 << 20   # at least, and eight times the panel: each thread that takes a chunk packs the panel again
-    # A transposition is faster than gathering from 16 bytes and this many items on: LEAST_COLUMNS along the source, and
-    # LEAST_ROWS along the output, where the 32 bytes of a tile are always enough.
-    LEAST_COLUMNS = 4
-    LEAST_ROWS = 10
+    # A transposition is faster than gathering from 16 bytes and this many items on: MIN_COLUMNS along the source, and
+    # MIN_ROWS along the output, where the 32 bytes of a tile are always enough.
+    MIN_COLUMNS = 4
+    MIN_ROWS = 10
     LONG_ENOUGH = 5         # steps of an innermost loop that gathers
 
 
@@ -113,7 +113,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         n += 1
     if panels.direct and nest.axis[1].dst != itemsize:
         return False  # strided to strided: packing does not help
-    if written < LEAST_DIRECT_ITEMS if panels.direct else written < LEAST_ITEMS and rows < LEAST_GATHERED_ROWS:
+    if written < MIN_DIRECT_ITEMS if panels.direct else written < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
         return False
     panels.nest = nest
     panels.dst, panels.src = dst, src
@@ -123,16 +123,17 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     if (panels.direct and prefaulted and panels.packer == TRANSPOSE and size >= ALIASED_BYTES
             and panels.source.axis[panels.across].dst % 4096 == 0):
         panels.stream = True
-    least = LEAST_STREAMED_TRANSPOSED if panels.packer == TRANSPOSE else LEAST_STREAMED_DEINTERLEAVED
+    least = MIN_STREAMED_TRANSPOSED if panels.packer == TRANSPOSE else MIN_STREAMED_DEINTERLEAVED
     if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * itemsize < least):
         panels.direct = False
-    panels.how = TILECORE_BY_TILES
+    panels.store_mode = TILECORE_BY_TILES
     if panels.direct and panels.stream:
-        panels.how = TILECORE_PAST_CACHES
+        panels.store_mode = TILECORE_PAST_CACHES
     elif panels.direct and size > CACHED_BYTES:
-        panels.how = kernels.into_memory
+        panels.store_mode = kernels.into_memory
     panels.cell_bytes = 0
-    if panels.packer == TRANSPOSE and (panels.how == TILECORE_PAST_CACHES or panels.source.axis[1].src % 1024 == 0):
+    if panels.packer == TRANSPOSE and (panels.store_mode == TILECORE_PAST_CACHES
+                                       or panels.source.axis[1].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
     choose_counts(panels)
     size = written * itemsize // size * panels.nbytes  # output of a panel, roughly
@@ -145,9 +146,9 @@ cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, 
                         bint stream) noexcept nogil:
     """Whether a transposition is faster than gathering, for `columns` steps of `step` bytes along the source."""
     # Items of 16 bytes need no shuffles: only cells pay, for rows in the same cache sets, or stores past the caches.
-    return (magnitude(step) == itemsize and columns >= max(16 // itemsize, LEAST_COLUMNS)
+    return (magnitude(step) == itemsize and columns >= max(16 // itemsize, MIN_COLUMNS)
             and (itemsize < 16 or stream or inner.src % 1024 == 0)
-            and inner.count >= min(max(16 // itemsize, LEAST_ROWS), 32 // itemsize))
+            and inner.count >= min(max(16 // itemsize, MIN_ROWS), 32 // itemsize))
 
 
 cdef void merge_axes(Panels *panels) noexcept nogil:
@@ -211,16 +212,16 @@ cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
     """Whether the inner axis, or groups of its few steps, can be deinterleaved. If so, prepare the kernel."""
     cdef const Axis *axis = &panels.source.axis[1]
     cdef Py_ssize_t itemsize = panels.itemsize, along = axis[0].src, count = axis[0].count, step = axis[1].src
-    if axis[0].count > MOST_CHANNELS:
+    if axis[0].count > MAX_CHANNELS:
         step = along
         along, count = 0, 1
-        if axis[0].count * itemsize < LEAST_SHUFFLED:
+        if axis[0].count * itemsize < MIN_SHUFFLED:
             return False
-    elif count * axis[1].count * itemsize < LEAST_SHUFFLED or (panels.direct and axis[1].dst != count * itemsize):
+    elif count * axis[1].count * itemsize < MIN_SHUFFLED or (panels.direct and axis[1].dst != count * itemsize):
         return False
     if step != itemsize and (along % itemsize or magnitude(along) * (count - 1) + itemsize > magnitude(step)):
         return False  # channels neither in rows of their own, nor all within one step
-    if (step % itemsize or magnitude(step) > MOST_STEP_BYTES
+    if (step % itemsize or magnitude(step) > MAX_STEP_BYTES
             or not tilecore_prepare_deinterleave(&panels.shuffles, count, along, step, itemsize)):
         return False
     if count > 1:
@@ -234,13 +235,13 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef Py_ssize_t nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
     cdef Py_ssize_t row_items = panels.nest.axis[panels.level[0]].count
     cdef Axis *axis = panels.source.axis
-    cdef Py_ssize_t steps[MOST_AXES]
+    cdef Py_ssize_t steps[MAX_AXES]
     cdef int i, k, unit = panels.unit
     if panels.direct:
         nbytes = DIRECT_BYTES
         if panels.stream:
             nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row_items <= nbytes // LEAST_SIDE_BYTES:
+    elif row_items <= nbytes // MIN_SIDE_BYTES:
         side = min(side, nbytes // row_items)
     left, step = nbytes // itemsize, magnitude(axis[unit].src)
     for k in range(1, panels.source.n):
@@ -301,7 +302,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     cdef const char *src
     cdef Blocks blocks
     cdef Nest nest
-    cdef Py_ssize_t count[MOST_AXES]
+    cdef Py_ssize_t count[MAX_AXES]
     cdef Py_ssize_t number, begin, end, packed = -1
     if panels.cell_bytes or not panels.direct:
         scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
@@ -326,7 +327,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         end = chunk_begin(blocks.total, panels.chunks, number % panels.chunks + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
-    if panels.how == TILECORE_PAST_CACHES:
+    if panels.store_mode == TILECORE_PAST_CACHES:
         kernels.stream_end()
     free(scratch)
 
@@ -358,8 +359,8 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count,
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
                      char *cells) noexcept nogil:
     """Pack a panel of `count` steps to `dst`: scratch, or the output if it is direct."""
-    cdef AxisIter others[MOST_AXES]
-    cdef Py_ssize_t steps[MOST_AXES]
+    cdef AxisIter others[MAX_AXES]
+    cdef Py_ssize_t steps[MAX_AXES]
     cdef const Axis *axis = &panels.source.axis[0]
     cdef const Axis *inner = &axis[panels.inner]
     cdef const Axis *across = &axis[panels.across]
@@ -381,10 +382,10 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
         dst_pitch = -dst_pitch
     while True:
         if panels.packer == TRANSPOSE:
-            kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, itemsize, panels.how, cells)
+            kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, itemsize, panels.store_mode, cells)
         elif panels.packer == DEINTERLEAVE:
             kernels.deinterleave(&panels.shuffles, dst, dst_pitch, src, src_pitch,
-                                 1 if panels.inner > 1 else columns, rows, panels.how == TILECORE_PAST_CACHES)
+                                 1 if panels.inner > 1 else columns, rows, panels.store_mode == TILECORE_PAST_CACHES)
         else:
             tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, itemsize)
         if not next_item(others, n, 1, &dst, &src):

@@ -17,7 +17,7 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
         void (*transpose)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
-                          Py_ssize_t columns, Py_ssize_t item, int how, char *cells) noexcept nogil
+                          Py_ssize_t columns, Py_ssize_t item, int store_mode, char *cells) noexcept nogil
         int into_memory
         void (*deinterleave)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
                              Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil

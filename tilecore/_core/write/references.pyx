@@ -12,7 +12,7 @@ must not free their memory.
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
-from tilecore._core.plan.nest cimport MOST_AXES, Nest, RegionIter, next_piece, region_iter_init
+from tilecore._core.plan.nest cimport MAX_AXES, Nest, RegionIter, next_piece, region_iter_init
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.strided_arrays cimport StridedArray, ref_strides
 from tilecore._core.resources.memory cimport no_memory_error
@@ -109,9 +109,9 @@ cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray r
 
 cdef int copy_views(const Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
     """Copy one nest, as two views. The nest's first loop counts bytes, its other loops count steps."""
-    cdef Py_ssize_t shape[MOST_AXES]
-    cdef Py_ssize_t src_strides[MOST_AXES]
-    cdef Py_ssize_t dst_strides[MOST_AXES]
+    cdef Py_ssize_t shape[MAX_AXES]
+    cdef Py_ssize_t src_strides[MAX_AXES]
+    cdef Py_ssize_t dst_strides[MAX_AXES]
     cdef Py_ssize_t itemsize
     cdef int k, last = nest.n - 1
     for k in range(nest.n):

@@ -22,15 +22,16 @@ from tilecore._core.plan.nest cimport AxisIter, Nest, RegionIter, next_item, nex
 from tilecore._core.plan.plan cimport Sizes
 from tilecore._core.request.strided_arrays cimport StridedArray, ref_strides
 from tilecore._core.write.signals cimport check_signals
-from tilecore._core.write.tiling cimport Mode, write_nest
+from tilecore._core.write.tiling cimport WriteOptions, write_nest
 
 
 cdef enum:
-    LEAST_PIECE = 32    # bytes; smaller pieces are slower than single items: each piece is prepared
+    MIN_PIECE = 32    # bytes; smaller pieces are slower than single items: each piece is prepared
 
 
 cdef int write_region(const Sizes *sizes, const StridedArray *source, const StridedArray *target,
-                      const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
+                      const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes,
+                      WriteOptions *options) noexcept nogil:
     """Write the region of `shape` at `start`, `nbytes` in all; return 0, or -1 if a signal handler raised.
 
     `target` has the region's shape. Unless `nbytes` is 0, no axis is empty.
@@ -48,26 +49,26 @@ cdef int write_region(const Sizes *sizes, const StridedArray *source, const Stri
         left = axis.count - (axis.extent - axis.first if axis.first else 0)
         if pieces <= nbytes:
             pieces *= (axis.first > 0) + (left >= axis.extent) + (left % axis.extent > 0)
-    if nbytes // pieces < LEAST_PIECE:
-        return write_items(&iter, target.data + iter.dst, source.data + iter.src, mode)
+    if nbytes // pieces < MIN_PIECE:
+        return write_items(&iter, target.data + iter.dst, source.data + iter.src, options)
     while True:
         nbytes = next_piece(&iter, &nest)
         if nbytes == 0:
             return 0
-        if write_nest(&nest, target.data, source.data, nbytes, mode) < 0:
+        if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
             return -1
-        if check_signals(&mode.signals, 256 * sizes.itemsize) < 0:  # it was prepared, too
+        if check_signals(&options.signals, 256 * sizes.itemsize) < 0:  # it was prepared, too
             return -1
 
 
-cdef int write_items(RegionIter *iter, char *dst, const char *src, Mode *mode) noexcept nogil:
+cdef int write_items(RegionIter *iter, char *dst, const char *src, WriteOptions *options) noexcept nogil:
     """Write a region item by item; return as write_region."""
     cdef int k
     for k in range(iter.n):
         src += iter.axis[k].first * iter.axis[k].src
     while True:
         memcpy(dst, src, iter.itemsize)
-        if check_signals(&mode.signals, max(iter.itemsize, 16)) < 0:
+        if check_signals(&options.signals, max(iter.itemsize, 16)) < 0:
             return -1
         if not next_item(iter.axis, iter.n, 1, &dst, &src):
             return 0

@@ -27,7 +27,8 @@ from tilecore._core.write.references cimport can_be_counted, copy_references, co
 from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.signals cimport raise_pending
 from tilecore._core.write.tiling cimport (
-    ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, Mode, choose_mode, run_task, simple_mode, write_tiling,
+    ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
+    write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError
@@ -63,7 +64,7 @@ cdef struct Call:
     const Py_ssize_t *shape     # of all results; then of one
     int ndim
     Py_ssize_t nbytes
-    Mode mode
+    WriteOptions options
     Plan stacked                # of all sources
     Py_ssize_t region[MAX_RANK]
 
@@ -80,9 +81,9 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     if is_new:
         out = allocate(&call, dtype, &prefaulted)
     if call.nbytes >= TILECORE_NOGIL_BYTES and not PyDataType_REFCHK(dtype):
-        call.mode = choose_mode(call.nbytes, threads, prefaulted)
+        call.options = choose_options(call.nbytes, threads, prefaulted)
     else:
-        call.mode = simple_mode(1, False)
+        call.options = simple_options(1, False)
     _refs = look(&call, sources, out, is_new)  # kept until all is written
     if call.nbytes == 0:
         if not is_new and cnp.PyArray_NBYTES(out):  # `out` has strings of length 1, the input of length 0
@@ -161,7 +162,7 @@ cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) e
                             call.start, call.shape)
             call.target.data += call.step
         return 0
-    write_range(call, 0, call.n, &call.mode)
+    write_range(call, 0, call.n, &call.options)
     if is_list:
         return count_references(out, &call.target, 0, out)
     return count_references(sources, &call.source, call.plan.sizes.copies if call.start == NULL else 0, out)
@@ -170,7 +171,7 @@ cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) e
 cdef int write_bytes(Call *call) except -1:
     cdef int status
     if call.n * call.nbytes < TILECORE_NOGIL_BYTES:
-        return write_range(call, 0, call.n, &call.mode)
+        return write_range(call, 0, call.n, &call.options)
     with nogil:
         status = write_all(call)
     return raise_pending() if status < 0 else 0
@@ -212,33 +213,33 @@ cdef void narrow_target(Call *call) noexcept:
 
 cdef int write_all(Call *call) noexcept nogil:
     """Write all results; return 0, or -1 if a signal handler raised. Threads take whole results, or parts if large."""
-    if call.n == 1 or call.mode.threads == 1 or call.nbytes >= TILECORE_THREAD_BYTES:
-        return write_range(call, 0, call.n, &call.mode)
-    return run_task(write_some, ARRAYS, call, call.n, call.n * call.nbytes, &call.mode)
+    if call.n == 1 or call.options.threads == 1 or call.nbytes >= TILECORE_THREAD_BYTES:
+        return write_range(call, 0, call.n, &call.options)
+    return run_task(write_some, ARRAYS, call, call.n, call.n * call.nbytes, &call.options)
 
 
 cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Mode mode = simple_mode(1, (<const Call *>call).mode.prefaulted)
-    write_range(<const Call *>call, first, last, &mode)
+    cdef WriteOptions options = simple_options(1, (<const Call *>call).options.prefaulted)
+    write_range(<const Call *>call, first, last, &options)
 
 
-cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last, Mode *mode) noexcept nogil:
+cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
     """Write the results numbered first to last - 1; return as write_all."""
     cdef StridedArray target
     cdef Py_ssize_t i
     if last - first == 1 and first == 0:
-        return write_one(call, ref_of(call, 0), &call.target, mode)
+        return write_one(call, ref_of(call, 0), &call.target, options)
     target = call.target
     target.data += first * call.step
     for i in range(first, last):
-        if write_one(call, ref_of(call, i), &target, mode) < 0:
+        if write_one(call, ref_of(call, i), &target, options) < 0:
             return -1
         target.data += call.step
     return 0
 
 
 cdef inline int write_one(const Call *call, const StridedArray *source, const StridedArray *target,
-                          Mode *mode) noexcept nogil:
+                          WriteOptions *options) noexcept nogil:
     if call.start == NULL:
-        return write_tiling(call.plan, source, target, mode)
-    return write_region(&call.plan.sizes, source, target, call.start, call.shape, call.nbytes, mode)
+        return write_tiling(call.plan, source, target, options)
+    return write_region(&call.plan.sizes, source, target, call.start, call.shape, call.nbytes, options)

@@ -1,6 +1,6 @@
 """Checks for signals during a long call.
 
-Python delivers signals to the main thread alone, so only a call in the main thread checks for them (choose_mode).
+Python delivers signals to the main thread alone, so only a call in the main thread checks for them (choose_options).
 Another thread must not take the GIL here: a daemon thread keeps running while the process ends, and the interpreter may
 be gone.
 """

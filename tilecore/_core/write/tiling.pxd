@@ -19,7 +19,7 @@ cdef enum Kind:             # of tasks: each has records of its own in learn.h, 
     BLOCKS, PANELS, ARRAYS, KINDS
 
 
-cdef struct Mode:           # how a call writes
+cdef struct WriteOptions:   # how a call writes
     int threads             # at most
     bint learns             # fewer, if that was faster in earlier calls
     bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
@@ -28,18 +28,19 @@ cdef struct Mode:           # how a call writes
 
 cdef bint plan_prepare(Plan *plan) noexcept nogil
 cdef void plan_clear(Plan *plan) noexcept nogil
-cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *
-cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil
+cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *
+cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                      Mode *mode) noexcept nogil
-cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil
+                      WriteOptions *options) noexcept nogil
+cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
+                    WriteOptions *options) noexcept nogil
 cdef int run_task(tilecore_task task, Kind kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
-                  Mode *mode) noexcept nogil
+                  WriteOptions *options) noexcept nogil
 
 
-cdef inline Mode simple_mode(int threads, bint prefaulted) noexcept nogil:
+cdef inline WriteOptions simple_options(int threads, bint prefaulted) noexcept nogil:
     """Without checks for signals."""
-    cdef Mode mode
-    mode.threads, mode.learns, mode.prefaulted = threads, False, prefaulted
-    mode.signals.next, mode.signals.work = LLONG_MAX, 0
-    return mode
+    cdef WriteOptions options
+    options.threads, options.learns, options.prefaulted = threads, False, prefaulted
+    options.signals.next, options.signals.work = LLONG_MAX, 0
+    return options

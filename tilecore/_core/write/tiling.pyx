@@ -36,7 +36,7 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 cdef enum:
     SMALL_BYTES = 1024
     SMALL_COPIES = 16
-    LONG_RUN_BYTES = 512    # the least run of copies of a first repeat: see packs_first
+    LONG_RUN_BYTES = 512    # the least run of copies of a first repeat: see pack_first_repeat
 
 
 cdef extern from "kernels/hot.h" nogil:
@@ -81,21 +81,21 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
 
 # ---------------------------------------------------------------- modes
 
-cdef Mode choose_mode(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
+cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
-    cdef Mode mode = simple_mode(threads, prefaulted)
+    cdef WriteOptions options = simple_options(threads, prefaulted)
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
-        mode.threads, mode.learns = max_threads(), True
-    mode.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
-    return mode
+        options.threads, options.learns = max_threads(), True
+    options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
+    return options
 
 
-cdef Mode caller_mode(Py_ssize_t nbytes, int threads) noexcept nogil:
+cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil:
     """Return how to write for a C caller, who handles signals; its memory counts as prefaulted."""
-    cdef Mode mode = simple_mode(threads, True)
+    cdef WriteOptions options = simple_options(threads, True)
     if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
-        mode.threads, mode.learns = default_threads(), True
-    return mode
+        options.threads, options.learns = default_threads(), True
+    return options
 
 
 # ---------------------------------------------------------------- small results
@@ -161,7 +161,7 @@ cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept n
 # ---------------------------------------------------------------- all results
 
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                      Mode *mode) noexcept nogil:
+                      WriteOptions *options) noexcept nogil:
     """Write the whole result; return 0, or -1 if a signal handler raised."""
     cdef Nest nest
     if source.contiguous and target.contiguous:
@@ -171,33 +171,34 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
             write_one_block(<const Blocks *>plan.block, target.data, source.data)
             return 0
     nest_init(&plan.sizes, ref_strides(source), ref_strides(target), &nest)
-    return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, mode)
+    return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, options)
 
 
-cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, Mode *mode) noexcept nogil:
+cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
+                    WriteOptions *options) noexcept nogil:
     """Write all `nbytes` that `nest` describes; return as write_tiling."""
     cdef Py_ssize_t first_bytes
     # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
     # no stores that bypass the cache, and no blocks copied to distant pages in turn.
-    cdef bint stream = (mode.prefaulted and nbytes >= stream_bytes
+    cdef bint stream = (options.prefaulted and nbytes >= stream_bytes
                         and not (nbytes < hot_bytes and tilecore_is_hot(dst + nest.dst)))
     cdef Nest first, others
     cdef int status = 0
     if nbytes < TILECORE_NOGIL_BYTES:
-        return write_loops(nest, dst, src, nbytes, stream, mode)
+        return write_loops(nest, dst, src, nbytes, stream, options)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     first_bytes = nbytes // nest.axis[nest.n - 1].count
-    if first_bytes <= stream_bytes // 2 and packs_first(nest, &first, &others):
-        status = write_loops(&first, dst, src, first_bytes, False, mode)
+    if first_bytes <= stream_bytes // 2 and pack_first_repeat(nest, &first, &others):
+        status = write_loops(&first, dst, src, first_bytes, False, options)
         if status == 0:
-            status = write_loops(&others, dst, dst, nbytes - first_bytes, stream, mode)
+            status = write_loops(&others, dst, dst, nbytes - first_bytes, stream, options)
     else:
-        status = write_loops(nest, dst, src, nbytes, stream, mode)
+        status = write_loops(nest, dst, src, nbytes, stream, options)
     tilecore_note_written(dst + nest.dst, nbytes)
     return status
 
 
-cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
+cdef bint pack_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
     """Whether to pack only the first repeat of the outermost loop: the source needs packing, and gets long runs by it.
 
     Sets `first` to the loops of the first repeat, `others` to the loops that copy it within the output.
@@ -217,29 +218,29 @@ cdef bint packs_first(const Nest *nest, Nest *first, Nest *others) noexcept nogi
 
 
 cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
-                     Mode *mode) noexcept nogil:
+                     WriteOptions *options) noexcept nogil:
     """Write by panels or by blocks; return as write_tiling."""
     cdef Job job
     dst += nest.dst
     src += nest.src
-    if choose_panels(&job.panels, nest, dst, src, stream, mode.prefaulted):
-        return run_task(write_panels, PANELS, &job, job.panels.total, nbytes, mode)
-    choose_blocks(&job.blocks, nest, stream, mode.prefaulted or nbytes < stream_bytes)
+    if choose_panels(&job.panels, nest, dst, src, stream, options.prefaulted):
+        return run_task(write_panels, PANELS, &job, job.panels.total, nbytes, options)
+    choose_blocks(&job.blocks, nest, stream, options.prefaulted or nbytes < stream_bytes)
     job.blocks.dst, job.blocks.src = dst, src
-    return run_task(write_blocks, BLOCKS, &job, job.blocks.total, nbytes, mode)
+    return run_task(write_blocks, BLOCKS, &job, job.blocks.total, nbytes, options)
 
 
 cdef int run_task(tilecore_task task, Kind kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
-                  Mode *mode) noexcept nogil:
+                  WriteOptions *options) noexcept nogil:
     """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
     cdef Py_ssize_t first = 0, last = total
     cdef tilecore_record *record = NULL
-    if mode.learns:
-        record = tilecore_find_record(kind if mode.prefaulted else KINDS + kind, nbytes)
+    if options.learns:
+        record = tilecore_find_record(kind if options.prefaulted else KINDS + kind, nbytes)
     while first < last:  # again, if it is time to check for signals
-        tilecore_parallel(task, job, &first, &last, max(nbytes // total, 1), mode.threads, record,
-                          mode.signals.next)
-        if check_signals(&mode.signals, nbytes) < 0:
+        tilecore_parallel(task, job, &first, &last, max(nbytes // total, 1), options.threads, record,
+                          options.signals.next)
+        if check_signals(&options.signals, nbytes) < 0:
             return -1
     return 0
 

@@ -187,12 +187,13 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t
  */
 TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
-                                                       ptrdiff_t item, int how, char *cells)
+                                                       ptrdiff_t item, int store_mode, char *cells)
 {
     char *const lines = cells, *const out = cells ? cells + TILECORE_CELL_BYTES / 2 : NULL;
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
-    const int stream = cells && how == TILECORE_PAST_CACHES, staged = cells && src_pitch % 1024 == 0 && columns >= n;
-    const int by_columns = how == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
+    const int stream = cells && store_mode == TILECORE_PAST_CACHES;
+    const int staged = cells && src_pitch % 1024 == 0 && columns >= n;
+    const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     ptrdiff_t r, c, i, height, width;
     if (!stream && !staged && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
