@@ -181,18 +181,22 @@ static void tilecore_serve(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-/* Under the lock. Sets the affinity mask of the workers to that of the calling thread: they began with their creator's,
- * and a later sched_setaffinity() or taskset does not change theirs. */
-static void tilecore_move_workers(void)
+/* Under the lock. Lets the workers run where the calling thread may, but not on the processor that it is on: a worker
+ * that last ran there would wait for it there. For in a virtual machine (KVM) Linux takes a processor that sleeps for one
+ * that is busy elsewhere, and wakes no thread on it. `anew`: some have their creator's mask still. */
+static void tilecore_move_workers(int anew)
 {
 #if defined(__linux__) && !defined(__ANDROID__) /* Android has no pthread_setaffinity_np */
     tilecore_affinity now;
     int k;
-    if (!tilecore_read_affinity(&now)) return;
-    if (!memcmp(now.part, tilecore_workers.affinity.part, (size_t)now.bytes)) return;
+    if (tilecore_read_affinity(&now) > 1) CPU_CLR_S((size_t)sched_getcpu(), (size_t)now.bytes, now.part);
+    else if (now.bytes < 0) return;
+    if (!anew && !memcmp(now.part, tilecore_workers.affinity.part, (size_t)now.bytes)) return;
     for (k = 0; k < tilecore_workers.count; k++)
         pthread_setaffinity_np(tilecore_workers.worker[k].handle, (size_t)now.bytes, now.part);
     memcpy(tilecore_workers.affinity.part, now.part, (size_t)now.bytes);
+#else
+    (void)anew;
 #endif
 }
 
@@ -204,9 +208,9 @@ static int tilecore_publish(tilecore_job *job, int wanted)
     int k, published = 0;
     tilecore_acquire(&tilecore_workers_lock);
     if (!tilecore_workers.taken && !tilecore_workers.recalled) {
-        int *const count = &tilecore_workers.count;
-        tilecore_move_workers();
+        int *const count = &tilecore_workers.count, before = *count;
         while (*count < wanted && tilecore_thread_new(&tilecore_workers.worker[*count], tilecore_serve)) ++*count;
+        tilecore_move_workers(*count > before);
         if (wanted > *count) wanted = *count;
         tilecore_workers.wanted = wanted;
         tilecore_workers.taken = published = wanted > 0;
