@@ -1,20 +1,20 @@
-"""Charts by matplotlib, as SVG: ratios by workload, and curves of rates. They can be read on a phone."""
+"""Charts by matplotlib, as SVG: ratios by workload, and shares of the limit by size. They can be read on a phone."""
 
 import textwrap
 from pathlib import Path
+from statistics import median
 
 import matplotlib
 
 matplotlib.use("svg")
 from machine import head, warn
 from matplotlib import pyplot as plt
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 from runs import Key, Run, Times
 from tables import seconds, size
 
 WIDTH = 4.5  # inches: 430 pixels, on a phone some 350
 LINE = 120  # letters times their points, in an inch of the notes
-MAX_TICKS = 7  # of sizes, whose names are long
 PEER_WIDTH = 6  # inches: 576 pixels, of which a phone shows three fifths
 STYLES = [("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#a0509b", "D"), ("#8c6d00", "v"), ("#59636e", "P")]
 INK, QUIET, WARNING = "#1f2328", "#59636e", "#b42318"
@@ -82,37 +82,31 @@ def draw_peers(run: Run, file: Path) -> None:
         save(figure, file, words, run.machine)
 
 
-def draw_sizes(run: Run, file: Path) -> None:
-    """Curves of GB/s over logarithmic axes, shaded between the quartiles.
+def draw_limits(run: Run, file: Path, shares: dict[Key, float]) -> None:
+    """A plot for each kind of rows: the share of the limit by size, of calls by one thread and of the default.
 
-    "X, fresh" has the colour of "X, warm", and is dashed; bounds are dotted.
+    A mark is the median over the states of the caches and programs, a bar goes from the least to the most.
     """
-    lines: dict[str, list[tuple[float, Times]]] = {}  # by name, points (bytes, GB/s)
-    ticks = {}
-    for key in run.samples:
-        two_memories = key.case in ("tilecore", "numpy")
-        if key.workload.startswith("block ") and (key.kind == "size" or (key.kind == "fresh" and two_memories)):
-            memory = f", {'fresh' if key.kind == 'fresh' else 'warm'}" * two_memories
-            lines.setdefault(key.case + memory, []).append((run.nbytes[key.group], run.rate(key)))
-            ticks[run.nbytes[key.group]] = key.workload.removeprefix("block ")
-    marks = [float(f"{m}e{e}") for e in range(-3, 6) for m in (1, 2, 5)]
-    bases = list(dict.fromkeys(name.partition(", ")[0] for name in lines))
+    points: dict[str, dict[str, dict[int, list[float]]]] = {}  # by kind, case, bytes
+    for key, share in shares.items():
+        by_case = points.setdefault(key.workload.partition(":")[0], {}).setdefault(key.case.partition(",")[0], {})
+        by_case.setdefault(run.nbytes[key.group], []).append(share)
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(WIDTH, 4))
-        for name, points in lines.items():
-            style = ":" if name.startswith("memset") else "--" if name.endswith("fresh") else "-"
-            colour = f"C{bases.index(name.partition(', ')[0])}"
-            xs, rates = zip(*sorted(points), strict=True)
-            lows, mids, highs = zip(*rates, strict=True)
-            axes.plot(xs, mids, style, color=colour, marker=".", label=name)
-            axes.fill_between(xs, lows, highs, color=colour, alpha=0.12, linewidth=0)
-        axes.set(xscale="log", yscale="log", ylabel="GB/s", xlabel="size of the result")
-        places = sorted(ticks)[:: 1 + len(ticks) // MAX_TICKS]
-        axes.set_xticks(places, [ticks[x] for x in places])
-        axes.yaxis.set_major_locator(FixedLocator(marks))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.grid()
-        figure.legend(ncols=2, frameon=False, loc="outside lower center")
-        save(figure, file, "Bytes written a second, by size of the result", run.machine)
+        figure, plots = plt.subplots(len(points), sharex=True, sharey=True, squeeze=False, figsize=(WIDTH, 5.5))
+        for axes, (kind, by_case) in zip(plots[:, 0], points.items(), strict=True):
+            axes.set(xscale="log", ylim=(0, 1.5))
+            axes.set_title(kind, loc="left", fontsize=9)
+            axes.axhline(1, color=INK, linewidth=1)
+            for (colour, marker), (case, by_size) in zip(STYLES, sorted(by_case.items()), strict=False):
+                sizes = [nbytes * 1.06 ** ("1 thread" in case) for nbytes in sorted(by_size)]  # beside each other
+                middle, low, high = zip(*((median(v), min(v), max(v)) for _, v in sorted(by_size.items())), strict=True)
+                axes.vlines(sizes, low, high, color=colour, alpha=0.5)
+                axes.plot(sizes, middle, color=colour, marker=marker, markersize=4, label=case)
+            ticks = sorted({nbytes for by_size in by_case.values() for nbytes in by_size})
+            axes.set_xticks(ticks, [size(nbytes).replace(" ", "\n") for nbytes in ticks])
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.grid()
+        axes.set_xlabel("size of the result")
+        figure.legend(*axes.get_legend_handles_labels(), ncols=2, frameon=False, loc="outside lower center")
+        words = "Speed relative to the fastest plain loop in C (1). A bar goes from the worst situation to the best."
+        save(figure, file, words, run.machine)

@@ -1,7 +1,7 @@
 """Whether a version is faster or slower than another: the comparison of `report.py --against`.
 
-Times are relative to memset and numpy in the same run, on the same workload. A case is reported as faster
-or slower only if the quartiles of all runs part, for both yardsticks, and if the change exceeds what the
+Times are relative to memset, numpy or the limit in the same run, on the same workload. A case is reported as faster
+or slower only if the quartiles of all runs part, for all yardsticks, and if the change exceeds what the
 peers seem to change: they did not, so that is noise.
 """
 
@@ -11,7 +11,7 @@ from math import exp, log
 from runs import Key, Run, Times, merge, pool
 from tables import table
 
-YARDSTICKS = ("memset", "numpy")
+YARDSTICKS = ("memset", "numpy", "limit")
 SAME = "no difference beyond noise"
 MIN_CHANGE = 1.05  # a smaller one is never reported, however quiet the machine
 ERRORS = 20  # one of so many peers and bounds may seem to have changed

@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 import judge
 from machine import as_list
@@ -96,6 +96,31 @@ def bounds_table(run: Run, kind: str) -> str:
     return pivot(["workload"], (([key.workload], f"{bound} ÷ {key.case}", emphasis(it)) for key, bound, it in found))
 
 
+def limit_shares(run: Run) -> dict[Key, float]:
+    """The speed of tilecore's calls relative to the limit, by the threads that the call may use."""
+    keys = [key for key in run.samples if key.kind == "limit" and key.ours]
+    found = ((key, run.ratio(key, "limit 1 thread" if "1 thread" in key.case else "limit")) for key in keys)
+    return {key: ratio.mid for key, ratio in found if ratio}
+
+
+def limits_table(run: Run) -> str:
+    """A row for each kind and size, a column for each state of the caches and the program; and the mean and lowest."""
+    shares = limit_shares(run)
+    if not shares:
+        return ""
+    names = {key: key.workload.partition(", ") for key in shares}
+    cells = [
+        ([row], state, f"{shares[key]:.2f}") for key, (row, _, state) in names.items() if "another" not in key.case
+    ]
+    least = min(shares, key=shares.__getitem__)
+    other = [shares[key] / shares[key._replace(case=key.case.partition(",")[0])] for key in shares if "," in key.case]
+    return f"""\
+{pivot(["default, one thread"], cells)}
+The mean is {mean(shares.values()):.2f}, and the lowest {shares[least]:.2f}: {least.words}. Calls in another thread than
+the main one have {mean(other):.2f} times the speed.
+"""
+
+
 def threads_table(run: Run, kind: str) -> str:
     keys = [key for key in run.samples if key.kind == kind]
     return pivot([""], [([f"{key.case}: {key.workload}"], f"threads: {key.threads}", speed(run, key)) for key in keys])
@@ -148,9 +173,9 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
     if few.calls("warm"):
         charts.draw_peers(few, folder / "peers.svg")
         links["peers"] = "![Time relative to tilecore, for each library and workload](peers.svg)"
-    if run.calls("size"):
-        charts.draw_sizes(run, folder / "sizes.svg")
-        links["sizes"] = "![Bytes written a second, by size](sizes.svg)"
+    if shares := limit_shares(run):
+        charts.draw_limits(run, folder / "limits.svg", shares)
+        links["limits"] = "![Speed relative to the fastest plain loop in C, by size](limits.svg)"
     return links
 
 
@@ -189,16 +214,14 @@ The default call of each library. Each result is dropped before the next call.
 memset and memcpy write as many bytes to memory that was written to before, and tile nothing.
 
 {bounds_table(run, "warm")}
-## By size
+## The limit
 
-{pictures.get("sizes", "")}
+{pictures.get("limits", "")}
 
-- "tilecore, warm" and "numpy, warm": each result is dropped before the next call. tilecore then reuses its memory, and
-  so does numpy's allocator up to some size.
-- "tilecore, fresh" and "numpy, fresh": each result is kept, as in a program that needs them all. The next result is
-  written to memory that the system has to clear first.
-- "tilecore out" and "memset" write to an array that was written to before.
+Speed relative to the fastest of several plain loops in C that write the same bytes: by one thread, and by the default,
+which is compared with loops by one thread and by two. "Cold": the source is removed from the caches before each call.
 
+{limits_table(run)}
 ## One array to a batch
 
 {ratio_table(run, "long")}

@@ -5,14 +5,11 @@ from itertools import product
 
 import numpy as np
 from machine import usable_cpus
-from peers import BOUNDS, MAX_THREADS, PEERS, TILECORE
+from peers import BOUNDS, PEERS, TILECORE
 from timing import Call, KeptCall
 from workloads import LARGE, LONG, WORKLOADS, blocks, verify
 
 CASES = TILECORE | PEERS | BOUNDS
-# A line of the chart of sizes for each; "tilecore" and "numpy" have a second one in fresh memory.
-LINES = ["tilecore", "tilecore out", "numpy", "memset"]
-LINES += [f"memset {MAX_THREADS} threads"] if MAX_THREADS > 1 else []
 FRESH = ["tilecore", "tilecore 1 thread", "numpy", "memset"]
 FRESH_BYTES = 2**20  # below, an allocator hardly ever gives pages that were never written
 COUNTS = sorted({2**n for n in range(10) if 2**n <= usable_cpus()} | {usable_cpus()})
@@ -21,12 +18,10 @@ COUNTS = sorted({2**n for n in range(10) if 2**n <= usable_cpus()} | {usable_cpu
 def choose(kind, full):
     if kind == "threads":
         return [(w, name, n) for w in LARGE for n in COUNTS for name in ("tilecore out", "memset")]
-    sizes = blocks(full)
     workloads, cases = {
         "warm": (WORKLOADS, CASES),
-        "size": (sizes, LINES),
         "long": (LONG, ["tilecore", "tilecore out 1 thread", "numpy", "memset"]),
-        "fresh": ([w for w in WORKLOADS if w.nbytes >= FRESH_BYTES] + sizes, FRESH),
+        "fresh": ([w for w in WORKLOADS if w.nbytes >= FRESH_BYTES] + blocks(full), FRESH),
     }[kind]
     return product(workloads, cases)
 
@@ -44,10 +39,6 @@ def prepare(kind, workload, case, threads=None):
 
 def test_warm(record):
     """The result is dropped before the next call, which may get the same memory again."""
-
-
-def test_size(record):
-    """One block that fits the cache, over and over, by the size of the output."""
 
 
 def test_threads(record, threads):
