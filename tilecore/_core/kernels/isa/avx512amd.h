@@ -14,6 +14,9 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     if (rows * repeats > TILECORE_FEW && span > 64 && span < 1024 && 8 % row != 0 &&
         !(span <= permuted && tilecore_can_permute_avx512vbmi(self, repeats, rows)))
         return tilecore_choose_avx2(self, repeats, rows);
+    if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0 &&
+        !(self->in_first_cache && span >= 2 * TILECORE_DOUBLING_SPAN))
+        return &tilecore_copies_kernel_avx512vbmi; /* words */
     return tilecore_choose_avx512vbmi(self, repeats, rows);
 }
 

@@ -38,8 +38,9 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (row > 32) return each;
     if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
     if (self->span <= 64) return &TILECORE_NAME(spread_kernel);
-    /* Of words of one size the compiler makes whole vectors. */
-    if ((apart ? 16 : 8) % row == 0) return &TILECORE_NAME(copies_kernel);
+    /* Of words of one size the compiler makes whole vectors, which are not aligned, and of the last ones no vector. */
+    if (apart ? 16 % row == 0 : 8 % row == 0 && self->in_first_cache && self->span % 32 <= 8 * row)
+        return &TILECORE_NAME(copies_kernel);
     if (apart && row > 16 && repeats <= 16) return each;
     return &TILECORE_NAME(rotate_kernel);
 }
