@@ -91,17 +91,21 @@ def draw_limits(run: Run, file: Path, shares: dict[Key, float]) -> None:
     for key, share in shares.items():
         by_case = points.setdefault(key.workload.partition(":")[0], {}).setdefault(key.case.partition(",")[0], {})
         by_case.setdefault(run.nbytes[key.group], []).append(share)
+    top = max(
+        1.5, *(median(values) for by_case in points.values() for it in by_case.values() for values in it.values())
+    )
+    names = {"tilecore": "the default", "tilecore 1 thread": "threads=1"}
     with plt.rc_context(STYLE):
         figure, plots = plt.subplots(len(points), sharex=True, sharey=True, squeeze=False, figsize=(WIDTH, 5.5))
         for axes, (kind, by_case) in zip(plots[:, 0], points.items(), strict=True):
-            axes.set(xscale="log", ylim=(0, 1.5))
+            axes.set(xscale="log", ylim=(0, top))
             axes.set_title(kind, loc="left", fontsize=9)
             axes.axhline(1, color=INK, linewidth=1)
             for (colour, marker), (case, by_size) in zip(STYLES, sorted(by_case.items()), strict=False):
                 sizes = [nbytes * 1.06 ** ("1 thread" in case) for nbytes in sorted(by_size)]  # beside each other
                 middle, low, high = zip(*((median(v), min(v), max(v)) for _, v in sorted(by_size.items())), strict=True)
                 axes.vlines(sizes, low, high, color=colour, alpha=0.5)
-                axes.plot(sizes, middle, color=colour, marker=marker, markersize=4, label=case)
+                axes.plot(sizes, middle, color=colour, marker=marker, markersize=4, label=names[case])
             ticks = sorted({nbytes for by_size in by_case.values() for nbytes in by_size})
             axes.set_xticks(ticks, [size(nbytes).replace(" ", "\n") for nbytes in ticks])
             axes.xaxis.set_minor_locator(NullLocator())
