@@ -7,6 +7,8 @@ on the way, so the first to look is tilecore, in the midst of its work.
 
 import collections
 import gc
+import io
+import itertools
 import operator
 import os
 import signal
@@ -20,6 +22,7 @@ import pytest
 
 import tilecore
 from tilecore._core.request.errors import RequestError, reformat_error
+from tilecore._profile import measure
 
 MIB = 2**20
 ROWS = 600  # of 1 MiB each: some checks for signals, one in 50 ms
@@ -167,6 +170,77 @@ def test_what_a_handler_raises_while_an_argument_is_read(method, kind):
         for call in calls:
             with pytest.raises(kind, match="^a handler's$"):
                 call()
+
+
+class Array:
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3)
+
+
+def profiled():
+    with tilecore.profile():
+        np.tile(SMALL, 2)
+
+
+SMALL = np.arange(3)
+INTERRUPTED = {
+    "object": lambda: tilecore.tile(Array(), 2),
+    "iterable": lambda: tilecore.tile(SMALL, range(2, 4)),
+    "DLPack": lambda: tilecore.tile(
+        type("", (), {name: getattr(SMALL, name) for name in dir(SMALL) if "dlpack" in name})(), 2
+    ),
+    "threads": lambda: tilecore.tile(SMALL, 2, threads=np.int8(2)),
+    "an error": lambda: tilecore.tile(SMALL, [2, "a"]),
+    "bytes": lambda: tilecore.set_max_bytes("1 X"),
+    "onnx": lambda: tilecore.onnx.infer_shape(("N", 3), [2, 2]),
+    "directml": lambda: tilecore.directml.tile(np.zeros(3, "f4"), [2]),
+    "profile": profiled,
+}
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+@pytest.mark.parametrize("kind", [TypeError, ValueError, TimeoutError, OverflowError, KeyError])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
+def test_what_a_handler_raises_at_any_moment(kind, name, settings_stay, monkeypatch):
+    """It comes between any two instructions of tilecore's own Python code. Nothing takes it for what it expects."""
+    package = os.path.dirname(tilecore.__file__)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(np, "tile", np.tile)
+    # What it leaves behind at the very end of a block, or where Python itself looks for no signal.
+    for state, new in (("active", []), ("lock", threading.RLock()), ("local", threading.local())):
+        monkeypatch.setattr(measure, state, new)
+
+    def run(at):
+        """How many instructions; the exception comes before that number, and is returned."""
+        count = 0
+
+        def trace(frame, event, argument):
+            nonlocal count
+            frame.f_trace_opcodes = own = frame.f_code.co_filename.startswith(package)
+            count += own and event == "opcode"
+            if own and event == "opcode" and count == at:
+                sys.settrace(before)
+                raise kind("a handler's")
+            return trace
+
+        before = sys.gettrace()
+        gc.disable()
+        sys.settrace(trace)
+        try:
+            INTERRUPTED[name]()
+        except Exception as error:
+            return count, error
+        finally:
+            sys.settrace(before)
+            gc.enable()
+        return count, None
+
+    for at in itertools.count(1):
+        count, error = run(at)
+        if count < at:  # it has ended before
+            break
+        assert type(error) is kind and str(error).strip("'\"") == "a handler's", (at, error)
+    assert at > 1 or name == "iterable"  # which is read by compiled code
 
 
 def test_what_a_handler_raises_while_an_error_is_made():

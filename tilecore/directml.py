@@ -107,10 +107,8 @@ def tile(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    try:
-        level = _LEVELS[feature_level]
-    except (KeyError, TypeError):  # not in the table, or not hashable
-        level = _find_level(feature_level)
+    level = _LEVELS.get(feature_level) if type(feature_level) is str else None  # a quick way for most calls
+    level = level or _find_level(feature_level)
     tensor = None
     try:
         tensor = input if type(input) is ndarray else as_tensor(input)
@@ -179,12 +177,12 @@ def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, .
 def _find_level(feature_level: str) -> _Level:
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
-        raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'") from None
+        raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'")
     match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all levels have one digit on each side
     number = (int(match[1]), int(match[2])) if match else None
     if number is None or number > _NEWEST:
         given = short_repr(feature_level)
-        raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_NAMED)}") from None
+        raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_NAMED)}")
     since = max(since for since in _SINCE if since <= number)
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 

@@ -12,14 +12,13 @@ import pkgutil
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import ModuleType, TracebackType
 
 import numpy
 
 import tilecore
-from tilecore._profile.process import children_seconds, install
+from tilecore._profile.process import children_seconds, install, print_text
 
 kept: list[object] = []  # a replacement ends when it is garbage-collected
 
@@ -32,10 +31,9 @@ def run(option: str, name: str, arguments: Sequence[str]) -> str | None:
 
 
 def report_children(process: int) -> None:
-    if sys.__stderr__ and os.getpid() == process and (seconds := children_seconds()):
-        with suppress(OSError, ValueError):  # a full disk
-            text = f"tilecore: child processes took {seconds}; those not made by fork had NumPy's own numpy.tile"
-            print(text, file=sys.__stderr__, flush=True)
+    if os.getpid() == process and (seconds := children_seconds()):
+        text = f"tilecore: child processes took {seconds}; those not made by fork had NumPy's own numpy.tile"
+        print_text(text, sys.__stderr__)
 
 
 def absolute(path: str) -> str:

@@ -134,7 +134,8 @@ def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
     for axis, (dim, repeat) in enumerate(zip(dims, repeats, strict=True)):
         try:
             result.append(multiply(dim, repeat, products))
-        except OverflowError:
+        except OverflowError as reason:
+            pass_on(reason)
             raise RequestError(ValueError, f"axis {axis} overflows int64: {dim} * {repeat}") from None
     return tuple(result)
 

@@ -30,8 +30,8 @@ def profile() -> Iterator[None]:
     from tilecore._profile.measure import Profile
 
     measured = Profile()
-    measured.start()
     try:
+        measured.start()  # a signal handler may raise in its midst
         yield
     finally:
         measured.end(sys.stderr)

@@ -12,7 +12,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from math import inf, prod
 from statistics import median, quantiles
 from time import perf_counter, thread_time
@@ -27,7 +26,7 @@ from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import MIN_BYTES
-from tilecore._profile.process import children_seconds, install, processor_seconds
+from tilecore._profile.process import children_seconds, install, print_text, processor_seconds
 from tilecore._profile.table import FEW, Row, make_table
 
 BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
@@ -109,10 +108,10 @@ class Profile:
         global replaced
         self.started, self.processors, self.times = perf_counter(), processor_seconds(), os.times()
         with lock:
-            if not active:
+            active.append(self)
+            if len(active) == 1 and not is_measured():
                 replaced = numpy.tile
                 install(tile)
-            active.append(self)
 
     def end(self, file: TextIO | None, path: str | None = None) -> None:
         """Write the table to `file`, and as JSON to `path`."""
@@ -120,7 +119,7 @@ class Profile:
             if self not in active:  # in a child
                 return
             active.remove(self)
-            if not active and getattr(numpy.tile, "func", None) is tile:
+            if not active and is_measured():
                 numpy.tile = replaced
         # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
@@ -137,10 +136,9 @@ class Profile:
                 with open(path, "w", encoding="utf-8") as table:
                     json.dump(totals | {"sites": rows}, table, indent=1)
         except OSError as error:
+            pass_on(error)
             text += f"\ntilecore: {path}: {error.strerror}"
-        if file is not None:  # or stderr is closed; print would take stdout
-            with suppress(OSError, ValueError):  # a full disk
-                print(text, file=file, flush=True)
+        print_text(text, file)
 
     def note(self, site: Site, A: Any, reps: Any, result: Any, theirs: float, own: float, pair: Pair | None) -> None:
         site.returned += 1
@@ -175,6 +173,10 @@ class Profile:
 active: list[Profile] = []
 replaced: Callable[..., Any] = numpy_tile
 lock, local = threading.RLock(), threading.local()  # a signal handler may measure in the midst of a measurement
+
+
+def is_measured() -> bool:
+    return getattr(numpy.tile, "func", None) is tile
 
 
 def forget() -> None:

@@ -5,10 +5,11 @@ import os
 import sys
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, TextIO
 
 import numpy
 
+from tilecore._core.request.errors import pass_on
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._units import with_unit
 
@@ -39,6 +40,15 @@ def install(function: Callable[..., Any]) -> None:
     numpy.tile = functools.update_wrapper(Replacement(function), numpy_tile)
 
 
+def print_text(text: str, file: TextIO | None) -> None:
+    """Print it, or nothing if the file is closed or the disk is full."""
+    if file is not None:  # print would take stdout
+        try:
+            print(text, file=file, flush=True)
+        except (OSError, ValueError) as error:
+            pass_on(error)
+
+
 def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
     """The processor time of child processes, as text; "" if it is less than a hundredth of this process' own.
 
@@ -56,7 +66,8 @@ def processor_seconds() -> tuple[float, float]:
     try:
         with open("/proc/stat") as file:
             seconds = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in file.readline().split()[1:9]]
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return 0.0, 0.0
     idle = sum(seconds[3:5])  # waiting for a disk included
     return sum(seconds) - idle - sum(os.times()[:4]), sum(seconds)

@@ -107,6 +107,7 @@ def _numpy_takes(value: object) -> bool:
         return True
     try:
         memoryview(value).release()  # type: ignore[arg-type]
-    except TypeError:
+    except TypeError as reason:
+        pass_on(reason)
         return False
     return True

@@ -5,6 +5,8 @@ Ints, NumPy's integers, and tuples, lists and arrays of them are read without ru
 and error messages may run it (`__index__`, `__iter__`): arguments.pyx explains the consequences.
 """
 
+from operator import index
+
 import numpy
 
 from tilecore._core.request.short_repr import short_repr
@@ -121,7 +123,10 @@ cdef list draw_integers(given, str argument):
         items = given[:MAX_RANK + 1].tolist()
     else:
         try:
-            return [read_index(given)]
+            # Compiled: no signal handler can raise here, unless its `__index__` is Python code.
+            if isinstance(given, (bool, numpy.bool_)):
+                raise TypeError("a bool is not an integer")
+            return [index(given)]
         except TypeError as no_integer:
             try:
                 if isinstance(given, NO_SEQUENCES):

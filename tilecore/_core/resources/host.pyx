@@ -8,6 +8,7 @@ import threading
 
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.inputs import read_count
+from tilecore._core.request.errors import pass_on
 
 from tilecore._core.resources.locks cimport (
     tilecore_affinity, tilecore_atomic_load, tilecore_atomic_store, tilecore_read_affinity,
@@ -37,6 +38,7 @@ def read_bytes(name, n):
         try:
             return min(parse_bytes(n), sys.maxsize)  # a limit above all addresses is none
         except ValueError as error:
+            pass_on(error)
             raise ValueError(f"{name}: {error}") from None
     n = read_count(name, n)
     if not 0 <= n <= sys.maxsize:
