@@ -213,7 +213,7 @@ def test_calls_from_several_threads(measured):
 @pytest.mark.quick
 def test_the_printed_table(measured, monkeypatch):
     monkeypatch.setattr(os, "times", lambda: measured.times)
-    begin = "\ntilecore profile: numpy.tile was not called in this process\nNot measured: child processes. To measure "
+    begin = "\ntilecore profile: numpy.tile was not called in this process\nChild processes are not "
     shown = ended(measured)
     assert shown.startswith(begin) and "num_workers=0" in shown
     monkeypatch.setattr(os, "times", lambda: (1, 1, 7, 0, 1))
@@ -224,7 +224,7 @@ def test_the_printed_table(measured, monkeypatch):
     assert re.search(
         r" ~[0-9.e+]+x +1 +48 B\n +a\\nb:1 <module>\n +\(3,\), float64, C, 2; measured 1 of 1 calls\n", shown
     )
-    assert "\nNot measured: child processes, which took 2.5 s. To measure their work, " in shown
+    assert "\nChild processes took 2.5 s, and are not measured. To measure their work, " in shown
     assert "\ntilecore: /absent/t.json: No such file or directory\n" in shown
     assert ended(measured) == ""
 
@@ -296,9 +296,9 @@ forked(block)
 def test_children_of_a_block(program):
     """They are not measured, which the table says, and print no table of their parent's."""
     tables = [re.sub(r"\s+", " ", text) for text in program(POOL).split("\ntilecore profile: ")[1:]]
-    begin = "numpy.tile was not called in this process Not measured: child processes, which took "
+    begin = "numpy.tile was not called in this process Child processes took "
     assert len(tables) == 4 and [text.startswith(begin) for text in tables] == [False, True, True, False]
-    assert "an unknown time. To measure" in tables[2] and "numpy.tile took" in tables[3]
+    assert "an unknown time, and are not measured. To measure" in tables[2] and "numpy.tile took" in tables[3]
 
 
 def test_tilecore_imports_it_when_it_is_used(program):

@@ -20,10 +20,10 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
     if rows:
         texts = summarize(totals, threads)
     if children or not rows:
-        took = f", which took {children}" if children else ""
+        took = f" took {children}, and" if children else ""
         texts.append(
-            f"Not measured: child processes{took}. To measure their work, let this process do it: num_workers=0 for a "
-            "DataLoader, map in the place of a pool's."
+            f"Child processes{took} are not measured. To measure their work, let this process do it: num_workers=0 for "
+            "a DataLoader, map() for pool.map()."
         )
     if others:
         texts.append(f"Other processes took {others:.0%} of the processors' time: times may be too long.")
