@@ -21,7 +21,6 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).with_name("search.js"))
 html_use_index = html_domain_indices = False  # reference.rst lists every function
-pygments_dark_style = "github-dark"  # Furo's own underlines the names of modules
 toc_object_entries_show_parents = "hide"  # `restore()`, where its class is above it
 html_title = f"tilecore {release}"
 default_role = "py:obj"  # of `names` in docstrings
