@@ -5,6 +5,7 @@
 
 import math
 import sys
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tilecore
+from tilecore._core.request.errors import RequestError
 
 try:
     from ml_dtypes import bfloat16, float8_e4m3fn, int4
@@ -34,6 +36,7 @@ SHAPES = st.lists(EXTENTS, max_size=4) | st.integers(5, 11).map(lambda rank: [2]
 COUNTS = st.sampled_from([0, 1, 1, 2, 3, 7, 20])
 FAR = st.sampled_from([-(2**63), 2**62, 2**63 - 10])
 STEPS = st.sampled_from([1, 1, 1, -1, 2, -3])
+DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 MOST = 10**5  # items of a result
 ODD_BYTES = np.array([0, 1, 0x7F, 0x80, 0xF0, 0xF8, 0xFF], "u1")  # of infinities, NaNs of both kinds, subnormals, -0.0
 
@@ -147,23 +150,23 @@ def bounds(draw, shape):
 
 
 def whole(draw, x, asked, tiled):
-    return tiled(x), lambda **to: tilecore.tile(x, **asked, **to)
+    return tiled(x), partial(tilecore.tile, x, **asked)
 
 
 def plan(draw, x, asked, tiled):
-    return tiled(x), lambda **to: tilecore.TilePlan(x.shape, dtype=x.dtype, **asked).tile(x, **to)
+    return tiled(x), partial(tilecore.TilePlan(x.shape, dtype=x.dtype, **asked).tile, x)
 
 
 def part(draw, x, asked, tiled):
     start, stop = bounds(draw, tilecore.output_shape(x.shape, **asked))
     want = tiled(x)[(*map(slice, start, stop), ...)]
-    return want, lambda **to: tilecore.tile_region(x, start=start, stop=stop, **asked, **to)
+    return want, partial(tilecore.tile_region, x, start=start, stop=stop, **asked)
 
 
 def part_by_plan(draw, x, asked, tiled):
     start, stop = bounds(draw, tilecore.output_shape(x.shape, **asked))
     made = tilecore.TilePlan(x.shape, dtype=x.dtype, **asked)
-    return tiled(x)[(*map(slice, start, stop), ...)], lambda **to: made.region(x, start, stop, **to)
+    return tiled(x)[(*map(slice, start, stop), ...)], partial(made.region, x, start, stop)
 
 
 def plane(draw, x, asked, tiled):
@@ -174,7 +177,7 @@ def plane(draw, x, asked, tiled):
     ends = zip(x.shape, start, stop, strict=True)
     index = [np.array([i % n for i in range(lo, hi)], "i8") for n, lo, hi in ends]
     want = picked_from(x)[np.ix_(*index)] if x.ndim else picked_from(x).copy()
-    return want, lambda **to: tilecore.tile_region(x, None, start, stop, **to)
+    return want, partial(tilecore.tile_region, x, None, start, stop)
 
 
 def batch(draw, x, asked, tiled):
@@ -186,13 +189,13 @@ def batch(draw, x, asked, tiled):
         together[n], want[n] = bits(each), tiled(each)
     given_as = draw(st.sampled_from([list, tuple, None]))
     if given_as:
-        return want, lambda **to: made.batch(given_as(arrays), **to)
+        return want, partial(made.batch, given_as(arrays))
     together, _ = laid_out(draw, together if refers(x) else together.view(x.dtype))
-    return want, lambda **to: made.batch(together, **to)
+    return want, partial(made.batch, together)
 
 
 def mapped(draw, x, asked, tiled):
-    return tiled(x), lambda **to: tilecore.tile_mapped(x, **asked)
+    return tiled(x), partial(tilecore.tile_mapped, x, **asked)
 
 
 def repeats_of_axes(asked, rank):
@@ -205,17 +208,20 @@ def repeats_of_axes(asked, rank):
 
 
 def dialect(draw, x, asked, tiled):
-    """Of OpenVINO, ONNX and DirectML, one that takes this type and these extents."""
-    want, reps = tiled(x), repeats_of_axes(asked, x.ndim)
-    shorter = (x, asked["reps"]) if "axis" not in asked else (x, reps)  # OpenVINO gives the shorter ones in front
-    x = x[(*(None,) * (len(reps) - x.ndim), ...)]
-    takes = [partial(tilecore.openvino.tile, *shorter)]
-    if x.dtype.char in "?bhilqBHILQefdFDUOT":
-        takes += [partial(tilecore.onnx.tile_6, x, reps), partial(tilecore.onnx.tile_13, x, reps)]
-    is_legal = 0 < len(reps) <= 8 and x.size and 0 not in reps
-    if is_legal and x.dtype.name.upper() in tilecore.directml.supported_types():
-        takes.append(partial(tilecore.directml.tile, x, reps))
-    return want, draw(st.sampled_from(takes))
+    """One that takes these items and sizes; if a dialect's rule refuses them, so does its `tile`."""
+    counts, takes = repeats_of_axes(asked, x.ndim), []
+    for module in DIALECTS:
+        padded = x[(*(None,) * (len(counts) - x.ndim), ...)], counts
+        rule, request = module.DIALECT.rule(), (x, asked["reps"]) if module.DIALECT.any_length else padded
+        request = padded if "axis" in asked else request
+        try:
+            rule.counts(*request)
+        except RequestError:
+            with pytest.raises((TypeError, ValueError), match=f"^{rule.name}: "):
+                module.tile(*request)
+        else:
+            takes.append(partial(module.tile, *request))
+    return tiled(x), draw(st.sampled_from(takes))
 
 
 def dask(draw, x, asked, tiled):
@@ -241,6 +247,24 @@ def dask(draw, x, asked, tiled):
 WAYS = [whole, plan, part, part_by_plan, plane, batch, mapped, dialect, dask]
 
 
+def show(value):
+    if isinstance(value, list | tuple) and not all(isinstance(item, int) for item in value):
+        return f"[{', '.join(map(show, value))}]"
+    return f"<{value.shape} {value.dtype} {value.strides}>" if isinstance(value, np.ndarray) else repr(value)
+
+
+@contextmanager
+def showing(call):
+    """Adds the request to an error: arrays by shape, dtype and strides. Hypothesis shows none if a fault comes and goes."""
+    try:
+        yield
+    except Exception as error:
+        function, keywords = getattr(call, "func", call), getattr(call, "keywords", {}).items()
+        arguments = [*map(show, getattr(call, "args", ())), *(f"{name}={show(value)}" for name, value in keywords)]
+        error.add_note(f"{getattr(function, '__self__', '')!r} {function.__name__}({', '.join(arguments)})")
+        raise
+
+
 def check(oracle, way, draw):
     x = draw(inputs())
     asked, counts = draw(repeats(x.ndim))
@@ -255,10 +279,11 @@ def check(oracle, way, draw):
         return np.array([sys.getrefcount(item) for item in held])
 
     before = references()
-    got = call()
-    assert (type(got), got.dtype, got.shape) == (np.ndarray, x.dtype, want.shape)
-    assert raw(got) == raw(want)
-    assert got.flags.c_contiguous and got.flags.writeable and not np.shares_memory(got, x)
+    with showing(call):
+        got = call()
+        assert (type(got), got.dtype, got.shape) == (np.ndarray, x.dtype, want.shape)
+        assert raw(got) == raw(want)
+        assert got.flags.c_contiguous and got.flags.writeable and not np.shares_memory(got, x)
     if way is dask:  # it keeps what it has computed as long as it likes
         return
     more = references() - before
@@ -266,9 +291,12 @@ def check(oracle, way, draw):
         out, around = laid_out(draw, np.broadcast_to(old, want.shape))
         beside = around()
         for _ in range(2):
-            assert call(out=out, threads=draw(st.integers(1, 3))) is out
-            assert raw(out) == raw(want)
-            assert around() == beside
+            into = partial(call, out=out, threads=draw(st.integers(1, 3)))
+            with showing(into):
+                assert into() is out
+                assert raw(out) == raw(want)
+                assert around() == beside
+        del into
         assert (references() == before + 2 * more).all()
         del out, around
     del got

@@ -17,7 +17,7 @@ from test_wrong_arguments import CALLS
 from test_wrong_arguments import call as call_public
 
 import tilecore
-from tilecore import directml, onnx, openvino
+from tilecore import onnx
 from tilecore._core.request.inputs import as_array
 
 # From NumPy 2.5 on, it warns of assignments to an array's shape or dtype.
@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
 ]
 X = np.arange(6, dtype="f4").reshape(2, 3)
+DIALECTS = [(module.DIALECT.rule(), module.tile) for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 
 
 # ---------------------------------------------------------------- what stands for an array
@@ -77,11 +78,9 @@ ARRAYS = {
     "TilePlan.tile: a": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").tile(x),
     "TilePlan.region: a": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").region(x, (0, 0), (4, 6)),
     "TilePlan.batch: arrays[0]": lambda x: tilecore.TilePlan((2, 3), (2, 2), "f4").batch([x])[0],
-    f"{onnx.DIALECT.rule().name}: input": lambda x: onnx.tile(x, [2, 2]),
     "ONNX Tile-6: input": lambda x: onnx.tile_6(x, [2, 2]),
     "ONNX Tile-1: input": lambda x: onnx.tile_1(onnx.tile_1(x, 2, 0), 2, 1),
-    f"{openvino.DIALECT.rule().name}: data": lambda x: openvino.tile(x, [2, 2]),
-    f"{directml.DIALECT.rule().name}: input": lambda x: directml.tile(x, [2, 2]),
+    **{f"{row.name}: {row.names.get('input', 'input')}": partial(tile, repeats=[2, 2]) for row, tile in DIALECTS},
 }
 
 
@@ -98,8 +97,8 @@ def test_buffers_of_other_libraries():
     for x in (array.array("h", [1, 2]), (ctypes.c_int16 * 2)(1, 2)):
         np.testing.assert_array_equal(tilecore.tile(x, 2), np.int16([1, 2, 1, 2]), strict=True)
     assert tilecore.tile(bytearray(b"ab"), 2).tolist() == [97, 98, 97, 98]
-    for module in (onnx, openvino, directml):
-        assert module.tile(X, HasDLPack(np.array([2, 2]))).shape == (4, 6)
+    for _, tile in DIALECTS:
+        assert tile(X, HasDLPack(np.array([2, 2]))).shape == (4, 6)
 
 
 def test_arrow(oracle):
@@ -157,11 +156,11 @@ def raising(method, error):
 
 
 SHAPES = {"reps", "start", "stop", "shape", "axis"}
-LISTS = {"repeats", "input_shape", "data_shape", "sizes"}
+SIZES = {name for *_, make in CALLS if "repeats" in make() and "out" not in make() for name in [*make()][:1]}
 INTEGERS = [
     pytest.param(name, function, make, argument, id=f"{name}-{argument}-{number}")
     for number, (name, function, make) in enumerate(CALLS)
-    for argument in sorted({"threads", "n", "opset"} | SHAPES | LISTS)
+    for argument in sorted({"threads", "n", "opset"} | SHAPES | SIZES | {"repeats"})
     if argument in make() and (argument != "axis" or "reps" in make())  # else it is read as a number, or is None
 ]
 
@@ -171,8 +170,8 @@ INTEGERS = [
 def test_integers_that_raise(name, function, make, argument, error):
     """Their own exception passes unchanged."""
     bad = raising("__index__", error)
-    things = [[bad]] if argument in LISTS else [bad]
-    if argument in ("input_shape", "data_shape"):
+    things = [[bad]] if argument in SIZES | {"repeats"} else [bad]
+    if argument in SIZES:
         things.append(raising("__iter__", error))
     if argument in SHAPES:
         things += [[bad], raising("__iter__", error), itertools.starmap(fail, [(error,)])]
@@ -284,8 +283,7 @@ READING = [
     ("TilePlan.batch", lambda a, evil: PLAN.batch([a, evil])[0]),
     ("TilePlan.batch", lambda a, evil: PLAN.batch([a, evil], np.empty((2, 2, 50_000), "f4"))[0]),
     ("TilePlan.batch", lambda a, evil: ROWS.batch(a, threads=evil)),
-    (onnx.DIALECT.rule().name, lambda a, evil: onnx.tile(a, [evil, 1])),
-    (openvino.DIALECT.rule().name, lambda a, evil: openvino.tile(a, [evil])),
+    *[(row.name, lambda a, evil, tile=tile: tile(a, [evil, 1])) for row, tile in DIALECTS],
 ]
 
 

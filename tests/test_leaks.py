@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 LINUX = sys.platform == "linux"
+DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 
 x = np.arange(6, dtype="f8").reshape(2, 3)
 large = np.arange(2**18, dtype="f4")  # 1 MiB
@@ -56,9 +58,7 @@ OFTEN = [
     lambda: plan.region(x, (0, 0), (3, 3)),
     lambda: tilecore.TilePlan((2, 3), reps, x.dtype).tile(x),
     lambda: tilecore.output_shape((2, 3), reps),
-    lambda: tilecore.onnx.tile(x, [2, 2]),
-    lambda: tilecore.openvino.tile(x, [2, 2]),
-    lambda: tilecore.directml.tile(large.reshape(1, 1, 512, 512)[:, :, :2], [1, 1, 2, 2]),
+    *[partial(dialect.tile, large.reshape(1, 1, 512, 512)[:, :, :2], [1, 1, 2, 2]) for dialect in DIALECTS],
 ]
 REFUSED = [
     lambda: tilecore.tile(x, -1),
@@ -77,7 +77,7 @@ REFUSED = [
     lambda: plan.region(x, (2, 0), (1, 1)),
     lambda: tilecore.TilePlan((2**40, 2**40), 1, "f8"),
     lambda: tilecore.output_shape((2, -3), 1),
-    lambda: tilecore.onnx.tile(x, [2]),
+    *[partial(dialect.tile, x, [2.5]) for dialect in DIALECTS],
     lambda: tilecore.set_max_bytes(-1),
 ]
 SELDOM = [

@@ -12,13 +12,16 @@ import itertools
 import re
 import sys
 import tracemalloc
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import tilecore
+from tilecore._dialects import tensors
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
@@ -42,20 +45,20 @@ def enter_num_threads(n):
 
 # What each function calls itself in errors; the function; good arguments, made anew for each call.
 def legal(function):
-    """Arguments for a dialect's function: for most names there is one that every dialect takes."""
+    """Arguments for a dialect's function, whose first one is an array, a shape, or a version."""
     names = inspect.signature(function).parameters
     shape = (4, 3) if "tiles" in names else (4, 6)
-    known = dict(
-        input=x(), data=x(), input_shape=(2, 3), data_shape=(2, 3), sizes=(2, 3), out=out(*shape),
-        threads=1, repeats=[2, 2], repeats_shape=(2,), tiles=2, axis=0,
-    )  # fmt: skip
+    known = dict(out=out(*shape), threads=1, repeats=[2, 2], repeats_shape=(2,), tiles=2, axis=0)
+    if names.keys() & {"repeats", "tiles"}:
+        known[next(iter(names))] = x() if "out" in names else (2, 3)
     return {
         name: known.get(name, 13 if parameter.default is parameter.empty else parameter.default)
         for name, parameter in names.items()
     }
 
 
-DIALECTS = {module: module.DIALECT for module in vars(tilecore).values() if hasattr(module, "DIALECT")}
+MODULES = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
+DIALECTS = {module.DIALECT.name: module.DIALECT for module in MODULES}
 CALLS = [
     ("tile", tilecore.tile, lambda: dict(a=x(), reps=(2, 2), out=out(4, 6), axis=(0, 1), threads=1)),
     ("tile_region", tilecore.tile_region, lambda: dict(
@@ -75,8 +78,8 @@ CALLS = [
     ("num_threads", enter_num_threads, lambda: dict(n=2)),
     ("show_config", tilecore.show_config, lambda: dict(mode="dicts")),
     *[
-        (row.name, function, partial(legal, function))
-        for module, row in DIALECTS.items()
+        (module.DIALECT.name, function, partial(legal, function))
+        for module in MODULES
         for function in {getattr(module, name): None for name in module.__all__}
     ],
 ]  # fmt: skip
@@ -179,8 +182,39 @@ def test_every_wrong_kind(name, function, make, argument):
 # ---------------------------------------------------------------- each rule, and the doors to which it applies
 
 MOST = 2**63 - 1
-OURS = "^(?!ONNX).*(?<!endless)$"  # doors of `reps`; in Tile-1 and in an endless plane `axis` is another
+
+
+class Door(NamedTuple):
+    label: str
+    name: str  # that errors begin with
+    function: Callable
+    make: Callable
+    traits: dict  # of a dialect
+
+
+def find_doors():
+    for name, function, make in CALLS:
+        traits = DIALECTS[name]._asdict() if name in DIALECTS else {}
+        if traits:
+            types = traits["types"]
+            traits |= {"tiles": "out" in make(), "text": types is None or "str" in types.names}
+        yield Door(f"{name} {getattr(function, '__name__', 'endless')}", name, function, make, traits)
+
+
+def of_dialects(**traits):
+    """Chooses doors of dialects that have these traits; `tiles`: that make an array; `text`: that take strings."""
+    return lambda door: door.traits and traits.items() <= door.traits.items()
+
+
+def OURS(door):
+    """Doors of `reps`; in Tile-1 and in an endless plane `axis` is another."""
+    return not door.traits and not door.label.endswith("endless")
+
+
+AS_CORE, TEXT = of_dialects(tiles=True, max_elements=None), of_dialects(tiles=True, max_elements=None, text=True)
 INTEGERS = {"reps": "", "shape": "", "start": "", "stop": "", "axis": OURS}
+LIMITS = {row.max_elements for row in DIALECTS.values() if row.max_elements}
+DOORS = [*find_doors()]
 NO_SEQUENCES = [1.0, True, np.True_, "", "22", b"", b"\2", bytearray(b"\2"), set(), {2, 3}, frozenset([2])]
 NO_INTEGERS = [
     *[((2, 1.0), 1, "float"), (("a", "b"), 0, "str"), (np.array([1.5]), 0, "float64"), ((-1, "a"), 1, "str")],
@@ -195,7 +229,7 @@ def read_only(out):
     return out
 
 
-# Doors by name, all of them by ""; their bad arguments, made from the good ones by a function; the error.
+# Doors by name, all of them by "", or by a test; their bad arguments, made from the good ones by a function; the error.
 RULES = [
     *[
         (doors, {name: value}, TypeError, f"{name} must be an integer or a sequence of integers, got {kind}")
@@ -224,9 +258,9 @@ RULES = [
     ("^(?!output)", {"reps": (2**30, 2**29)}, ValueError, f"the result would have more than {MOST} bytes"),
     ("tile tile$|mapped", {"reps": 2**45}, MemoryError, f"the result would take {24 * 2**45} bytes (844.4 TB), more"),
     *[  # a model's repeats that ask for petabytes
-        ("^tile tile|(ONNX|VINO) tile(_6)?$", {data: np.full(4, "a", dtype), repeats: [n]}, kind, words)
+        (doors, {data: np.full(4, "a", dtype), repeats: [n]}, kind, words)
         for dtype in (object, "U3")
-        for data, repeats in (("a", "reps"), ("input", "repeats"), ("data", "repeats"))
+        for doors, data, repeats in (("^tile tile", "a", "reps"), (TEXT, "input", "repeats"), (TEXT, "data", "repeats"))
         for n, kind, words in [(2**45, MemoryError, "the result would take "), (2**62, ValueError, "axis 0 overflows")]
     ],
     ("", {"shape": (2**40, 2**40), "reps": 1}, ValueError, f"the result would have more than {MOST} elements"),
@@ -292,7 +326,7 @@ RULES = [
       for name in ("a", "input", "data")],
     *[("", {name: MASKED}, TypeError, f"{name} is a masked array of shape (2, 3), and a tensor has no mask: expected a "
        "plain array (tilecore.tile keeps masks)") for name in ("input", "data")],
-    *[("", {"input": value}, TypeError, "input is of type ")
+    *[(lambda door: door.traits["types"], {"input": value}, TypeError, "input is of type ")
       for value in (None, np.zeros((2, 3), "S1"), np.zeros((2, 3), "V4"))],
     *[("TilePlan", {"a": np.zeros(shape, "f4")}, ValueError, f"the plan is for shape (2, 3), got {shape}")
       for shape in ((3, 2), (6,), (1, 2, 3), ())],
@@ -343,36 +377,41 @@ RULES = [
             ("tile", None, TypeError, "must be a 1-D tensor or a list of ints, got a NoneType"),
             *[("tile", [1, value], TypeError, f"must be integers, but item 1 is of type {type(value).__name__}")
               for value in ("1", None)],
-            *[("ONNX", np.array([1, 1], dtype), TypeError, f"has dtype {dtype}, expected int64")
+            *[(of_dialects(count_types=tensors.INT64), np.array([1, 1], dtype), TypeError, f"has dtype {dtype}, expected int64")
               for dtype in ("int32", "uint64")],
-            *[("ONNX|Direct", [1] * n, ValueError, f"has length {n}, expected the input's rank 2") for n in (0, 1, 3)],
-            ("ONNX tile", [1, -1], ValueError, "must not be negative, got -1 for axis 1"),
+            *[(of_dialects(any_length=False), [1] * n, ValueError, f"has length {n}, expected the input's rank 2")
+              for n in (0, 1, 3)],
+            (of_dialects(min_repeat=0, tiles=True), [1, -1], ValueError, "must not be negative, got -1 for axis 1"),
             *[("infer", [value, 1], ValueError, "item 0 must be within int64, got") for value in (2**63, 10**5000)],
-            *[("DirectML tile", value, ValueError, f"must be 1 to 4294967295, got {words} for axis 0")
-              for value, words in [*(([n, 1], n) for n in (0, -1, 2**32)), ([10**5000, 1], "<integer of 16610 bits>")]],
-            ("ONNX infer", [1, -1], ValueError, "item 1 must be 0 or more, or None if unknown, got -1"),
-            *[("DirectML infer", [n, 1], ValueError, f"item 0 must be 1 or more, or None if unknown, got {n}")
-              for n in (0, -1)],
+            *[(of_dialects(min_repeat=1, max_elements=most, tiles=True), value, ValueError,
+               f"must be 1 to {most}, got {words} for axis 0")
+              for most in LIMITS for value, words in [*(([n, 1], n) for n in (0, -1, 2**32)), ([10**5000, 1], "<integer of 16610 bits>")]],
+            *[(of_dialects(min_repeat=least, tiles=False), [n, 1], ValueError,
+               f"item 0 must be {least} or more, or None if unknown, got {n}")
+              for least, n in ((0, -1), (1, 0), (1, -1))],
         ]
     ],
     *[
         (doors, {"repeats": value}, kind, words)
         for doors, value, kind, words in [
-            *[("(ONNX|VINO) tile", [value, 1], ValueError, f"axis 0 overflows: {words} is more than {MOST}")
+            *[(AS_CORE, [value, 1], ValueError, f"axis 0 overflows: {words} is more than {MOST}")
               for value, words in [(2**62, f"2 * {2**62}"), (2**63, 2**63), (10**5000, "<integer of 16610 bits>")]],
-            ("VINO tile", [-(2**63) - 1], ValueError, "repeats must fit int64"),
-            ("VINO tile", np.array([2**64 - 1], np.uint64), ValueError, f"axis 1 overflows: {2**64 - 1} is more than"),
-            ("VINO infer", np.array([2**64 - 1], np.uint64), ValueError, "repeats item 0 must be within int64"),
-            ("(ONNX|VINO) tile", [2**32, 2**32], ValueError, f"the result would have more than {MOST} elements"),
-            ("(ONNX|VINO) tile", [2**40, 1], MemoryError, f"the result would take {24 * 2**40} bytes"),
-            ("(ONNX|VINO) infer", [1, 2**62], ValueError, f"axis 1 overflows int64: 3 * {2**62}"),
+            (of_dialects(min_repeat=None, tiles=True), [-(2**63) - 1, 1], ValueError, "repeats must fit int64"),
+            *[(of_dialects(tiles=tiles, count_types=tensors.INTEGERS, max_elements=None),
+               np.array([2**64 - 1, 1], np.uint64), ValueError, words)
+              for tiles, words in ((True, f"axis 0 overflows: {2**64 - 1} is more than"),
+                                   (False, "repeats item 0 must be within int64"))],
+            (AS_CORE, [2**32, 2**32], ValueError, f"the result would have more than {MOST} elements"),
+            (AS_CORE, [2**40, 1], MemoryError, f"the result would take {24 * 2**40} bytes"),
+            (of_dialects(tiles=False, max_elements=None), [1, 2**62], ValueError, f"axis 1 overflows int64: 3 * {2**62}"),
             # DML_BUFFER_TENSOR_DESC: the size of a tensor "may not exceed (2^32 - 1) elements".
-            *[("DirectML", value, ValueError, f"the output would have more than 4294967295 elements, up to axis {k}")
-              for k, value in enumerate([[2**31, 1], [2**16, 2**16]])],
+            *[(of_dialects(max_elements=most), value, ValueError,
+               f"the output would have more than {most} elements, up to axis {k}")
+              for most in LIMITS for k, value in enumerate([[2**31, 1], [2**16, 2**16]])],
         ]
     ],
     *[
-        ("ONNX", {"tiles": value}, kind, f"tiles {words}")
+        ("", {"tiles": value}, kind, f"tiles {words}")
         for value, kind, words in [
             *[(value, TypeError, f"must be a whole number, got {value}") for value in (2.5, np.nan)],
             *[(value, TypeError, f"has dtype {np.array(value).dtype}, expected an") for value in (True, "2", 2j)],
@@ -386,11 +425,11 @@ RULES = [
     *[("tile_1", {"tiles": value}, ValueError, "axis 0 overflows: ") for value in (2**62, [10**30], 1e30)],
     *[("shape_1", {"tiles": n}, ValueError, "tiles must be 0 or more, and fit int64") for n in (-1, [10**30], 1e30)],
     ("shape_1", {"tiles": 2**62}, ValueError, f"axis 0 overflows int64: 2 * {2**62}"),
-    *[("ONNX", {"axis": axis}, TypeError, f"axis must be a whole number, got {axis}") for axis in (np.inf, 0.5)],
-    ("ONNX", {"axis": [0, 1]}, ValueError, "axis has 2 elements, expected 1"),
-    *[("ONNX", {"axis": n}, ValueError, f"axis is {int(n)}, expected -2 to 1") for n in (2, -3, 2**70, 1e30)],
-    *[("(?<!tile)$", {"opset": n}, ValueError, f"opset {n}, expected 1 or more") for n in (0, -1)],
-    *[("(?<!tile)$", {"opset": n}, TypeError, "opset: expected an integer, got ") for n in (13.0, "13")],
+    *[(of_dialects(), {"axis": axis}, TypeError, f"axis must be a whole number, got {axis}") for axis in (np.inf, 0.5)],
+    (of_dialects(), {"axis": [0, 1]}, ValueError, "axis has 2 elements, expected 1"),
+    *[(of_dialects(), {"axis": n}, ValueError, f"axis is {int(n)}, expected -2 to 1") for n in (2, -3, 2**70, 1e30)],
+    *[("", {"opset": n}, ValueError, f"opset {n}, expected 1 or more") for n in (0, -1)],
+    *[("", {"opset": n}, TypeError, "opset: expected an integer, got ") for n in (13.0, "13")],
     *[("", {"feature_level": text}, ValueError, NO_LEVEL.format(text)) for text in (
         *("6_5", "7_0", "9_9", "10_0", "0_9", "", "4", "4.1", "4_", "_1", "4_1\n", "04_1", "4_01", "4_1_0", "-1_0"),
         *("DML_FEATURE_LEVEL_4_1", "\N{ARABIC-INDIC DIGIT FOUR}_1"))],
@@ -399,12 +438,10 @@ RULES = [
 ]  # fmt: skip
 
 
-# What the errors of a dialect's functions begin with.
-HEADS = {f"{row.name} {name}": row.rule().name for row in DIALECTS.values() for name in ("tile", "infer_shape")}
-HEADS |= {f"ONNX {name}": f"ONNX Tile-{name[5:]}" for name in tilecore.onnx.__all__ if name.startswith("tile_")}
-HEADS["ONNX infer_shape_1"] = "ONNX Tile-1"
-DOORS = [(f"{name} {getattr(function, '__name__', 'endless')}", make().keys(), name, function, make)
-         for name, function, make in CALLS]  # fmt: skip
+def head(name, function):
+    """What errors begin with: of a dialect, the function's version, or else the default one."""
+    number = re.search(r"_(\d+)$", getattr(function, "__name__", ""))
+    return f"{name} Tile-{number[1]}" if number else DIALECTS[name].rule().name if name in DIALECTS else name
 
 
 @pytest.mark.parametrize(
@@ -412,11 +449,12 @@ DOORS = [(f"{name} {getattr(function, '__name__', 'endless')}", make().keys(), n
 )
 def test_each_rule(doors, bad, kind, words):
     """The error has the rule's words and what was given; nothing has been allocated or changed."""
-    found = [door for door in DOORS if bad.keys() <= door[1] and re.search(doors, door[0])]
+    choose = doors if callable(doors) else lambda door: re.search(doors, door.label)
+    found = [door for door in DOORS if bad.keys() <= door.make().keys() and choose(door)]
     assert found
-    for label, _, name, function, make in found:
+    for _, name, function, make, traits in found:
         good = make()
-        left_out = {"out", "threads", "repeats_shape", *(["axis"] if name != "ONNX" else [])}
+        left_out = {"out", "threads", "repeats_shape", *([] if traits else ["axis"])}
         arguments = {key: value for key, value in good.items() if key not in left_out}
         arguments |= {key: value(good["out"]) if callable(value) else value for key, value in bad.items()}
         before = fingerprints(arguments)
@@ -427,11 +465,11 @@ def test_each_rule(doors, bad, kind, words):
             assert tracemalloc.get_traced_memory()[1] < 1 << 20
         finally:
             tracemalloc.stop()
-        head, _, said = str(caught.value).partition(": ")
+        begins, _, said = str(caught.value).partition(": ")
         said, _, asked = said.partition("; ")
         assert caught.type is kind and len(str(caught.value)) < 1000
-        if not bad.keys() & {"opset", "feature_level"}:
-            assert head == HEADS.get(label, name)
+        if not bad.keys() & traits.get("options", {}).keys():
+            assert begins == head(name, function)
             if arguments.keys() & {"a", "input", "data"} - bad.keys() and not name.startswith("TilePlan"):
                 assert asked.startswith(f"{'data' if 'data' in arguments else 'input'} shape (2, 3), dtype float32")
         begin, *more = words.split("...")

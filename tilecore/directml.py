@@ -196,7 +196,13 @@ def _make_rule(feature_level: str = "4_1") -> Rule:
 
 
 DIALECT = Dialect(
-    "DirectML", _make_rule, {"feature_level": Option(str, "N_M", "the feature level of DirectML, such as 4_1")}
+    "DirectML",
+    _make_rule,
+    ("repeats of 1 or more", [1, 3]),
+    {"feature_level": Option(str, "N_M", "the feature level of DirectML, such as 4_1")},
+    types=_TO_64,
+    min_repeat=1,
+    max_elements=_UINT_MAX,
 )
 
 

@@ -317,7 +317,14 @@ def _make_rule(opset: SupportsIndex = 13) -> Rule:
     return Rule(version.name, partial(_read_counts, version))
 
 
-DIALECT = Dialect("ONNX", _make_rule, {"opset": Option(int, "N", "the opset of ONNX, 6 or higher")})
+DIALECT = Dialect(
+    "ONNX",
+    _make_rule,
+    ("one repeat for each axis", [1, 2]),
+    {"opset": Option(int, "N", "the opset of ONNX, 6 or higher")},
+    types=_TILE_13.types,
+    count_types=INT64,
+)
 
 
 def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | None, threads: Threads) -> Array:

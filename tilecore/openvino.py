@@ -93,7 +93,8 @@ def _read_counts(tensor: Array, repeats: Repeats) -> tuple[int, ...]:
     return counts
 
 
-DIALECT = Dialect("OpenVINO", partial(Rule, _NAME, _read_counts, _NAMES))
+_rule = partial(Rule, _NAME, _read_counts, _NAMES)
+DIALECT = Dialect("OpenVINO", _rule, ("a negative repeat counts as 0", [-1, 2]), min_repeat=None, any_length=True)
 
 
 def infer_shape(

@@ -33,9 +33,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    top = Parser(
-        prog="tilecore", description="A fast numpy.tile for CPUs, and the exact Tile of ONNX, OpenVINO and DirectML."
-    )
+    names = ", ".join(dialect.name for dialect in DIALECTS.values())
+    top = Parser(prog="tilecore", description=f"A fast numpy.tile for CPUs, and the exact Tile of {names}.")
     top.add_argument("--version", action="version", version=f"tilecore {tilecore.__version__}")
     top.set_defaults(run=lambda _: top.print_help())
     commands = top.add_subparsers(metavar="command")
@@ -50,9 +49,9 @@ def parser() -> Parser:
     axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
     add("--axis", **integer_list, help=axes)
     add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
-    for dialect in DIALECTS.values():
-        for name, option in dialect.options.items():
-            add(flag(name), type=partial(read_version, dialect, name), metavar=option.metavar, help=option.help)
+    for name, users in options_of_dialects().items():
+        options = [DIALECTS[user].options[name] for user in users]
+        add(flag(name), metavar=options[0].metavar, help="; ".join(option.help for option in options))
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
@@ -97,15 +96,10 @@ def read_integers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
 
 
-def read_version(dialect: Dialect, name: str, text: str) -> Any:
-    """The value of an option that chooses a dialect's version."""
-    option = dialect.options[name]
-    try:
-        value = option.read(text)
-        dialect.rule(**{name: value})
-    except (TypeError, ValueError):
-        raise argparse.ArgumentTypeError(f"expected {option.help}, got {text!r}") from None
-    return value
+def options_of_dialects() -> dict[str, list[str]]:
+    """The names of the dialects that have each option."""
+    names = dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.options)
+    return {name: [user for user, dialect in DIALECTS.items() if name in dialect.options] for name in names}
 
 
 def tile(arguments: argparse.Namespace) -> None:
@@ -135,12 +129,17 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
     if arguments.axis is not None and chosen != "numpy":
         raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
     options = {}
-    for name, dialect in DIALECTS.items():
-        for option in dialect.options:
-            if (value := getattr(arguments, option)) is not None:
-                options[option] = value
-                if name != chosen:
-                    raise ValueError(f"{flag(option)} is for --dialect {name}, not {chosen}")
+    for name, users in options_of_dialects().items():
+        if (text := getattr(arguments, name)) is None:
+            continue
+        if chosen not in users:
+            raise ValueError(f"{flag(name)} is for --dialect {' or '.join(users)}, not {chosen}")
+        option = DIALECTS[chosen].options[name]
+        try:
+            options[name] = option.read(text)
+            DIALECTS[chosen].rule(**options)
+        except (TypeError, ValueError):
+            raise ValueError(f"argument {flag(name)}: expected {option.help}, got {text!r}") from None
     return DIALECTS[chosen].rule(**options) if chosen in DIALECTS else NUMPY
 
 

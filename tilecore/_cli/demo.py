@@ -9,16 +9,15 @@ import numpy
 from numpy.typing import NDArray
 
 import tilecore
+from tilecore._cli.commands import DIALECTS
 from tilecore._units import with_unit
 
 # A call, which is printed and run, and the repeats by which its result is verified.
-EXAMPLES = {
-    "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2)),
-    "ONNX Tile-13, the newest: one repeat for each axis": ("tilecore.onnx.tile(x, [1, 2])", (1, 2)),
-    "ONNX Tile-1: one axis is repeated": ("tilecore.onnx.tile_1(x, 3, axis=0)", (3, 1)),
-    "OpenVINO: a negative repeat counts as 0": ("tilecore.openvino.tile(x, [-1, 2])", (0, 2)),
-    "DirectML: repeats of 1 or more": ("tilecore.directml.tile(x, [1, 3])", (1, 3)),
-}
+EXAMPLES = {"NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2))}
+for name, dialect in DIALECTS.items():
+    what, repeats = dialect.example
+    call = f"tilecore.{name}.tile(x, {repeats})"
+    EXAMPLES[f"{dialect.rule().name}: {what}"] = call, tuple(max(repeat, 0) for repeat in repeats)
 
 # Timed in loops that do nothing else. For a batch, both are as fast as the memory.
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
