@@ -1,11 +1,14 @@
 """get_include and show_config."""
 
+import os
 import platform
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tilecore._core.resources.host import physical_memory
 
 import tilecore
 
@@ -30,6 +33,21 @@ def test_config_as_dicts():
     assert config["Versions"]["numpy"] == np.__version__
     assert config["Threads"]["most"] == tilecore.get_num_threads()
     assert config["Limits"]["max_bytes"] == tilecore.get_max_bytes()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
+@pytest.mark.parametrize("memory", [2**28, 2**50])
+def test_the_recycle_limit_follows_from_the_memory(memory, run, monkeypatch):
+    """A sixteenth, at most 1 GiB; of a control group's limit, if that is lower."""
+    monkeypatch.delenv("TILECORE_RECYCLE_BYTES", raising=False)
+    limit = run(sys.executable, "-c", f"""
+import os
+known = os.sysconf
+os.sysconf = lambda name: {{"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": {memory}}}.get(name) or known(name)
+import tilecore
+print(tilecore.get_recycle_limit())""")  # fmt: skip
+    assert int(limit) == min(memory // 16, physical_memory() // 16 if memory > 2**40 else memory, 2**30)
 
 
 @pytest.mark.process

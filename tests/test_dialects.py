@@ -2,20 +2,27 @@
 
 import inspect
 import pkgutil
+import re
+import tomllib
+import typing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilecore
-from tilecore import integrations
+from tilecore import integrations, onnx
+from tilecore._cli import commands
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.integers import repeats_of
+from tilecore._dialects.dialect import Option
 from tilecore._dialects.tensors import INTEGERS, read_any_repeats
 
 pytestmark = pytest.mark.quick
 
 DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 X = np.ones((1, 1, 2, 3), np.float32)
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(params=DIALECTS, ids=lambda module: module.__name__)
@@ -27,6 +34,54 @@ def test_the_package_offers_every_dialect():
     names = {module.__name__ for module in DIALECTS}
     assert names >= {"tilecore.directml", "tilecore.onnx", "tilecore.openvino"}
     assert {name.removeprefix("tilecore.") for name in names} <= set(tilecore.__all__)
+
+
+@pytest.mark.tree
+def test_the_pages_name_every_dialect(dialect):
+    for page in ("README.md", "docs/guide.md", "docs/index.md"):
+        assert dialect.DIALECT.name in (ROOT / page).read_text(encoding="utf-8"), page
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert dialect.__name__.removeprefix("tilecore.") in project["keywords"]
+
+
+@pytest.mark.tree
+def test_every_default_is_the_default_version(dialect):
+    """In all signatures, overloads, docstrings, and the dialect's page."""
+    row = dialect.DIALECT
+    number = re.search(r"\d\w*$", row.rule().name)[0]
+    page = ROOT / "docs" / f"{dialect.__name__.removeprefix('tilecore.')}.md"
+    defaults = {name: inspect.signature(row.rule).parameters[name].default for name in row.options}
+    assert all(str(default) == number for default in defaults.values())
+    for text in (dialect.tile.__doc__, *(file.read_text(encoding="utf-8") for file in [page] if page.exists())):
+        assert re.search(rf"[-_]{number}\b", text)
+    for function in {getattr(dialect, name) for name in dialect.__all__}:
+        for each in (function, *typing.get_overloads(function)):
+            parameters = inspect.signature(each).parameters
+            for name in defaults.keys() & parameters.keys():
+                assert parameters[name].default in (defaults[name], inspect.Parameter.empty)
+
+
+def test_the_default_of_onnx_is_the_newest():
+    for opset in (13, 10**6):
+        assert onnx.for_opset(opset) is onnx.tile and onnx.supported_types(opset) == onnx.supported_types()
+        assert onnx.DIALECT.rule(opset=opset).name == onnx.DIALECT.rule().name
+
+
+def test_two_dialects_may_have_an_option_of_one_name(monkeypatch):
+    """Each reads it in its own way."""
+    option = Option(lambda text: 12 + ["old", "new"].index(text), "NAME", "new or old")
+    other = onnx.DIALECT._replace(name="Other", options={"opset": option})
+    monkeypatch.setitem(commands.DIALECTS, "other", other)
+    read = commands.parser().parse_args
+    tile = ["tile", "in.npy", "out.npy", "--repeats=2", "--dialect"]
+    assert commands.rule_of(read([*tile, "other", "--opset=new"])).name == "ONNX Tile-13"
+    assert commands.rule_of(read([*tile, "onnx", "--opset=6"])).name == "ONNX Tile-6"
+    for dialect, words in (
+        ("other", "argument --opset: expected new or old, got '6'"),
+        ("openvino", "--opset is for --dialect onnx or other, not openvino"),
+    ):
+        with pytest.raises(ValueError, match=f"^{words}$"):
+            commands.rule_of(read([*tile, dialect, "--opset=6"]))
 
 
 INTEGRATIONS = [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)]

@@ -12,6 +12,7 @@ import pytest
 
 import tilecore
 from tilecore._cli.commands import parser
+from tilecore._profile import measure
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
@@ -25,6 +26,8 @@ SIZES = {
     "MIN_RECYCLED_BYTES": "README.md docs/memory.md tilecore/_core/arrays.pyx tilecore/_core/resources/recycle.pyx",
     "THREAD_BYTES": "docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
+    "THREAD_BYTES * 2": "docs/threads.md tilecore/_core/resources/threads.pyx",
+    "THREAD_BYTES / 2": "docs/threads.md tilecore/_core/resources/threads.pyx",
     "SPARE_BYTES": "docs/memory.md tilecore/_core/resources/recycle.pyx",
 }
 
@@ -116,12 +119,14 @@ def test_the_readme_is_one_page():
 
 
 @pytest.mark.tree
-@pytest.mark.parametrize("name", SIZES)
-def test_sizes_are_those_of_config_h(name):
+@pytest.mark.parametrize(("name", "places"), [(name, paths.split()) for name, paths in SIZES.items()])
+def test_sizes_are_those_of_config_h(name, places):
     header = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
+    name, *factor = name.split()
     number, shift = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+) << (\d+)\)", header).groups()
-    size = f"{number} {'KiB' if shift == '10' else 'MiB'}"
-    assert not [path for path in SIZES[name].split() if size not in (ROOT / path).read_text(encoding="utf-8")]
+    number = eval(f"{number} {' '.join(factor)}")
+    size = f" {number:g} {'KiB' if shift == '10' else 'MiB'}"
+    assert not [path for path in places if size not in (ROOT / path).read_text(encoding="utf-8")]
 
 
 @pytest.mark.tree
@@ -134,3 +139,31 @@ def test_every_option_and_function_is_explained():
     modules = {name: module for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")}
     names = {*tilecore.__all__, *(f"{dialect}.{name}" for dialect in modules for name in modules[dialect].__all__)}
     assert not [name for name in names - {*modules} if f"   {name}\n" not in text]
+    used = (ROOT / "tests/typing/every_name.py").read_text(encoding="utf-8")
+    assert not [name for name in names - {*modules} if not re.search(rf"\b{re.escape(name)}\b", used)]
+
+
+@pytest.mark.tree
+def test_every_hint_of_a_profile_is_explained():
+    """By its words up to the colon, in the table."""
+    hints = re.findall(r'^ {12}f?"([^":]+).*": ', inspect.getsource(measure.Site.row), re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/profile.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(hints) > 7
+    for hint in (*hints, measure.VIEW):
+        assert hint.partition(":")[0] in "\n".join(rows)
+
+
+@pytest.mark.tree
+def test_what_python_imports_from_a_compiled_module_is_in_its_stub():
+    """`test_types.py` also compares their types."""
+    found, imports = 0, re.compile(r"^ *from (tilecore[\w.]*) import (\([^)]+|.+)", re.MULTILINE)
+    for path in (ROOT / "tilecore").rglob("*.py"):
+        text = re.sub(".*# type: ignore.*", "", path.read_text(encoding="utf-8"))
+        for module, names in [] if "# mypy: ignore-errors" in text else imports.findall(text):
+            source = ROOT.joinpath(*module.split(".")).with_suffix(".pyx")
+            if source.exists():
+                stub = source.with_suffix(".pyi").read_text(encoding="utf-8")
+                names = {name.split()[0] for name in re.sub("#.*|[(]", "", names).split(",") if name.strip()}
+                assert not [name for name in names if not re.search(rf"^(def |class )?{name}\b", stub, re.MULTILINE)]
+                found += len(names)
+    assert found > 20

@@ -2,6 +2,9 @@
 
 import copy
 import inspect
+import itertools
+import math
+import os
 import pickle
 import pydoc
 from functools import partial
@@ -23,6 +26,17 @@ class TestRegion:
             got = tilecore.tile_region(x, 2**41, (at,), (at + 100,))
             assert (plan.region(x, (at,), (at + 100,)) == got).all()
             assert (got == np.arange(at % 2**20, at % 2**20 + 100).astype("u1")).all()
+
+    @pytest.mark.parametrize("shape", [(1, 3), (2, 1), (2, 3)])
+    def test_every_start_and_length(self, shape):
+        """From -n to 2n, and 0 to 3n long, on both axes; what lies within a finite tiling is the same there."""
+        x = np.arange(math.prod(shape), dtype="u1").reshape(shape)
+        ends = [[(at, at + length) for at in range(-n, 2 * n + 1) for length in range(3 * n + 1)] for n in shape]
+        for rows, columns in itertools.product(*ends):
+            want = x[np.ix_(np.arange(*rows) % shape[0], np.arange(*columns) % shape[1])]
+            for reps in (None, (5, 5)) if min(rows + columns) >= 0 else (None,):
+                got = tilecore.tile_region(x, reps, *zip(rows, columns, strict=True))
+                assert got.shape == want.shape and (got == want).all(), (reps, rows, columns)
 
     def test_many_axes_of_few_elements(self):
         """A region has so many pieces that a table of offsets replaces them."""
@@ -134,3 +148,20 @@ def test_every_block_and_share_is_written(oracle, shape, reps, threads):
             for out in (got, between[..., 1]):
                 assert (call(out=out, threads=threads) == want).all()
             assert not between[..., 0].any()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+@pytest.mark.parametrize(
+    ("pages", "target", "threads"), [(1023, "out", 1), (1024, "out", 2), (2047, "", 1), (2048, "", 2)]
+)
+def test_from_which_size_two_threads_write(pages, target, threads, program):
+    """From TILECORE_THREAD_BYTES on, and twice that if the memory is new; with no worker yet."""
+    program(
+        f"""
+x, out = numpy.ones((1, 4096), "u1"), numpy.zeros(({pages}, 4096), "u1")
+tilecore.tile(x, ({pages}, 1), {target})
+assert len(os.listdir("/proc/self/task")) == {threads}
+""",
+        TILECORE_NUM_THREADS="2",
+    )

@@ -13,7 +13,9 @@ from tilecore._cli.commands import DIALECTS
 from tilecore._units import with_unit
 
 # A call, which is printed and run, and the repeats by which its result is verified.
-EXAMPLES = {"NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2))}
+EXAMPLES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2))
+}
 for name, dialect in DIALECTS.items():
     what, repeats = dialect.example
     call = f"tilecore.{name}.tile(x, {repeats})"
