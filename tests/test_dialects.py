@@ -54,6 +54,8 @@ def test_every_default_is_the_default_version(dialect):
     assert all(str(default) == number for default in defaults.values())
     for text in (dialect.tile.__doc__, *(file.read_text(encoding="utf-8") for file in [page] if page.exists())):
         assert re.search(rf"[-_]{number}\b", text)
+        versions = [int(version) for version in re.findall(r"Tile-(\d+)", text)]
+        assert not versions or max(versions) == int(number)
     for function in {getattr(dialect, name) for name in dialect.__all__}:
         for each in (function, *typing.get_overloads(function)):
             parameters = inspect.signature(each).parameters

@@ -261,7 +261,8 @@ def showing(call):
     except Exception as error:
         function, keywords = getattr(call, "func", call), getattr(call, "keywords", {}).items()
         arguments = [*map(show, getattr(call, "args", ())), *(f"{name}={show(value)}" for name, value in keywords)]
-        error.add_note(f"{getattr(function, '__self__', '')!r} {function.__name__}({', '.join(arguments)})")
+        plan = getattr(function, "__self__", None)
+        error.add_note(f"{plan or 'tilecore'}.{function.__name__}({', '.join(arguments)})")
         raise
 
 

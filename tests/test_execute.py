@@ -29,7 +29,7 @@ class TestRegion:
 
     @pytest.mark.parametrize("shape", [(1, 3), (2, 1), (2, 3)])
     def test_every_start_and_length(self, shape):
-        """From -n to 2n, and 0 to 3n long, on both axes; what lies within a finite tiling is the same there."""
+        """From -n to 2n, and 0 to 3n long, on both axes, in any direction; within a finite tiling it is the same."""
         x = np.arange(math.prod(shape), dtype="u1").reshape(shape)
         ends = [[(at, at + length) for at in range(-n, 2 * n + 1) for length in range(3 * n + 1)] for n in shape]
         for rows, columns in itertools.product(*ends):
@@ -37,6 +37,9 @@ class TestRegion:
             for reps in (None, (5, 5)) if min(rows + columns) >= 0 else (None,):
                 got = tilecore.tile_region(x, reps, *zip(rows, columns, strict=True))
                 assert got.shape == want.shape and (got == want).all(), (reps, rows, columns)
+                backwards = np.empty_like(want)[::-1, ::-1]
+                tilecore.tile_region(x, reps, *zip(rows, columns, strict=True), backwards)
+                assert (backwards == want).all(), (reps, rows, columns)
 
     def test_many_axes_of_few_elements(self):
         """A region has so many pieces that a table of offsets replaces them."""
