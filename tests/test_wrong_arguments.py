@@ -206,13 +206,17 @@ def of_dialects(**traits):
     return lambda door: door.traits and traits.items() <= door.traits.items()
 
 
+def CORE(door):
+    return not door.traits
+
+
 def OURS(door):
     """Doors of `reps`; in Tile-1 and in an endless plane `axis` is another."""
-    return not door.traits and not door.label.endswith("endless")
+    return CORE(door) and not door.label.endswith("endless")
 
 
 AS_CORE, TEXT = of_dialects(tiles=True, max_elements=None), of_dialects(tiles=True, max_elements=None, text=True)
-INTEGERS = {"reps": "", "shape": "", "start": "", "stop": "", "axis": OURS}
+INTEGERS = {"reps": "", "shape": CORE, "start": "", "stop": "", "axis": OURS}
 LIMITS = {row.max_elements for row in DIALECTS.values() if row.max_elements}
 DOORS = [*find_doors()]
 NO_SEQUENCES = [1.0, True, np.True_, "", "22", b"", b"\2", bytearray(b"\2"), set(), {2, 3}, frozenset([2])]
@@ -248,7 +252,7 @@ RULES = [
             *[(v, ValueError, "must have at most 64 entries") for v in ([1] * 65, itertools.repeat(1))],
         ]
     ],
-    *[("", {name: value}, ValueError, f"{name} must not be negative, got {value if value == -1 else min(value)}")
+    *[(CORE, {name: value}, ValueError, f"{name} must not be negative, got {value if value == -1 else min(value)}")
       for name in ("reps", "shape") for value in (-1, (1, -(10**30)), (-1, 2**63))],
     # sizes
     ("", {"reps": 2**62}, ValueError, f"axis 1 overflows: 3 * {2**62} is more than {MOST}"),
