@@ -40,8 +40,8 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  * was a first byte off the boundary of pages.
  *
  * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
- * on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled: arenas
- * are retired, which means that their free granules are unmapped, at once and whenever a result is freed. */
+ * on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled, and an
+ * arena without results is removed. */
 enum { TILECORE_ARENAS = 64 };
 
 typedef struct tilecore_arena {
@@ -49,7 +49,6 @@ typedef struct tilecore_arena {
     ptrdiff_t open;       /* of its granules, from the first on */
     tilecore_bitmap used; /* it covers all granules that were ever open */
     uint64_t *begun, *paged, *unadvised; /* unadvised: a bit for each step that is advised against huge pages */
-    int retired;
 } tilecore_arena;
 
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
@@ -74,8 +73,7 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     const ptrdiff_t word = tilecore_arena_bytes(TILECORE_WORD);
     tilecore_arena *a = tilecore_arenas.all + tilecore_arenas.n;
     ptrdiff_t words = TILECORE_ARENA_BYTES / word, before = 0, k;
-    for (k = 0; k < tilecore_arenas.n; k++)
-        if (!tilecore_arenas.all[k].retired) before += tilecore_arenas.all[k].used.size / TILECORE_WORD;
+    for (k = 0; k < tilecore_arenas.n; k++) before += tilecore_arenas.all[k].used.size / TILECORE_WORD;
     if (tilecore_arenas.n == TILECORE_ARENAS || n > PTRDIFF_MAX / 8 / tilecore_arenas.granule) return NULL;
     while (words < before || words * TILECORE_WORD < n) words *= 2;
     memset(a, 0, sizeof *a);
@@ -94,16 +92,7 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     return a;
 }
 
-/* Removes a retired arena if no result is left in it. */
-static void tilecore_arena_forget(tilecore_arena *a)
-{
-    if (tilecore_bitmap_root(&a->used)->longest < a->used.cover) return;
-    free(a->used.runs);
-    *a = tilecore_arenas.all[--tilecore_arenas.n];
-}
-
-/* The arena of a result, with its first granule and its end; NULL if it is not from an arena. A retired arena has gaps,
- * in which other memory of the process may lie. */
+/* The arena of a result, with its first granule and its end; NULL if it is not from an arena. */
 static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, ptrdiff_t *end)
 {
     tilecore_arena *a;
@@ -175,7 +164,6 @@ static void tilecore_arena_shrink(ptrdiff_t limit)
     for (parts = !limit; parts < 2; parts++)
         for (k = tilecore_arenas.n; k-- > 0;) {
             tilecore_arena *a = tilecore_arenas.all + k;
-            if (a->retired) continue;
             if (!limit) tilecore_arena_drop(a, 0, a->open);
             for (w = a->open / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > limit;)
                 if ((a->paged[w] & ~a->used.bits[w]) && (parts || !a->used.bits[w]))
@@ -183,23 +171,18 @@ static void tilecore_arena_shrink(ptrdiff_t limit)
         }
 }
 
-/* Retires all arenas: unmaps their free granules. */
-static void tilecore_arena_retire(void)
+/* Under an address limit: releases all idle pages, and the addresses of arenas without results. */
+static void tilecore_arena_remove(void)
 {
-    ptrdiff_t from, end;
-    int k;
-    for (k = tilecore_arenas.n; k-- > 0;) {
-        tilecore_arena *a = tilecore_arenas.all + k;
-        if (a->retired) continue;
-        for (end = 0; (from = tilecore_bits_find(a->used.bits, end, a->used.size, 0)) < a->used.size;) {
-            end = tilecore_bits_find(a->used.bits, from, a->used.size, 1);
-            /* The bits from `open` on are 0, in memory that was never written. */
-            tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end < a->open ? end : a->open, 0);
-            tilecore_unpoison(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
-            tilecore_pages_free(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
-        }
-        a->retired = 1;
-        tilecore_arena_forget(a);
+    tilecore_arena *a;
+    tilecore_arena_shrink(0);
+    for (a = tilecore_arenas.all + tilecore_arenas.n; a-- > tilecore_arenas.all;) {
+        const ptrdiff_t bytes = tilecore_arena_bytes(a->used.size);
+        if (tilecore_bitmap_root(&a->used)->longest < a->used.cover) continue;
+        tilecore_unpoison(a->base, bytes);
+        tilecore_pages_free(a->base, bytes);
+        free(a->used.runs);
+        *a = tilecore_arenas.all[--tilecore_arenas.n];
     }
 }
 
@@ -226,7 +209,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
 {
     char *at = tilecore_arena_at(a, from);
     const ptrdiff_t bytes = tilecore_arena_bytes(to - from);
-    const long long now = tilecore_milliseconds(), half = TILECORE_IDLE_MILLISECONDS / 2;
+    const long long now = tilecore_nanoseconds(0) / 1000000, half = TILECORE_IDLE_MILLISECONDS / 2;
     const long long passed = now / half - tilecore_arenas.freed / half;
     ptrdiff_t *peak = tilecore_arenas.peak, keep;
     if (passed) peak[1] = passed == 1 ? peak[0] : 0, peak[0] = 0;
@@ -237,15 +220,10 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     tilecore_bitmap_set(&a->used, from, to, 0);
     tilecore_bits_set(a->begun, from, from + 1, 0);
     tilecore_arenas.alive -= to - from;
-    if (a->retired) {
-        tilecore_pages_free(at, bytes);
-        tilecore_arena_forget(a);
-        return;
-    }
     tilecore_poison(at, bytes);
     tilecore_arenas.idle += to - from;
     if (tilecore_bits_set(a->paged, from, to, 1) < to - from) tilecore_arena_drop(a, from, to); /* pages of a parent */
-    if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_retire();
+    if (bytes >= TILECORE_QUERY_BYTES && tilecore_addresses_limited()) tilecore_arena_remove();
     else if (tilecore_arena_bytes(tilecore_arenas.idle) > keep) tilecore_arena_shrink(keep);
     if (!tilecore_arenas.watched && tilecore_arena_bytes(tilecore_arenas.idle) > TILECORE_SPARE_BYTES) {
         tilecore_await_end(&tilecore_arena_watcher); /* the one before */
@@ -268,10 +246,10 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
     tilecore_arenas.granule = page > TILECORE_GRANULE_BYTES ? page : TILECORE_GRANULE_BYTES;
     n = (bytes - 1) / tilecore_arenas.granule + 1;
     for (k = 0; k < tilecore_arenas.n && from < 0; k++)
-        if (!(a = tilecore_arenas.all + k)->retired) from = tilecore_bitmap_find_run(&a->used, n);
+        from = tilecore_bitmap_find_run(&(a = tilecore_arenas.all + k)->used, n);
     if ((from < 0 || bytes >= TILECORE_QUERY_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
-        tilecore_arena_retire();
+        tilecore_arena_remove();
     else if ((from >= 0 || (from = 0, a = tilecore_arena_new(n))) && tilecore_arena_open(a, from + n)) {
         tilecore_bitmap_set(&a->used, from, from + n, 1);
         tilecore_bits_set(a->begun, from, from + 1, 1);
@@ -315,7 +293,7 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data)
 TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit)
 {
     tilecore_acquire(&tilecore_arena_lock);
-    if (!limit && tilecore_addresses_limited()) tilecore_arena_retire();
+    if (!limit && tilecore_addresses_limited()) tilecore_arena_remove();
     else tilecore_arena_shrink(limit);
     tilecore_release(&tilecore_arena_lock);
 }
@@ -362,7 +340,7 @@ static void tilecore_arena_in_child(void)
 {
     tilecore_arena *a;
     for (a = tilecore_arenas.all; a < tilecore_arenas.all + tilecore_arenas.n; a++) {
-        if (!a->retired) tilecore_arena_drop(a, 0, a->open);
+        tilecore_arena_drop(a, 0, a->open);
         memset(a->paged, 0, (size_t)(a->open / 8));
     }
     tilecore_arena_new_change();

@@ -168,28 +168,12 @@ TILECORE_UNUSED static void tilecore_await_end(const tilecore_thread *thread)
 
 /* ---------------------------------------------------------------- a clock */
 
-/* Milliseconds since some fixed moment, exact to a few. */
-TILECORE_UNUSED static long long tilecore_milliseconds(void)
-{
-#if defined(_WIN32)
-    return (long long)GetTickCount64();
-#else
-    struct timespec now;
-#if defined(CLOCK_MONOTONIC_COARSE) /* read in a third of the time */
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-#else
-    clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
-    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-#endif
-}
-
 /* Nanoseconds since some fixed moment, or of this thread's processor time; on Windows exact to some milliseconds. */
 TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
 {
 #if defined(_WIN32)
     (void)of_thread;
-    return tilecore_milliseconds() * 1000000;
+    return (long long)GetTickCount64() * 1000000;
 #else
     struct timespec now;
     clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
