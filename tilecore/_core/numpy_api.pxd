@@ -67,24 +67,8 @@ cdef extern from *:
     #undef TILECORE_SCALAR
         return 0;
     }
-    /* The same for item `i` of a one-dimensional array of integers in the machine's byte order. */
-    CYTHON_UNUSED static int tilecore_integer_item(PyArrayObject *array, Py_ssize_t i, long long *value)
-    {
-        const char *at = PyArray_BYTES(array) + i * PyArray_STRIDE(array, 0);
-        switch (PyArray_TYPE(array)) {
-    #define TILECORE_ITEM(name, type) case NPY_##name: { \
-            type item; memcpy(&item, at, sizeof item); *value = (long long)item; return (*value > 0) == (item > 0); }
-        TILECORE_ITEM(BYTE, npy_byte) TILECORE_ITEM(UBYTE, npy_ubyte) TILECORE_ITEM(SHORT, npy_short)
-        TILECORE_ITEM(USHORT, npy_ushort) TILECORE_ITEM(INT, npy_int) TILECORE_ITEM(UINT, npy_uint)
-        TILECORE_ITEM(LONG, npy_long) TILECORE_ITEM(ULONG, npy_ulong) TILECORE_ITEM(LONGLONG, npy_longlong)
-        TILECORE_ITEM(ULONGLONG, npy_ulonglong)
-    #undef TILECORE_ITEM
-        default: return 0;
-        }
-    }
     """
     bint integer_scalar "tilecore_integer_scalar" (object item, long long *value) noexcept
-    bint integer_item "tilecore_integer_item" (cnp.ndarray array, Py_ssize_t i, long long *value) noexcept
 
 
 cdef inline cnp.ndarray try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags):

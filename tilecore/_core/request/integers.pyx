@@ -18,7 +18,7 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_item, integer_scalar
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_scalar
 
 cnp.import_array()
 
@@ -44,7 +44,6 @@ cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     """Read an integer, or a tuple, list or array of integers; return how many. Return -1 for anything else."""
     cdef Py_ssize_t i, n
-    cdef long long number = 0
     cdef tuple items
     if type(given) is tuple:
         items = given
@@ -52,17 +51,17 @@ cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
         items = tuple(given)  # another thread may change a list meanwhile
     elif not PyArray_CheckExact(given):
         return 1 if read_one(given, least, values) else -1
-    else:
-        if cnp.PyArray_NDIM(given) != 1 or not cnp.PyArray_ISNOTSWAPPED(given):
-            return -1
+    elif cnp.PyArray_NDIM(given) != 1 or not cnp.PyArray_ISINTEGER(given) or cnp.PyArray_DIM(given, 0) > MAX_RANK:
+        return -1
+    elif cnp.PyArray_TYPE(given) == cnp.NPY_INTP and cnp.PyArray_ISBEHAVED_RO(given):  # most arrays of repeats
         n = cnp.PyArray_DIM(given, 0)
-        if n > MAX_RANK:
-            return -1
         for i in range(n):
-            if not integer_item(given, i, &number) or not least <= number <= PY_SSIZE_T_MAX:
+            values[i] = (<Py_ssize_t *>cnp.PyArray_GETPTR1(given, i))[0]
+            if values[i] < least:
                 return -1
-            values[i] = <Py_ssize_t>number
         return <int>n
+    else:
+        items = tuple(cnp.PyArray_ToList(given))
     n = PyTuple_GET_SIZE(items)
     if n > MAX_RANK:
         return -1

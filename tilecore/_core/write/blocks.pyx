@@ -27,74 +27,94 @@ cdef enum:
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
-    """Choose the block and its kernel, and order the loops over blocks."""
+    """Choose the block and its kernel, and order the loops over blocks: repeats innermost, or in the nest's order."""
+    cdef Py_ssize_t steps = choose_axes(blocks, nest, stream)
+    order_loops(blocks, nest, steps, reorder)
+    choose_kernel(blocks)
+
+
+cdef Py_ssize_t choose_axes(Blocks *blocks, const Nest *nest, bint stream) noexcept nogil:
+    """Choose the inner axes that make a block, while they fit. The first that does not fit is split, if that is useful:
+    return how many blocks lie along it, or 0.
+    """
     cdef Axis *axis = blocks.axis
     cdef Axis top
     cdef Py_ssize_t payload = 1, dst_end = 1, inner, steps
-    cdef int i, k, n = 0
-    cdef bint dense = True, is_split = False, in_place
-    # Inner axes, while they fit; the first that does not fit is split.
+    cdef int n = 0
+    blocks.dense = True
+    blocks.last_count = 0
     while n < nest.n:
         top = nest.axis[n]
-        if dense and top.dst != dst_end and top.count > 1:
-            dense = False
+        if blocks.dense and top.dst != dst_end and top.count > 1:
             if payload >= (MIN_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
-                dense = True
                 break  # a dense block this large is better than a larger one with gaps
+            blocks.dense = False
         if payload * top.count > TILECORE_BLOCK_BYTES:
             break
         axis[n] = top
         payload *= top.count
         dst_end = top.dst * top.count
         n += 1
-    blocks.last_count = 0
-    steps = 0
-    if n < nest.n:
-        top = nest.axis[n]
-        inner = TILECORE_BLOCK_BYTES // payload
-        if inner >= 2 and (n == 0 or not dense or top.dst == dst_end):
-            steps = (top.count + inner - 1) // inner          # blocks along this axis
-            inner = (top.count + steps - 1) // steps          # of nearly equal length
-            if n == 0:
-                inner = (inner + 63) & ~<Py_ssize_t>63        # a run: whole cache lines
-            steps = (top.count + inner - 1) // inner
-            axis[n] = Axis(inner, top.src, top.dst)
-            blocks.last_count = top.count - (steps - 1) * inner
-            is_split = True
-            n += 1
     blocks.n = n
-    blocks.dense = dense
-    blocks.stream = stream and dense
-    # The loops over blocks: repeats innermost, or in the nest's order.
+    blocks.stream = stream and blocks.dense
+    inner = TILECORE_BLOCK_BYTES // payload
+    if n == nest.n or inner < 2 or (n > 0 and blocks.dense and nest.axis[n].dst != dst_end):
+        return 0
+    top = nest.axis[n]
+    steps = (top.count + inner - 1) // inner
+    inner = (top.count + steps - 1) // steps              # of nearly equal length
+    if n == 0:
+        inner = (inner + 63) & ~<Py_ssize_t>63            # a run: whole cache lines
+    steps = (top.count + inner - 1) // inner
+    axis[n] = Axis(inner, top.src, top.dst)
+    blocks.last_count = top.count - (steps - 1) * inner
+    blocks.n += 1
+    return steps
+
+
+cdef void order_loops(Blocks *blocks, const Nest *nest, Py_ssize_t steps, bint reorder) noexcept nogil:
+    """Set the loops over blocks, of which one takes the `steps` of a split axis; 0: none is split."""
+    cdef Axis top
+    cdef Py_ssize_t inner
+    cdef int i, k
+    cdef int split = blocks.n - 1 if steps else -1
     blocks.loops = 0
     blocks.split = -1
     blocks.total = 1
     for k in range(2 if reorder else 1):
-        for i in range(n - 1 if is_split else n, nest.n):
+        for i in range(split if steps else blocks.n, nest.n):
             top = nest.axis[i]
             if reorder and (top.src == 0) != (k == 0):
                 continue
-            if is_split and i == n - 1:
+            if i == split:
                 blocks.split = blocks.loops
-                inner = axis[n - 1].count
+                inner = blocks.axis[i].count
                 top = Axis(steps, top.src * inner, top.dst * inner)
             blocks.loop[blocks.loops] = top
             blocks.loops += 1
             blocks.total *= top.count
-    # The axes that one kernel call writes: a run, its repeats in place, and rows of them.
+
+
+cdef void choose_kernel(Blocks *blocks) noexcept nogil:
+    """Choose the axes that one kernel call writes: a run, its repeats in place, and rows of them."""
+    cdef const Axis *axis = blocks.axis
+    cdef Axis top
+    cdef bint in_place, dense = blocks.dense
+    cdef int n = blocks.n
     blocks.kernel_axes = 1
+    blocks.by_columns = False
+    if n == 1:
+        return
+    in_place = axis[1].src == 0 and axis[1].dst == axis[0].count
     # Of two inner axes, the longer one is the better innermost loop: pixels rather than their three colours.
-    blocks.by_columns = (n > 2 and axis[1].count < axis[2].count
+    blocks.by_columns = (n > 2 and not in_place and axis[1].count < axis[2].count
                          and (not dense or (axis[1].src != 0 and axis[2].src != 0)))
-    if n > 1:
-        in_place = axis[1].src == 0 and axis[1].dst == axis[0].count
-        blocks.by_columns = blocks.by_columns and not in_place
-        blocks.kernel_axes = 3 if blocks.by_columns or (in_place and n > 2 and axis[2].src != 0) else 2
-        top = axis[blocks.kernel_axes - 1]
-        if in_place and blocks.kernel_axes == 2:
-            top = Axis(1, 0, 0)
-        tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count if in_place else 1, top.src, top.dst,
-                              top.count, blocks.loops == 0)
+    blocks.kernel_axes = 3 if blocks.by_columns or (in_place and n > 2 and axis[2].src != 0) else 2
+    top = axis[blocks.kernel_axes - 1]
+    if in_place and blocks.kernel_axes == 2:
+        top = Axis(1, 0, 0)
+    tilecore_prepare_rows(&blocks.rows, kernels, axis[0].count, axis[1].count if in_place else 1, top.src, top.dst,
+                          top.count, blocks.loops == 0)
 
 
 cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
@@ -141,8 +161,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef AxisIter loop[MAX_AXES]
     cdef const char *hot = NULL     # the block last made: `ready` steps
     cdef const char *made = src     # its source
-    cdef Py_ssize_t ready = 0, rest = first, count, nbytes, index, _block
-    cdef int k
+    cdef Py_ssize_t ready = 0, count, nbytes, _block
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if blocks.loops == 0:
         write_one_block(blocks, dst, src)
@@ -153,13 +172,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL
-    for k in range(blocks.loops):
-        count = blocks.loop[k].count
-        index = rest % count
-        rest //= count
-        loop[k] = AxisIter(count, count, 0, index, blocks.loop[k].src, blocks.loop[k].dst, index)
-        dst += index * loop[k].dst
-        src += index * loop[k].src
+    start_loops(blocks, first, loop, &dst, &src)
     for _block in range(first, last):
         count = top.count
         if blocks.split >= 0 and loop[blocks.split].dst_index == loop[blocks.split].count - 1:
@@ -188,3 +201,18 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     if stream:
         kernels.stream_end()
     free(scratch)
+
+
+cdef void start_loops(const Blocks *blocks, Py_ssize_t number, AxisIter *loop, char **dst,
+                      const char **src) noexcept nogil:
+    """Set `loop` to a block's position in the loops over blocks; move `dst` and `src` to its start."""
+    cdef const Axis *axis
+    cdef Py_ssize_t index
+    cdef int k
+    for k in range(blocks.loops):
+        axis = &blocks.loop[k]
+        index = number % axis.count
+        number //= axis.count
+        loop[k] = AxisIter(axis.count, axis.count, 0, index, axis.src, axis.dst, index)
+        dst[0] += index * axis.dst
+        src[0] += index * axis.src
