@@ -35,8 +35,7 @@ class Tile(OpRun):
     ------
     TypeError, ValueError, MemoryError
         As the functions of `tilecore.onnx`. A node with a wrong number of inputs is a ValueError before anything
-        runs. In an If, Loop or Scan, the evaluator raises its own TypeError, and tilecore's is its `__cause__`;
-        `TileEvaluator` raises tilecore's.
+        runs. The evaluator raises a TypeError of its own, and tilecore's is its `__cause__`.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """
@@ -52,26 +51,8 @@ class Tile(OpRun):
             given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
             raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
 
-    def run(self, *inputs: NDArray[Any], **options: Any) -> tuple[NDArray[Any], ...]:
-        try:
-            return super().run(*inputs, **options)  # type: ignore[no-any-return]
-        except TypeError as error:
-            raise _find_tile_error(error) from None
-
     def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
-        try:
-            return (self._tile(*inputs),)
-        except TypeError as error:
-            error.of_tile = True  # type: ignore[attr-defined]
-            raise
-
-
-def _find_tile_error(error: TypeError) -> TypeError:
-    """The error that `Tile` raised, among the causes of the evaluator's error."""
-    inner: BaseException | None = error
-    while inner is not None and not hasattr(inner, "of_tile"):
-        inner = inner.__cause__
-    return inner if isinstance(inner, TypeError) else error
+        return (self._tile(*inputs),)
 
 
 OPS: list[type[OpRun]] = [Tile]
@@ -108,9 +89,3 @@ class TileEvaluator(ReferenceEvaluator):
     ) -> None:
         # The evaluator makes the evaluators of functions and subgraphs itself, as instances of its own class.
         super().__init__(proto, opsets, functions, verbose, [*(new_ops or ()), *OPS], **options)
-
-    def run(self, *arguments: Any, **options: Any) -> Any:
-        try:
-            return super().run(*arguments, **options)
-        except TypeError as error:
-            raise _find_tile_error(error) from error.__cause__
