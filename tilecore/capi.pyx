@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
-from tilecore._core.request.strided_arrays cimport StridedArray, ref_at
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.host cimport find_cpu_share
 from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.tiling cimport WriteOptions, caller_options, plan_clear, plan_prepare, write_tiling
@@ -134,8 +134,8 @@ cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, cons
     cdef int ndim = sizes.input_ndim
     if sizes.nbytes == 0:
         return
-    ref_at(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
-    ref_at(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
+    locate_memory(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
+    locate_memory(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
     options = caller_options(sizes.nbytes, threads)
     write_tiling(<const Plan *>plan, &source, &target, &options)
 
@@ -154,8 +154,8 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *sr
         if extent[k] <= 0:
             return
         nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
-    ref_at(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
-    ref_at(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
+    locate_memory(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
+    locate_memory(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
     options = caller_options(nbytes, threads)
     write_region(sizes, &source, &target, start, extent, nbytes, &options)
 

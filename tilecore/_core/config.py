@@ -67,8 +67,6 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
-            if isinstance(value, dict):
-                value = ", ".join(f"{key} {entry}" for key, entry in value.items())
             print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else ""))
     return None
 

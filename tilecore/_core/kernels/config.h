@@ -16,7 +16,7 @@
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads write it: workers.h decides how many. No tested host loses from here on:
+/* From this much output on several threads write it: workers.h decides how many. Quiet hosts do not lose from here on:
  * waking a virtual processor takes as long as writing 2 MB into a core's cache. Time of one thread relative to two:
  * Zen 4 2.2 MB 0.84, 3 MB 1.0, 4 to 9 MB 1.05 to 1.25; Zen 3 1.6 MB 0.8, 2 to 4 MB 1.0; Sapphire Rapids 2 MB 1.4 to
  * 2.0. For new memory the bound is twice as high, because the first touch of a huge page takes as long as writing it:

@@ -96,7 +96,7 @@ unsigned tilecore_features(void)
 }
 
 /* glibc before 2.38 adds up all third-level caches of an AMD package; a core can use one of them. */
-ptrdiff_t tilecore_third_cache_bytes(void)
+ptrdiff_t tilecore_l3_bytes(void)
 {
     unsigned leaf[2] = {0x8000001d, 4}, cache[4], k; /* AMD's; Intel's and others' */
     for (k = 0; k < 2; k++) {
@@ -109,7 +109,7 @@ ptrdiff_t tilecore_third_cache_bytes(void)
 }
 #else /* every set of the table can be used: NEON is part of every 64-bit Arm */
 unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
-ptrdiff_t tilecore_third_cache_bytes(void) { return 0; }
+ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 
 /* ---------------------------------------------------------------- what the choice goes by */

@@ -201,7 +201,7 @@ TILECORE_INLINE void tilecore_move(char *dst, const char *src, ptrdiff_t bytes)
 unsigned tilecore_features(void);
 
 /* The size of the third-level cache; 0: none, or not known. */
-ptrdiff_t tilecore_third_cache_bytes(void);
+ptrdiff_t tilecore_l3_bytes(void);
 
 /* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
  * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
@@ -256,25 +256,25 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
     self->margin = beyond ? 16 / step + 1 : 0;
     memset(self->mask, 0x80, sizeof self->mask); /* 0 */
     for (half = 0; half < 2 * self->vectors; half++) {
-        ptrdiff_t at[16], least, most = -PTRDIFF_MAX;
+        ptrdiff_t at[16], low, high = -PTRDIFF_MAX;
         unsigned left = (1u << n) - 1;
         for (j = 0; j < n; j++) {
             at[j] = base + k * along;
-            if (at[j] + item > most) most = at[j] + item;
+            if (at[j] + item > high) high = at[j] + item;
             if (++k == items) k = 0, base += step;
         }
         for (piece = 0; left; piece++) {
             if (piece == TILECORE_MAX_PIECES) return 0;
-            for (least = PTRDIFF_MAX, j = 0; j < n; j++)
-                if (left >> j & 1 && at[j] < least) least = at[j];
-            if (!beyond && least > most - 16) least = most - 16; /* nothing after the last item is read */
+            for (low = PTRDIFF_MAX, j = 0; j < n; j++)
+                if (left >> j & 1 && at[j] < low) low = at[j];
+            if (!beyond && low > high - 16) low = high - 16; /* nothing after the last item is read */
             for (j = 0; j < n; j++) {
-                if (!(left >> j & 1) || at[j] + item > least + 16) continue;
+                if (!(left >> j & 1) || at[j] + item > low + 16) continue;
                 left &= ~(1u << j);
                 for (byte = 0; byte < item; byte++)
-                    self->mask[half / 2][piece][16 * (half % 2) + j * item + byte] = (uint8_t)(at[j] - least + byte);
+                    self->mask[half / 2][piece][16 * (half % 2) + j * item + byte] = (uint8_t)(at[j] - low + byte);
             }
-            self->from[half / 2][piece][half % 2] = least;
+            self->from[half / 2][piece][half % 2] = low;
         }
         if (piece > self->pieces) self->pieces = piece;
         for (; piece < TILECORE_MAX_PIECES; piece++) /* loaded for the other half */

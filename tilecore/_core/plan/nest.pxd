@@ -14,13 +14,18 @@ cdef struct Axis:
     Py_ssize_t dst    # bytes per step in the output
 
 
+cdef struct Loop:                   # an axis, and a position on it
+    Py_ssize_t count, index         # from 0 to count - 1
+    Py_ssize_t src, dst             # bytes per step
+
+
 cdef struct AxisIter:               # one axis of a region, and a position on it
     Py_ssize_t count                # items in the output, at least 2
     Py_ssize_t extent               # items in the source, after which it wraps around
     Py_ssize_t first                # source index of the region's first item
     Py_ssize_t dst_index            # the position in the output, from 0 to count - 1
     Py_ssize_t src, dst             # bytes to the next item
-    Py_ssize_t src_index            # not beside `dst_index`: loading both at once would stall on store forwarding
+    Py_ssize_t src_index            # the position in the source
 
 
 cdef struct RegionIter:             # a region of a tiling, or all of it
@@ -28,13 +33,13 @@ cdef struct RegionIter:             # a region of a tiling, or all of it
     bint finished                   # next_piece gave the last piece
     Py_ssize_t itemsize
     Py_ssize_t src, dst             # offsets of index 0 on every axis, in source and output
-    AxisIter axis[MAX_AXES]        # innermost first
+    AxisIter axis[MAX_AXES]         # innermost first
 
 
 cdef struct Nest:
     int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
     Py_ssize_t src, dst             # offsets of the first run, in source and output
-    Axis axis[MAX_AXES]            # innermost first
+    Axis axis[MAX_AXES]             # innermost first
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
@@ -59,24 +64,18 @@ cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 
 
-cdef inline bint next_item(AxisIter *axis, int n, Py_ssize_t items, char **dst, const char **src) noexcept nogil:
-    """Advance by `items` items of the innermost axis; return False at the end of the outermost axis."""
+cdef inline bint next_step(Loop *loop, int n, char **dst, const char **src) noexcept nogil:
+    """Advance by one step of the innermost loop, or of one outside it; return False at the end of the outermost."""
     cdef int k
     for k in range(n):
-        src[0] += items * axis[k].src
-        dst[0] += items * axis[k].dst
-        axis[k].dst_index += items
-        axis[k].src_index += items
-        if axis[k].src_index == axis[k].extent:
-            src[0] -= axis[k].extent * axis[k].src
-            axis[k].src_index = 0
-        if axis[k].dst_index < axis[k].count:
+        loop[k].index += 1
+        dst[0] += loop[k].dst
+        src[0] += loop[k].src
+        if loop[k].index < loop[k].count:
             return True
-        src[0] += (axis[k].first - axis[k].src_index) * axis[k].src
-        dst[0] -= axis[k].count * axis[k].dst
-        axis[k].src_index = axis[k].first
-        axis[k].dst_index = 0
-        items = 1
+        loop[k].index = 0
+        dst[0] -= loop[k].count * loop[k].dst
+        src[0] -= loop[k].count * loop[k].src
     return False
 
 

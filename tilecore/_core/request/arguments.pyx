@@ -4,8 +4,8 @@ The order is the same everywhere: types, ranks, signs, overflow, then `out` or t
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
 may change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage,
-and the number of threads is read. The arrays are inspected last: their shape must still be the plan's, and `ref_array`
-records their address and strides just before they are read and written.
+and the number of threads is read. The arrays are inspected last: their shape must still be the plan's, and
+`locate_array` records their address and strides just before they are read and written.
 """
 
 import numpy
@@ -19,7 +19,7 @@ from cpython.list cimport PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.strided_arrays cimport StridedArray, ref_array, ref_strides
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
 
 cnp.import_array()
 
@@ -105,16 +105,16 @@ cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
-                   StridedArray *ref) except -1:
-    """Check that `out` has this shape, is writeable, and has no overlapping elements. Fill `ref`."""
+                   StridedArray *place) except -1:
+    """Check that `out` has this shape, is writeable, and has no overlapping elements. Fill `place`."""
     if not has_shape(out, ndim, shape):
         raise shape_error(out, ndim, shape, "must have", "out")
     if not PyArray_ISWRITEABLE(out):
         raise RequestError(ValueError, "must be writeable, got a read-only array", "out")
-    ref_array(ref, out)
-    if not ref.contiguous and overlaps_itself(ref, shape, itemsize):
+    locate_array(place, out)
+    if not place.contiguous and overlaps_itself(place, shape, itemsize):
         raise RequestError(ValueError, "must not have overlapping elements, got strides "
-                           f"{as_tuple(ref.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
+                           f"{as_tuple(place.strides, ndim)} for shape {as_tuple(shape, ndim)}", "out")
     return 0
 
 
@@ -124,22 +124,22 @@ cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wante
     return RequestError(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {actual}", argument)
 
 
-cdef int find_ends(const StridedArray *ref, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
+cdef int find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
                    size_t *high) noexcept:
     """Set `low` to the address of the first byte, `high` to the end of the last. Return 0 if there are no bytes."""
     cdef Py_ssize_t reach
     cdef int k
-    low[0] = high[0] = <size_t>ref.data
-    if ref.contiguous:
-        for k in range(ref.ndim):
+    low[0] = high[0] = <size_t>place.data
+    if place.contiguous:
+        for k in range(place.ndim):
             itemsize *= shape[k]
         high[0] += itemsize
         return itemsize > 0
     high[0] += itemsize
-    for k in range(ref.ndim):
+    for k in range(place.ndim):
         if shape[k] == 0:
             return 0
-        reach = (shape[k] - 1) * ref.strides[k]
+        reach = (shape[k] - 1) * place.strides[k]
         if reach < 0:
             low[0] += reach
         else:
@@ -158,35 +158,36 @@ cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const St
     return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
 
 
-cdef bint overlaps_itself(const StridedArray *ref, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
+cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
     """Whether two elements share a byte."""
     cdef Py_ssize_t covered, step
     cdef int i, k
-    for k in range(ref.ndim):
+    for k in range(place.ndim):
         if shape[k] == 0:
             return False
-    for k in range(ref.ndim):
-        covered, step = itemsize, abs(ref.strides[k])
-        for i in range(ref.ndim):
-            if abs(ref.strides[i]) < step or abs(ref.strides[i]) == step and i < k:
-                covered += abs(ref.strides[i]) * (shape[i] - 1)
+    for k in range(place.ndim):
+        covered, step = itemsize, abs(place.strides[k])
+        for i in range(place.ndim):
+            if abs(place.strides[i]) < step or abs(place.strides[i]) == step and i < k:
+                covered += abs(place.strides[i]) * (shape[i] - 1)
         if shape[k] > 1 and step < covered:
             break
     else:
         return False  # each step is longer than the bytes that all shorter steps cover
     # If two overlapping elements differ in their index on axis k, then moving both along k, until the smaller index is
     # 0, keeps the overlap. So it is enough to compare index 0 with all others, axis by axis.
-    view = bytes_at(ref, shape, itemsize)
-    for k in range(ref.ndim):
+    view = bytes_at(place, shape, itemsize)
+    for k in range(place.ndim):
         index = (slice(None),) * k
         if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
             return True
     return False
 
 
-cdef bytes_at(const StridedArray *ref, const Py_ssize_t *shape, Py_ssize_t itemsize):
+cdef bytes_at(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
     """A view of the elements, with items of plain bytes."""
-    return array_upon(None, ref.ndim, shape, ref_strides(ref), numpy.dtype((numpy.void, itemsize)), ref.data, 0)
+    dtype = numpy.dtype((numpy.void, itemsize))
+    return array_upon(None, place.ndim, shape, strides_or_null(place), dtype, place.data, 0)
 
 
 cdef bint shares_memory(a, b) except -1:

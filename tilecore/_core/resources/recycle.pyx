@@ -189,8 +189,8 @@ def set_recycle_limit(n, /):
 
     Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
     `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
-    call `release_memory`, or make a result of 4 MiB or more: until then memory may stay idle, and 1 GiB of
-    addresses, or more if results took more, stay reserved.
+    call `release_memory`, or make a result of 4 MiB or more. Until then memory may stay idle. 1 GiB of addresses, or
+    more, stay reserved until no earlier result is left.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ If there is no memory for a block of scratch, the block is made in the output.
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MAX_AXES, Axis, AxisIter, Nest, next_item
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, Loop, Nest, next_step
 from tilecore._core.write.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
 
 
@@ -156,9 +156,9 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef char *dst = blocks.dst
     cdef const char *src = blocks.src
     cdef void *scratch = NULL
-    cdef char *aligned = NULL
+    cdef char *aligned = NULL       # in `scratch`
     cdef bint stream = blocks.stream
-    cdef AxisIter loop[MAX_AXES]
+    cdef Loop loop[MAX_AXES]
     cdef const char *hot = NULL     # the block last made: `ready` steps
     cdef const char *made = src     # its source
     cdef Py_ssize_t ready = 0, count, nbytes, _block
@@ -170,12 +170,12 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         # Not on the stack, which may be small in a thread. Not by PyMem_RawMalloc: under tracemalloc it takes the GIL,
         # and the thread that holds the GIL waits for this one.
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
-        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
         stream = scratch != NULL
+        aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
     start_loops(blocks, first, loop, &dst, &src)
     for _block in range(first, last):
         count = top.count
-        if blocks.split >= 0 and loop[blocks.split].dst_index == loop[blocks.split].count - 1:
+        if blocks.split >= 0 and loop[blocks.split].index == loop[blocks.split].count - 1:
             count = blocks.last_count
         if not blocks.dense:
             write_axes(blocks, blocks.n, count, dst, src)
@@ -184,26 +184,21 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
             if blocks.n == 1:
                 hot = src
             elif src != made or ready < count:  # not made yet, or with fewer steps
-                if stream:
-                    write_axes(blocks, blocks.n, count, aligned, src)
-                    hot = aligned
-                else:
-                    write_axes(blocks, blocks.n, count, dst, src)
-                    hot = dst
-                made, ready = src, count
+                made, ready, hot = src, count, aligned if stream else dst
+                write_axes(blocks, blocks.n, count, <char *>hot, src)
             if stream:
                 kernels.stream(dst, hot, nbytes)
             elif hot != dst and nbytes >= move_bytes:
                 tilecore_move(dst, hot, nbytes)
             elif hot != dst:
                 kernels.copy(dst, hot, nbytes)
-        next_item(loop, blocks.loops, 1, &dst, &src)
+        next_step(loop, blocks.loops, &dst, &src)
     if stream:
         kernels.stream_end()
     free(scratch)
 
 
-cdef void start_loops(const Blocks *blocks, Py_ssize_t number, AxisIter *loop, char **dst,
+cdef void start_loops(const Blocks *blocks, Py_ssize_t number, Loop *loop, char **dst,
                       const char **src) noexcept nogil:
     """Set `loop` to a block's position in the loops over blocks; move `dst` and `src` to its start."""
     cdef const Axis *axis
@@ -213,6 +208,6 @@ cdef void start_loops(const Blocks *blocks, Py_ssize_t number, AxisIter *loop, c
         axis = &blocks.loop[k]
         index = number % axis.count
         number //= axis.count
-        loop[k] = AxisIter(axis.count, axis.count, 0, index, axis.src, axis.dst, index)
+        loop[k] = Loop(axis.count, index, axis.src, axis.dst)
         dst[0] += index * axis.dst
         src[0] += index * axis.src

@@ -26,7 +26,7 @@ from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_up
 from tilecore._core.plan.nest cimport MAX_AXES, Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape
 from tilecore._core.request.arguments cimport has_shape
-from tilecore._core.request.strided_arrays cimport StridedArray, ref_array, ref_strides
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_pending
@@ -55,7 +55,7 @@ cdef struct Sharing:
     Py_ssize_t grouped              # how many of its repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
-    Py_ssize_t step[MAX_AXES]      # bytes per step in the file, of each loop outside `level`; 0 for a repeat
+    Py_ssize_t step[MAX_AXES]       # bytes per step in the file, of each loop outside `level`; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
@@ -212,8 +212,8 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef int status
     if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
         return None
-    ref_array(&source, array)
-    nest_init(&plan.sizes, ref_strides(&source), NULL, &nest)
+    locate_array(&source, array)
+    nest_init(&plan.sizes, strides_or_null(&source), NULL, &nest)
     if not choose_sharing(&sharing, &nest, plan.sizes.nbytes):
         return None
     check_size(sharing.file_bytes, "the block that its repeats share")

@@ -12,11 +12,6 @@ as any contiguous source is. If nothing repeats, panels are packed directly into
 If the outermost loop repeats, and its first repeat fits the caches, tiling.pyx packs only this repeat. The others are
 long copies of it, within the output.
 
-    nest of a transposed (300, 300, 3) bytes tiled (4, 1, 1):
-                            run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900), 4 x (0, 270000)
-    packed directly:        run 1, 3 x (90000, 1), 300 x (300, 3), 300 x (1, 900)
-    and repeated:           run 270000, 3 x (0, 270000), from the output's first byte
-
 A panel is packed by loops of its own, without the repeats. An axis that continues another one in the source merges
 with it, even if a repeat lies between them in the output:
 
@@ -24,8 +19,8 @@ with it, even if a repeat lies between them in the output:
                             run 1, 5 x (2, 1), 3 x (0, 5), 158 x (10, 15), 401 x (3160, 2370), 2 x (0, 950370)
     packed by:              790 x (2, 1), 401 x (3160, 790)
 
-A panel covers whole cache lines, along the source and along the output. There are three packers. Each writes two axes
-of a panel at once, of which the inner one is the innermost of the output:
+A panel covers whole cache lines, along the source and along the output. Each of three packers writes two axes of a
+panel at once, of which the inner one is the innermost of the output:
 
     transpose       the other axis is contiguous in the source; a short one merges with the axis that continues it
     deinterleave    the inner axis steps over a few items, forward or backward; or it has two to four steps, and the
@@ -37,7 +32,7 @@ Panels are numbered, as blocks are, and so are the chunks of each panel's output
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MAX_AXES, Axis, AxisIter, Nest, magnitude, nest_begin, nest_push, next_item
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, Loop, Nest, magnitude, nest_begin, nest_push, next_step
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
 from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave
@@ -54,8 +49,8 @@ cdef enum:
     SIDE_BYTES = 512
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     MIN_SIDE_BYTES = 128
-    # A panel that is packed directly into the output needs no scratch. If stores bypass the caches, it is wide, so that
-    # processors read ahead, and long, because its ends share cache lines with other panels.
+    # A panel that is packed directly into the output. If stores bypass the caches, it is wide, to read ahead, and long,
+    # because its ends share cache lines with other panels.
     DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
@@ -92,7 +87,7 @@ cdef bint runs_along(const Nest *nest) noexcept nogil:
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
                         bint prefaulted) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
-    cdef Py_ssize_t itemsize = nest.axis[0].count, size = itemsize, written = 1, rows = 1, least
+    cdef Py_ssize_t itemsize = nest.axis[0].count, size = itemsize, written = 1, rows = 1
     cdef const Axis *axis
     cdef int k, n = 0
     if runs_along(nest):
@@ -115,16 +110,27 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         return False  # strided to strided: packing does not help
     if written < MIN_DIRECT_ITEMS if panels.direct else written < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
         return False
-    panels.nest = nest
-    panels.dst, panels.src = dst, src
+    panels.nest, panels.dst, panels.src = nest, dst, src
     panels.itemsize, panels.stream, panels.n = itemsize, stream, n
     merge_axes(panels)
     choose_packer(panels)
-    if (panels.direct and prefaulted and panels.packer == TRANSPOSE and size >= ALIASED_BYTES
-            and panels.source.axis[panels.across].dst % 4096 == 0):
+    choose_stores(panels, size, prefaulted)
+    choose_counts(panels)
+    size = written * itemsize // size * panels.nbytes  # output of a panel, roughly
+    panels.chunks = size // max(CHUNK_BYTES, 8 * panels.nbytes) + 1
+    panels.total *= panels.chunks
+    return True
+
+
+cdef void choose_stores(Panels *panels, Py_ssize_t size, bint prefaulted) noexcept nogil:
+    """Choose how a source of `size` bytes is stored: whether past the caches, and whether directly into the output."""
+    cdef const Axis *axis = panels.source.axis
+    cdef bint transposed = panels.packer == TRANSPOSE
+    cdef Py_ssize_t row = axis[panels.inner].count * panels.itemsize
+    if panels.direct and prefaulted and transposed and size >= ALIASED_BYTES and axis[panels.across].dst % 4096 == 0:
         panels.stream = True
-    least = MIN_STREAMED_TRANSPOSED if panels.packer == TRANSPOSE else MIN_STREAMED_DEINTERLEAVED
-    if panels.stream and (panels.packer == GATHER or panels.source.axis[panels.inner].count * itemsize < least):
+    if panels.stream and (panels.packer == GATHER
+                          or row < (MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED)):
         panels.direct = False
     panels.store_mode = TILECORE_BY_TILES
     if panels.direct and panels.stream:
@@ -132,14 +138,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     elif panels.direct and size > CACHED_BYTES:
         panels.store_mode = kernels.into_memory
     panels.cell_bytes = 0
-    if panels.packer == TRANSPOSE and (panels.store_mode == TILECORE_PAST_CACHES
-                                       or panels.source.axis[1].src % 1024 == 0):
+    if transposed and (panels.store_mode == TILECORE_PAST_CACHES or axis[1].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
-    choose_counts(panels)
-    size = written * itemsize // size * panels.nbytes  # output of a panel, roughly
-    panels.chunks = size // max(CHUNK_BYTES, 8 * panels.nbytes) + 1
-    panels.total *= panels.chunks
-    return True
 
 
 cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t itemsize,
@@ -213,8 +213,7 @@ cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
     cdef const Axis *axis = &panels.source.axis[1]
     cdef Py_ssize_t itemsize = panels.itemsize, along = axis[0].src, count = axis[0].count, step = axis[1].src
     if axis[0].count > MAX_CHANNELS:
-        step = along
-        along, count = 0, 1
+        step, along, count = along, 0, 1
         if axis[0].count * itemsize < MIN_SHUFFLED:
             return False
     elif count * axis[1].count * itemsize < MIN_SHUFFLED or (panels.direct and axis[1].dst != count * itemsize):
@@ -359,7 +358,7 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count,
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
                      char *cells) noexcept nogil:
     """Pack a panel of `count` steps to `dst`: scratch, or the output if it is direct."""
-    cdef AxisIter others[MAX_AXES]
+    cdef Loop others[MAX_AXES]
     cdef Py_ssize_t steps[MAX_AXES]
     cdef const Axis *axis = &panels.source.axis[0]
     cdef const Axis *inner = &axis[panels.inner]
@@ -372,7 +371,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
         steps[panels.merged[k]] *= count[panels.level[k]]
     for k in range(1, panels.source.n):
         if k != panels.inner and k != panels.across:
-            others[n] = AxisIter(steps[k], steps[k], 0, 0, axis[k].src, axis[k].dst, 0)
+            others[n] = Loop(steps[k], 0, axis[k].src, axis[k].dst)
             n += 1
     rows, columns = steps[panels.inner], steps[panels.across]
     src_pitch, dst_pitch = across.src, across.dst
@@ -388,7 +387,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
                                  1 if panels.inner > 1 else columns, rows, panels.store_mode == TILECORE_PAST_CACHES)
         else:
             tilecore_gather(dst, dst_pitch, inner.dst, src, src_pitch, inner.src, columns, rows, itemsize)
-        if not next_item(others, n, 1, &dst, &src):
+        if not next_step(others, n, &dst, &src):
             return
 
 

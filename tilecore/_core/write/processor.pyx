@@ -12,7 +12,7 @@ cdef extern from "kernels/kernels.h" nogil:
     const char *TILECORE_COMPILER
     const tilecore_kernels *tilecore_sets[]
     unsigned tilecore_features()
-    Py_ssize_t tilecore_third_cache_bytes()
+    Py_ssize_t tilecore_l3_bytes()
     enum: TILECORE_HAS_QUICK_MOVE
 
 
@@ -21,7 +21,7 @@ cdef extern from *:
 
 
 cdef unsigned features = tilecore_features()
-cdef Py_ssize_t last_cache = tilecore_third_cache_bytes() or TILECORE_LAST_CACHE_BYTES
+cdef Py_ssize_t last_cache = tilecore_l3_bytes() or TILECORE_LAST_CACHE_BYTES
 
 
 cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:

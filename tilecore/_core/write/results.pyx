@@ -21,7 +21,7 @@ from tilecore._core.request.arguments cimport (
     blank_itemsize, check_out, has_shape, is_blank, shape_error, share_bytes,
 )
 from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
-from tilecore._core.request.strided_arrays cimport StridedArray, ref_at, ref_array
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.regions cimport write_region
@@ -55,10 +55,10 @@ cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
 cdef struct Call:
     const Plan *plan            # of one source
     Py_ssize_t n                # sources
-    const char *refs            # a StridedArray of each, `pitch` bytes apart: only `input_ndim` strides are stored
+    const char *places          # a StridedArray of each, `pitch` bytes apart: only `input_ndim` strides are stored
     Py_ssize_t pitch
-    StridedArray source             # if there is one
-    StridedArray target             # of all results; then of the first
+    StridedArray source         # if there is one
+    StridedArray target         # of all results; then of the first
     Py_ssize_t step             # bytes to the next result
     const Py_ssize_t *start     # of a region, or NULL
     const Py_ssize_t *shape     # of all results; then of one
@@ -84,7 +84,7 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         call.options = choose_options(call.nbytes, threads, prefaulted)
     else:
         call.options = simple_options(1, False)
-    _refs = look(&call, sources, out, is_new)  # kept until all is written
+    _places = look(&call, sources, out, is_new)  # kept until all is written
     if call.nbytes == 0:
         if not is_new and cnp.PyArray_NBYTES(out):  # `out` has strings of length 1, the input of length 0
             (<object>out).fill((<object>out.descr).type())
@@ -131,26 +131,26 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
     """
     cdef const Sizes *sizes = &call.plan.sizes
     cdef bint is_list = PyList_CheckExact(sources)
-    cdef bytes refs = None
+    cdef bytes places = None
     cdef Py_ssize_t i
     if is_list:
-        refs = ref_arrays(call, sources)
+        places = locate_arrays(call, sources)
     else:
         if not has_shape(sources, sizes.input_ndim, input_shape(sizes)):
             raise RequestError(ValueError, "changed its shape during the call", "input")
-        ref_array(&call.source, sources)
-        call.refs = <const char *>&call.source
+        locate_array(&call.source, sources)
+        call.places = <const char *>&call.source
     if is_new:
-        ref_array(&call.target, out)
+        locate_array(&call.target, out)
     else:
         check_out(out, call.shape, call.ndim, sizes.itemsize, &call.target)
         for i in range(call.n):
-            if share_bytes(ref_of(call, i), input_shape(sizes), &call.target, call.shape, sizes.itemsize):
+            if share_bytes(place_of(call, i), input_shape(sizes), &call.target, call.shape, sizes.itemsize):
                 name = f"arrays[{i}]" if is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if is_list and call.nbytes:
         narrow_target(call)
-    return refs
+    return places
 
 
 cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) except -1:
@@ -158,7 +158,7 @@ cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) e
     cdef Py_ssize_t i
     if not as_bytes:
         for i in range(call.n):
-            copy_references(&call.plan.sizes, sources[i] if is_list else sources, ref_of(call, i), out, &call.target,
+            copy_references(&call.plan.sizes, sources[i] if is_list else sources, place_of(call, i), out, &call.target,
                             call.start, call.shape)
             call.target.data += call.step
         return 0
@@ -177,28 +177,28 @@ cdef int write_bytes(Call *call) except -1:
     return raise_pending() if status < 0 else 0
 
 
-cdef inline const StridedArray *ref_of(const Call *call, Py_ssize_t i) noexcept nogil:
-    return <const StridedArray *>(call.refs + i * call.pitch)
+cdef inline const StridedArray *place_of(const Call *call, Py_ssize_t i) noexcept nogil:
+    return <const StridedArray *>(call.places + i * call.pitch)
 
 
-cdef bytes ref_arrays(Call *call, list arrays):
+cdef bytes locate_arrays(Call *call, list arrays):
     """Return the StridedArray of each array, which must have the plan's shape."""
     cdef const Sizes *sizes = &call.plan.sizes
     cdef cnp.ndarray array
-    cdef bytes refs
+    cdef bytes places
     cdef Py_ssize_t i
     call.pitch = sizeof(StridedArray) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
     try:
-        refs = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
+        places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
     except MemoryError:
         raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
-    call.refs = PyBytes_AS_STRING(refs)
+    call.places = PyBytes_AS_STRING(places)
     for i in range(call.n):
         array = <cnp.ndarray>arrays[i]
         if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
             raise shape_error(array, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
-        ref_array(<StridedArray *>ref_of(call, i), array)
-    return refs
+        locate_array(<StridedArray *>place_of(call, i), array)
+    return places
 
 
 cdef void narrow_target(Call *call) noexcept:
@@ -207,8 +207,8 @@ cdef void narrow_target(Call *call) noexcept:
     call.shape += 1
     call.ndim, call.nbytes = call.ndim - 1, call.plan.sizes.nbytes
     call.step = call.nbytes if whole.contiguous else whole.strides[0]
-    ref_at(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1, call.shape,
-           call.plan.sizes.itemsize)
+    locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1,
+                  call.shape, call.plan.sizes.itemsize)
 
 
 cdef int write_all(Call *call) noexcept nogil:
@@ -228,11 +228,11 @@ cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last,
     cdef StridedArray target
     cdef Py_ssize_t i
     if last - first == 1 and first == 0:
-        return write_one(call, ref_of(call, 0), &call.target, options)
+        return write_one(call, place_of(call, 0), &call.target, options)
     target = call.target
     target.data += first * call.step
     for i in range(first, last):
-        if write_one(call, ref_of(call, i), &target, options) < 0:
+        if write_one(call, place_of(call, i), &target, options) < 0:
             return -1
         target.data += call.step
     return 0

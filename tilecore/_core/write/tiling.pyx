@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_init, nest_push
 from tilecore._core.plan.plan cimport Sizes
-from tilecore._core.request.strided_arrays cimport ref_strides
+from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
@@ -170,7 +170,7 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
         if plan.block != NULL:
             write_one_block(<const Blocks *>plan.block, target.data, source.data)
             return 0
-    nest_init(&plan.sizes, ref_strides(source), ref_strides(target), &nest)
+    nest_init(&plan.sizes, strides_or_null(source), strides_or_null(target), &nest)
     return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, options)
 
 

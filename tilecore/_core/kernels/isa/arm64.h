@@ -2,7 +2,6 @@
 
 #define TILECORE_NAME(name) tilecore_##name##_arm64
 #define TILECORE_TARGETED
-#define TILECORE_WIDTH 32
 #define TILECORE_HALF uint8x16_t
 #define TILECORE_LOAD_HALF(p) vld1q_u8((const uint8_t *)(const void *)(p))
 #define TILECORE_STORE_HALF(p, h) vst1q_u8((uint8_t *)(void *)(p), h)

@@ -135,35 +135,14 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 1) \
           : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 0))
 
-TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
-                                                     ptrdiff_t rows, ptrdiff_t repeats)
+/* The output's last `left` bytes, from `at` bytes into a span on. `furthest`: as in `permute`. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
+    const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
+    const ptrdiff_t furthest)
 {
-    const ptrdiff_t row = self->row, span = self->span;
-    const ptrdiff_t step = 64 % span, advance = 64 / span * row;
+    const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const uint8_t *const index = self->u.index;
-    const char *const src_end = src + rows * row;
-    /* The furthest source byte of any vector, from the start of its first row; below 64 no load has to skip bytes. */
-    const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
-    ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
-    const int half = furthest < 32;
     TILECORE_VECTOR v;
-    if (head) {
-        if (head > left) head = left;
-        v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
-        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_PERMUTE(TILECORE_LOAD(index), v));
-        dst += head;
-        left -= head;
-        at = head % span;
-        src += head / span * row;
-    }
-    if (left >= 256) { /* to set up what follows takes as long as some vectors */
-        /* Periods of one vector two at a time: a loop of one is slow where it crosses a line of code. */
-        if (128 % span == 0) n = TILECORE_PERIODS(2);
-        else if (192 % span == 0) n = TILECORE_PERIODS(3);
-        dst += 64 * n;
-        left -= 64 * n;
-        src += 64 * n / span * row;
-    }
     /* While two rows and 64 source bytes follow, every store is whole, and no load passes the source's end. */
     if (src_end - src >= 64 + 2 * row) {
         const char *const stop = src_end - 64 - 2 * row;
@@ -202,6 +181,36 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         src += at >= span ? row : 0;
         at -= at >= span ? span : 0;
     }
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
+                                                     ptrdiff_t rows, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row, span = self->span;
+    const char *const src_end = src + rows * row;
+    /* The furthest source byte of any vector, from the start of its first row; below 64 no load has to skip bytes. */
+    const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
+    ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
+    const int half = furthest < 32;
+    TILECORE_VECTOR v;
+    if (head) {
+        if (head > left) head = left;
+        v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
+        TILECORE_STORE_LANES(dst, TILECORE_LANES(head), TILECORE_PERMUTE(TILECORE_LOAD(self->u.index), v));
+        dst += head;
+        left -= head;
+        at = head % span;
+        src += head / span * row;
+    }
+    if (left >= 256) { /* to set up what follows takes as long as some vectors */
+        /* Periods of one vector two at a time: a loop of one is slow where it crosses a line of code. */
+        if (128 % span == 0) n = TILECORE_PERIODS(2);
+        else if (192 % span == 0) n = TILECORE_PERIODS(3);
+        dst += 64 * n;
+        left -= 64 * n;
+        src += 64 * n / span * row;
+    }
+    TILECORE_NAME(permute_rest)(self, dst, src, src_end, at, left, furthest);
 }
 
 static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)

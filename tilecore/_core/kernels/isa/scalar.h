@@ -2,7 +2,6 @@
 
 #define TILECORE_NAME(name) tilecore_##name##_scalar
 #define TILECORE_TARGETED
-#define TILECORE_WIDTH 32
 typedef struct {
     uint64_t word[2];
 } tilecore_half;
@@ -26,9 +25,9 @@ static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    const ptrdiff_t row = self->row, least = tilecore_has_size(self) ? TILECORE_DOUBLING_SPAN : 128;
+    const ptrdiff_t row = self->row, min_span = tilecore_has_size(self) ? TILECORE_DOUBLING_SPAN : 128;
     if (row > 16 && row <= TILECORE_REGISTERS_ROW) return &TILECORE_NAME(register_rows_kernel);
-    if (rows * repeats > TILECORE_FEW && repeats > 1 && self->span >= least) return &TILECORE_NAME(doubling_kernel);
+    if (rows * repeats > TILECORE_FEW && repeats > 1 && self->span >= min_span) return &TILECORE_NAME(doubling_kernel);
     return &TILECORE_NAME(copies_kernel);
 }
 

@@ -2,7 +2,6 @@
 
 #define TILECORE_NAME(name) tilecore_##name##_ssse3
 #define TILECORE_TARGETED TILECORE_TARGET("ssse3")
-#define TILECORE_WIDTH 32
 #define TILECORE_HALF __m128i
 #define TILECORE_LOAD_HALF(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define TILECORE_STORE_HALF(p, h) _mm_storeu_si128((__m128i *)(void *)(p), h)

@@ -4,6 +4,7 @@ typedef struct {
     TILECORE_HALF low, high;
 } TILECORE_NAME(vector);
 #define TILECORE_VECTOR TILECORE_NAME(vector)
+#define TILECORE_WIDTH 32 /* of both halves */
 #define TILECORE_STORE_WIDTH 16
 #define TILECORE_SUFFIX ""
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_halves)(const char *low, const char *high)
