@@ -48,10 +48,9 @@ def tile_file(source: str, target: str, planner: Planner, progress: Progress, fo
         header = BytesIO()
         fields = {"fortran_order": array.flags.fnc, "shape": plan.output_shape}
         npy.write_array_header_1_0(header, {"descr": npy.dtype_to_descr(plan.dtype), **fields})
-        nbytes = prod(plan.output_shape) * plan.dtype.itemsize  # in a file, strings of length 0 take no room
-        with open_output(target, header.tell() + nbytes, force) as fd, progress(nbytes) as advance:
+        with open_output(target, header.tell() + plan.nbytes, force) as fd, progress(plan.nbytes) as advance:
             write_all(fd, header.getbuffer())
-            for slab in slabs(plan, array) if nbytes else ():
+            for slab in slabs(plan, array) if plan.nbytes else ():
                 write_all(fd, slab)
                 advance(slab.nbytes)
 

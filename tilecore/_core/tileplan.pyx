@@ -14,12 +14,12 @@ from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, sizes_check
-from tilecore._core.request.arguments cimport has_shape, is_blank, plain_array, read_out, shape_error
+from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_error
 from tilecore._core.request.integers cimport (
     Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
 )
 from tilecore._core.write.batch cimport write_batch
-from tilecore._core.write.results cimport blank_bytes, write_result
+from tilecore._core.write.results cimport write_result
 from tilecore._core.write.tiling cimport plan_clear, plan_prepare
 
 cnp.import_array()
@@ -110,7 +110,7 @@ cdef class TilePlan:
     @property
     def nbytes(self):
         """Bytes of the whole result."""
-        return blank_bytes(self.output_shape, self.dtype) if is_blank(self.dtype) else self.plan.sizes.nbytes
+        return self.plan.sizes.nbytes
 
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""

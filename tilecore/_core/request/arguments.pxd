@@ -11,8 +11,6 @@ cdef cnp.ndarray convert_to_plain(a)
 cdef cnp.ndarray plain_array(a)
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1
 cdef cnp.ndarray read_target(value, cnp.dtype dtype)
-cdef bint is_blank(cnp.dtype dtype) noexcept
-cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    StridedArray *place) except -1
 cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,

@@ -88,20 +88,9 @@ cdef cnp.ndarray read_target(value, cnp.dtype dtype):
         raise out_error(value)
     out = value
     actual = out.descr
-    if not (actual is dtype or actual == dtype or is_blank(dtype)
-            and actual.type_num == dtype.type_num and actual.itemsize == blank_itemsize(dtype)):
+    if actual is not dtype and actual != dtype:
         raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", "out")
     return out
-
-
-cdef bint is_blank(cnp.dtype dtype) noexcept:
-    """Whether its items are strings of length 0. In a new array, NumPy makes them strings of length 1."""
-    return dtype.itemsize == 0 and dtype.kind in b"SU"
-
-
-cdef Py_ssize_t blank_itemsize(cnp.dtype dtype) except -1:
-    """The itemsize of a new array of the blank `dtype`: one character."""
-    return numpy.dtype(((<object>dtype).type, 1)).itemsize
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,

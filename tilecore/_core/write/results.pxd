@@ -6,6 +6,5 @@ from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.integers cimport Bounds
 
 
-cdef blank_bytes(tuple shape, cnp.dtype dtype)
 cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const Bounds *bounds, cnp.ndarray out,
                               int threads)

@@ -17,9 +17,7 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport (
-    blank_itemsize, check_out, has_shape, is_blank, shape_error, share_bytes,
-)
+from tilecore._core.request.arguments cimport check_out, has_shape, shape_error, share_bytes
 from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
@@ -34,20 +32,6 @@ from tilecore._core.write.tiling cimport (
 from tilecore._core.request.errors import RequestError
 
 cnp.import_array()
-
-
-cdef blank_bytes(tuple shape, cnp.dtype dtype):
-    """The bytes of a result of blank strings, as NumPy makes them strings of length 1."""
-    return math.prod(shape) * blank_itemsize(dtype)
-
-
-cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
-    nbytes = blank_bytes(shape, dtype)
-    check_size(min(nbytes, PY_SSIZE_T_MAX))
-    try:
-        return numpy.zeros(shape, dtype)
-    except (MemoryError, ValueError):
-        raise no_memory_error(nbytes) from None
 
 
 # ---------------------------------------------------------------- one source, or a list of them
@@ -86,9 +70,8 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
         call.options = simple_options(1, False)
     _places = look(&call, sources, out, is_new)  # kept until all is written
     if call.nbytes == 0:
-        if not is_new and cnp.PyArray_NBYTES(out):  # `out` has strings of length 1, the input of length 0
-            (<object>out).fill((<object>out.descr).type())
-    elif PyDataType_REFCHK(dtype):
+        return out
+    if PyDataType_REFCHK(dtype):
         write_references(&call, sources, out, is_new and can_be_counted(dtype))
     else:
         write_bytes(&call)
@@ -119,9 +102,19 @@ cdef int measure(Call *call, const Plan *plan, sources, const Bounds *bounds) ex
 
 cdef cnp.ndarray allocate(const Call *call, cnp.dtype dtype, bint *prefaulted):
     """A new array for the result. Garbage may be collected, so other code may run."""
-    if call.nbytes == 0 and is_blank(dtype):
+    if dtype.itemsize == 0 and dtype.kind in b"SU":
         return blank_strings(as_tuple(call.shape, call.ndim), dtype)
     return new_array(call.ndim, <Py_ssize_t *>call.shape, dtype, call.nbytes, prefaulted)
+
+
+cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
+    """A new array for strings of length 0: NumPy makes them strings of length 1."""
+    nbytes = math.prod(shape) * numpy.dtype(((<object>dtype).type, 1)).itemsize
+    check_size(min(nbytes, PY_SSIZE_T_MAX))
+    try:
+        return numpy.zeros(shape, dtype)
+    except (MemoryError, ValueError):
+        raise no_memory_error(nbytes) from None
 
 
 cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
