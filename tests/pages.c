@@ -77,7 +77,7 @@ static int files(void)
     range = tilecore_range_new(3 * bytes);
     check(range != NULL, "a range of addresses");
     if (!range) return 1;
-    for (i = 0; i < 3; i++) check(tilecore_file_map(file, range + i * bytes, bytes, 0) == 0, "a part of a file");
+    for (i = 0; i < 3; i++) check(tilecore_file_map(file, range + i * bytes, bytes) == 0, "a part of a file");
     for (i = 0; i < 3; i++) check(!memcmp(range + i * bytes, two_pages, (size_t)bytes), "what a file shows");
     memset(range + bytes, 3, (size_t)page); /* its own from now on */
     check(!memcmp(range, two_pages, (size_t)bytes), "what is before a page that was written to");

@@ -314,9 +314,9 @@ def tile_mapped(a, reps, *, axis=None):
       KiB. Writing to the whole result takes longer than `tile`, and as much memory.
     - Tools that show resident memory count a page once for each repeat that was read.
 
-    The result shares pages only on Linux. There too it is an ordinary array, as from `tile`, if repeats do not align
-    with whole pages, if the process has locked its memory (``mlockall``) or used up its mappings
-    (``vm.max_map_count``), or if copying is as fast.
+    The result shares pages only on Linux, and only if its outermost axis is repeated. It is an ordinary array, as from
+    `tile`, if repeats do not align with whole pages, if the process has locked its memory (``mlockall``) or used up its
+    mappings (``vm.max_map_count``), or if copying is as fast.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@
  *     int file = tilecore_file_new(2 * page);
  *     tilecore_file_write(file, two_pages, 2 * page, 0);
  *     char *at = tilecore_range_new(6 * page);
- *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page, 0);
+ *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page);
  *     tilecore_file_free(file);                        // the mappings stay
  *     tilecore_pages_free(at, 6 * page);
  */
@@ -164,12 +164,12 @@ TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
     return NULL;
 }
 
-/* Maps a part of the file, in whole pages, in place of what is at `at`: within a range of the caller's. A write there
+/* Maps the file's first `bytes`, whole pages, in place of what is at `at`: within a range of the caller's. A write there
  * copies the page first, and does not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
-TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
+TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
 {
     int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-    return mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) == MAP_FAILED ? -1 : 0;
+    return mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, file, 0) == MAP_FAILED ? -1 : 0;
 }
 
 #else /* ---------------------------------------------------------------- other systems */
@@ -188,9 +188,9 @@ TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
     return (void)file, (void)bytes, (char *)NULL;
 }
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
-TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes, ptrdiff_t offset)
+TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
 {
-    return (void)file, (void)at, (void)bytes, (void)offset, -1;
+    return (void)file, (void)at, (void)bytes, -1;
 }
 
 #endif

