@@ -82,7 +82,7 @@ CALLS = {
     "structures": (lambda: tilecore.tile(record, (300, 2)), np.tile(record, (300, 2))),
     "view": (lambda: tilecore.tile_view(small[:, :1], (1, 4)), np.tile(small[:, :1], (1, 4))),
     "mapped": (lambda: tilecore.tile_mapped(x, (40, 1)), np.tile(x, (40, 1))),
-    "mapped, in place": (lambda: tilecore.tile_mapped(rows, (1, 6400)), np.tile(rows, (1, 6400))),
+    "mapped, in place": (lambda: tilecore.tile_mapped(rows, (3200, 2)), np.tile(rows, (3200, 2))),
     "masked": (lambda: tilecore.tile(masked, 4).data, np.tile(x, (4,))),
     "onnx": (lambda: tilecore.onnx.tile(x.reshape(1, -1), [40, 1]), np.tile(x, (40, 1))),
 }
