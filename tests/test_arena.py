@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")]
 
+
+def compiled(test):
+    return pytest.mark.compiler(pytest.mark.tree(test))
+
+
 HERE = Path(__file__).parent
 GRANULE = 2**15
 HUGE = 64  # granules of a huge page
@@ -83,8 +88,7 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 @given(st.lists(STEPS, max_size=60))
 @example([("take", 96), ("take", 160), ("take", 224), ("take", 64), *[("give_back", 1)] * 2, ("take", 384)]
          + [("give_back", 1), ("trim", 200), ("take", 70), ("take", 30), ("give_back", 0), ("trim", 70)]
@@ -123,8 +127,7 @@ def test_the_arena_gives_and_takes_as_its_model(library, steps):
     assert library.idle() == 0 and not library.give_back(base) and not library.give_back(base + 5)
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 def test_holes_that_are_too_short_cost_nothing(library):
     """A search that looked at each hole took 87 us after 20 000 results, of which every second one had died."""
     looked, prefaulted = ctypes.c_long.in_dll(library, "looked"), ctypes.c_int()
@@ -174,8 +177,7 @@ def watched(library_path, program):
     return lambda code, *options: program(WATCHED.replace("PATH", str(library_path)) + code, *options)
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 def test_idle_memory_goes_back_in_a_program_that_waits(watched):
     """It once went back only when a later result died: never, in a program that tiled no more."""
     watched("""
@@ -194,8 +196,7 @@ for _ in range(2):
 """)
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 def test_little_idle_memory_needs_no_thread(watched):
     watched("""
 minute.value = 50
@@ -209,8 +210,7 @@ assert arena.idle() == 0 and threads() == alone
 """)
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 def test_no_memory_has_no_pages(watched):
     """It once had, and then the caller's new memory counted as prefaulted."""
     watched("""
@@ -222,8 +222,7 @@ assert arena.take(size(2 * MIB), ctypes.byref(prefaulted)) == prefaulted.value =
 """)
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 def test_idle_memory_stays_while_results_die(watched):
     watched("""
 minute.value = 500
@@ -243,8 +242,7 @@ wait_until(lambda: not arena.idle())
 """)
 
 
-@pytest.mark.compiler
-@pytest.mark.tree
+@compiled
 def test_calls_and_forks_while_memory_goes_back(watched):
     watched(
         """
@@ -287,70 +285,46 @@ tilecore.set_recycle_limit(2**30)
 def small_pages():
     "The system may make huge pages of small ones at any time, and then more is resident."
     ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)     # PR_SET_THP_DISABLE
-def mapping(at):
-    "The one that the address is in: begin, end, permissions."
-    with open("/proc/self/maps") as file:
-        for line in file:
-            begin, end = (int(word, 16) for word in line.split()[0].split("-"))
-            if begin <= at < end: return begin, end, line.split()[1]
 """
 
 
-def test_one_mapping_serves_all_results(program):
-    """Each living result once had two or three mappings of its own."""
-    program("""
-def mappings():
-    with open("/proc/self/maps") as file: return len(file.readlines())
-tilecore.tile(x, 3)
-before = mappings()
-results = [tilecore.tile(x[:2**15], 70) for _ in range(300)]
-assert mappings() <= before + 10, (before, mappings())
-del results[::2]
-tilecore.release_memory()
-assert mappings() <= before + 10, (before, mappings())
-""")
-
-
-def test_the_first_result_leaves_its_huge_page_whole(program):
-    """The rest of the page was once given back when the result died, and later results had small pages."""
-    program("""
-y = tilecore.tile(x[:2**17], 1)
-at = y.ctypes.data
-before = mapping(at)
-del y
-assert mapping(at) == before
-""")
-
-
 def test_huge_pages_are_not_filled_again(program):
-    """The system filled huge pages again after parts of them were given back: eight times the memory in 20 minutes."""
+    """The system filled huge pages again after parts of them were given back: eight times the memory in 20 minutes.
+
+    The first result leaves its huge page whole when it dies, and one mapping serves many results."""
     program("""
 import re
-def advised(y):
-    "Whether the system may fill huge pages; and how many mappings there are."
+def advised(at):
+    "Whether the system may fill huge pages; how many mappings there are; where the address's one ends."
     with open("/proc/self/smaps") as file: text = file.read()
     flags = [line for line in text.split("\\n") if re.match("[0-9a-f]+-|VmFlags", line)]
     for place, words in zip(flags[::2], flags[1::2]):
         begin, end = (int(word, 16) for word in place.split()[0].split("-"))
-        if begin <= y.ctypes.data < end: return "hg" in words.split(), len(flags) // 2
+        if begin <= at < end: return "hg" in words.split(), len(flags) // 2, end
+y = tilecore.tile(x[:2**17], 1)
+at = y.ctypes.data
+before = advised(at)
+del y
+assert advised(at)[2] == before[2]
 tilecore.set_recycle_limit(MIB)
 kept = [tilecore.tile(x[:2**17], 1)]
-huge, mappings = advised(kept[0])
+huge, mappings, _ = advised(at)
 results = [tilecore.tile(x[:137 * 1024], 1) for _ in range(1400)]
 kept += results[::14]
 del results
 assert tilecore.recycled_bytes() <= MIB
-assert not any(advised(y)[0] for y in kept[1:])
-assert advised(kept[0])[1] <= mappings + 4
+assert not any(advised(y.ctypes.data)[0] for y in kept[1:])
+assert advised(at)[1] <= mappings + 4
 del kept
 tilecore.release_memory()
 tilecore.set_recycle_limit(100 * MIB)
-assert advised(tilecore.tile(x, 100))[0] == huge
+assert advised(tilecore.tile(x, 100).ctypes.data)[0] == huge
 """)
 
 
 def test_generations_of_forks_leave_nothing_behind(program):
-    """Each child keeps a result of its own, and drops one that its parent made."""
+    """Each child begins without idle memory, keeps a result of its own, and drops one that its parent made, whose pages
+    were shared: they go back."""
     program("""
 small_pages()
 kept = [tilecore.tile(x[:2**17], 2)]
@@ -362,9 +336,12 @@ for generation in range(40):
     assert tilecore.recycled_bytes() == 0
     kept.append(tilecore.tile(x[:2**17], 2))
     if len(kept) > 4: kept.pop(0)
+    assert tilecore.recycled_bytes() == 0
     assert all((y == 1).all() for y in kept)
 assert status("VmSize") < before[0] + 16 * MIB
 assert status("VmRSS") < before[1] + 16 * MIB
+kept.pop()
+assert tilecore.recycled_bytes() == 2**18
 os._exit(0)
 """)
 
@@ -403,27 +380,6 @@ y = tilecore.tile(x, 2)
 assert status("VmSize") < before["VmSize"] + 2 * 1024 * MIB
 del y
 assert tilecore.recycled_bytes() == 2 * MIB and all((y == 1).all() for y in kept)
-""")
-
-
-def test_access_by_mprotect_stays_until_pages_go_back(program):
-    """The C library's memory behaves so too."""
-    program("""
-libc = ctypes.CDLL(None)
-libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-def permissions(y): return mapping(y.ctypes.data)[2]
-y = tilecore.tile(x, 40)
-assert permissions(y) == "rw-p"
-libc.mprotect(y.ctypes.data, y.nbytes, 7)
-if permissions(y) == "rwxp":    # else it is not permitted here
-    at = y.ctypes.data
-    del y
-    y = tilecore.tile(x, 30)
-    assert y.ctypes.data == at and permissions(y) == "rwxp"
-    del y
-    tilecore.release_memory()
-    y = tilecore.tile(x, 30)
-    assert y.ctypes.data == at and permissions(y) == "rw-p"
 """)
 
 

@@ -206,24 +206,6 @@ assert (last == 1).all()
 """)
 
 
-def test_all_idle_memory_goes_back_after_a_minute(faulty):
-    faulty("""
-x = np.ones(MIB, "u1")
-kept = tilecore.tile(x, 1)
-before = status("VmRSS")
-faults.faults_wait(-58)
-tilecore.tile(x, 100, threads=1)        # it dies 58 seconds ago
-faults.faults_wait(58)
-time.sleep(1)
-assert tilecore.recycled_bytes() == 100 * MIB and status("VmRSS") > before + 99 * MIB
-for _ in range(300):
-    time.sleep(0.1)
-    if not tilecore.recycled_bytes(): break
-assert tilecore.recycled_bytes() == 0 and status("VmRSS") < before + 10 * MIB
-assert (kept == 1).all()
-""")
-
-
 def test_no_thread_to_release_memory(faulty):
     """Then a later result does."""
     faulty("""

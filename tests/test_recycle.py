@@ -4,10 +4,8 @@ import ctypes
 import gc
 import os
 import pickle
-import random
 import sys
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -213,29 +211,6 @@ def test_a_use_after_free_is_seen(mib, run, tmp_path):
 
 
 @pytest.mark.process
-def test_a_forked_child_starts_empty(program):
-    program("""
-x, bytes = numpy.ones(2**20, "u1"), 40 * 2**20
-inherited, idle = tilecore.tile(x, 40), tilecore.tile(x, 40)
-del idle
-assert tilecore.recycled_bytes() == bytes
-def work():
-    global inherited
-    assert tilecore.recycled_bytes() == 0
-    own = tilecore.tile(x, 40)
-    inherited += 1
-    assert (inherited == 2).all() and (own == 1).all()
-    del inherited
-    assert tilecore.recycled_bytes() == 0   # it goes back: its pages were shared
-    del own
-    assert tilecore.recycled_bytes() == bytes
-forked(work)
-assert tilecore.recycled_bytes() == bytes
-assert (inherited == 1).all() and (tilecore.tile(x, 40) == 1).all()
-""")
-
-
-@pytest.mark.process
 def test_by_default_a_part_of_the_memory(program):
     code = "print(tilecore.get_recycle_limit(), tilecore._core.resources.host.physical_memory())"
     limit, memory = map(int, program(code).split())
@@ -298,32 +273,3 @@ def test_a_memory_handler_of_the_programs_own_is_used():
     finally:
         set_handler(before)
     assert name(result()) == "tilecore"
-
-
-def test_many_threads_many_results():
-    """Random results, views and drops from several threads; whatever lives keeps its values."""
-    tilecore.set_recycle_limit(160 * MIB)
-
-    def work(seed):
-        rng = random.Random(seed)
-        live = []
-        for step in range(100):
-            value = rng.randrange(256)
-            rows = rng.choice([2, 2, 3, 3, 5, 8, 320])
-            x = np.full(100 * KIB, value, "u1")
-            y = tilecore.tile(x, (rows, 1), threads=1)
-            y[0] = 255 - value
-            live.append((value, y[1:] if rng.random() < 0.5 else y[1:, 100:]))
-            del y
-            if len(live) > 3:
-                live.pop(rng.randrange(len(live)))
-            if step % 10 == 5:
-                tilecore.release_memory()
-            for value, array in live:
-                assert array[0, 0] == array[-1, -1] == value and (array[::5, ::4096] == value).all(), step
-        assert all((array == value).all() for value, array in live)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    gc.collect()
-    assert tilecore.recycled_bytes() <= 160 * MIB
