@@ -7,7 +7,7 @@
  *
  * -DTILECORE_EMULATED='"simde.h"': every set of every processor, in plain C.
  * With arguments: only the sets of these names.
- * -DMOST_ROWS=5 leaves out the cases of more rows at once: for sanitizers and valgrind, which are slow.
+ * -DMAX_ROWS=5 leaves out the cases of more rows at once: for sanitizers and valgrind, which are slow.
  */
 #define _DEFAULT_SOURCE
 #define __USE_MINGW_ANSI_STDIO 1 /* %td */

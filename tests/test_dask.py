@@ -114,6 +114,8 @@ def test_chunks_of_one_axis():
         assert tile(np.arange(3), 2, chunks).chunks == ((2, 4),)
     assert tile(np.float64(1), ()).chunks == ()
     assert tile(np.zeros(3, "V0"), 2).chunks == ((6,),)
+    with chunk_size("1 kB"):
+        assert tile(np.zeros((), "V2000"), ()).compute().shape == ()
 
 
 # ---------------------------------------------------------------- what each task reads
@@ -229,11 +231,6 @@ def test_what_reps_itself_raises_comes_out_as_it_is():
 
     with pytest.raises(UnicodeDecodeError, match="mine"):
         tile(np.ones(3), Reps())
-
-
-def test_one_item_larger_than_a_chunk():
-    with chunk_size("1 kB"):
-        assert tile(np.zeros((), "V2000"), ()).compute().shape == ()
 
 
 # ---------------------------------------------------------------- where it runs

@@ -33,6 +33,7 @@ import gc, signal, time
 import numpy as np
 
 MIB = 2**20
+x = np.ones(MIB, "u1")
 faults = ctypes.CDLL(None)
 faults.faults_arm.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
 faults.faults_disarm.restype = ctypes.c_long
@@ -168,7 +169,6 @@ assert type(y.base).__name__ == "Mapping" and np.array_equal(y, want)
 
 def test_addresses_that_cannot_be_closed_lose_their_pages_all_the_same(faulty):
     faulty("""
-x = np.ones(MIB, "u1")
 tilecore.tile(x, 2)
 before = status("VmRSS")
 faults.faults_arm(FUNCTIONS.index("mmap"), 1, 16 * MIB, True)
@@ -186,7 +186,6 @@ def test_idle_memory_follows_use(faulty):
     It is told by half minutes, so half a minute may do.
     """
     faulty("""
-x = np.ones(MIB, "u1")
 tilecore.set_recycle_limit(2**30)
 def idle(): return tilecore.recycled_bytes() // MIB
 burst = [tilecore.tile(x, n) for n in (1, 1, 1, 3, 3, 200)]
@@ -209,7 +208,6 @@ assert (last == 1).all()
 def test_no_thread_to_release_memory(faulty):
     """Then a later result does."""
     faulty("""
-x = np.ones(MIB, "u1")
 tilecore.set_recycle_limit(2**30)
 faults.faults_arm(FUNCTIONS.index("pthread_create"), 1, 0, True)
 tilecore.tile(x, 100, threads=1)
@@ -223,7 +221,7 @@ assert tilecore.recycled_bytes() <= 65 * MIB
 def test_workers_take_the_signals_of_their_own_faults_alone(faulty):
     """With SIGBUS blocked, a worker that reads a file cut short ends the program without a word."""
     faulty("""
-tilecore.tile(np.ones(MIB, "u1"), 16, threads=2)        # makes one
+tilecore.tile(x, 16, threads=2)         # makes one
 for number in signal.valid_signals():
     name = signal.Signals(number).name if number in set(signal.Signals) else ""
     if number not in (32, 33):          # glibc's own

@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,14 +83,6 @@ def test_every_byte_of_every_dtype(dtype, order, tmp_path, small_slabs, oracle):
         assert got.flags.fnc == (order == "F")
         assert sum(sizes) == got.nbytes
         assert got.view(want.dtype).tobytes() == want.tobytes()
-
-
-def test_bfloat16_is_bytes_in_a_file(tmp_path):
-    x = np.arange(3).astype(ml_dtypes.bfloat16)
-    np.save(tmp_path / "in.npy", x)
-    tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
-    got = np.load(tmp_path / "out.npy")
-    assert got.dtype == "V2" and got.view(x.dtype).tolist() == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.parametrize(

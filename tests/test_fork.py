@@ -175,12 +175,12 @@ if __name__ == "__main__":
 
 
 def test_other_programs_are_started_while_others_tile(program):
-    """Programs that are started by fork and exec inherit no descriptor."""
+    """Programs that are started by fork and exec inherit no descriptor: `tile_mapped` has one while it writes."""
     program("""
 import subprocess
 stop = threading.Event()
 def work():
-    while not stop.is_set(): all_kinds(3)
+    while not stop.is_set(): tilecore.tile_mapped(x, (40, 1))
 thread = threading.Thread(target=work)
 thread.start()
 list_files = [sys.executable, "-I", "-S", "-c", "import os; print(*[os.readlink(f'/proc/self/fd/{n}') for n in "

@@ -17,6 +17,7 @@ from tilecore._core.write.processor import instruction_sets
 import tilecore
 
 pytestmark = pytest.mark.compiler
+needs_guard_pages = pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 
 HERE = Path(__file__).parent
 CORE = HERE.parent / "tilecore" / "_core"
@@ -81,7 +82,7 @@ def build(tmp_path_factory, compile_c):
 
 @pytest.fixture(scope="module")
 def program(build):
-    return build("-DMOST_ROWS=5")
+    return build("-DMAX_ROWS=5")
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def native(program):
 def emulated(build, request):
     """The program with every set in plain C, or None. pytest's cache keeps it until its sources change."""
     if include := simde():
-        flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-O1", "-DMOST_ROWS=5"]
+        flags = ['-DTILECORE_EMULATED="simde.h"', f"-I{HERE}", f"-I{include}", "-w", "-O1", "-DMAX_ROWS=5"]
         sources = [HERE / "kernels.c", HERE / "simde.h", *sorted(path for path in KERNELS.parent.rglob("*.[ch]"))]
         made_of = [repr((flags, os.environ.get("CC"))).encode(), *(path.read_bytes() for path in sources)]
         if not (cache := getattr(request.config, "cache", None)):
@@ -106,7 +107,7 @@ def emulated(build, request):
 
 
 @pytest.mark.tree
-@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+@needs_guard_pages
 @pytest.mark.parametrize("name", NEEDS)
 def test_between_guard_pages(name, native, emulated):
     """Every set of the table: by the processor where it has it, else in plain C."""
@@ -122,13 +123,13 @@ def test_between_guard_pages(name, native, emulated):
 
 @pytest.mark.package
 @pytest.mark.tree
-@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+@needs_guard_pages
 def test_many_rows_between_guard_pages(build):
     sets_run(build())
 
 
 @pytest.mark.tree
-@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+@needs_guard_pages
 def test_a_crash_tells_its_case(build, tmp_path):
     shutil.copytree(KERNELS.parent, tmp_path / "kernels")
     kernel = tmp_path / "kernels" / "isa" / "register_rows.h"
@@ -152,16 +153,14 @@ def test_quick_rep_movsb(program, run):
 
 
 @pytest.mark.tree
-@pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
+@needs_guard_pages
 def test_the_table_of_instruction_sets(native):
     """The sets are listed from the best on, here and in the guide, and the best that the processor has is used."""
     assert f"`{' '.join(NEEDS)}`" in (HERE.parent / "docs" / "guide.md").read_text()
     assert [*native] == [name for name in NEEDS if name in native]
     assert [*native][-1] == "scalar"
-    assert set(native) <= set(NEEDS)
     if platform.machine() == "x86_64":
         assert set(native) == set(NEEDS) - {"arm64"}
-    assert f"`{' '.join(NEEDS)}`" in (HERE.parent / "docs" / "guide.md").read_text()
     assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
 
 
