@@ -131,6 +131,40 @@ def heard():
 
 
 @pytest.fixture
+def raised_between():
+    """Call a function again and again; each time an exception comes before one more instruction of this code, or of all
+    Python code, as from a signal handler. Whether it came out, each time."""
+
+    def run(call, code, at):
+        count, came = 0, False
+
+        def trace(frame, event, argument):
+            nonlocal count
+            if code in (None, frame.f_code):
+                frame.f_trace_opcodes = True
+                count += event == "opcode"
+                if count == at:
+                    raise RuntimeError("a handler's")
+            return trace
+
+        before = sys.gettrace()
+        gc.disable()  # an exception in another's callback of the collector would be lost
+        sys.settrace(trace)
+        try:
+            call()
+        except RuntimeError as error:
+            came = True
+            if str(error) != "a handler's":
+                raise
+        finally:
+            sys.settrace(before)
+            gc.enable()
+        return count, came
+
+    return lambda call, code=None: (run(call, code, at)[1] for at in range(1, run(call, code, -1)[0] + 1))
+
+
+@pytest.fixture
 def settings_stay():
     """What a test sets for the process is as before after it."""
     max_bytes, recycle_limit = tilecore.get_max_bytes(), tilecore.get_recycle_limit()
@@ -202,12 +236,13 @@ def pytest_collection_finish():
 
 TIERS = ("quick", "process", "compiler", "package")
 ALONE = {"monkeypatch", "capsys", "tmp_path", "settings_stay"}  # one for all threads that run one test
-PROCESSES = {"program", "run", "compile_c", "built"}
+NEEDED = {"program": "process", "run": "process", "compile_c": "compiler", "built": "package"}  # by fixtures
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    """Each test is in one tier: that of its own mark, else of its class's, else of its file's."""
+    """Each test is in one tier: that of its own mark, else of its class's, else of its file's; or the later one that a
+    fixture needs."""
     tiers, wrong = {}, []
     for item in items:
         found = []
@@ -215,18 +250,16 @@ def pytest_collection_modifyitems(items):
             found = found or [mark.name for mark in node.own_markers if mark.name in TIERS]
         if len(found) != 1:
             wrong.append(f"{item.nodeid}: expected a mark of one tier, got {found}")
-        elif found == ["quick"] and (used := PROCESSES.intersection(item.fixturenames)):
-            wrong.append(f"{item.nodeid}: marked as quick, but it uses {sorted(used)}")
-        tiers[item] = found
+        tiers[item] = max(found + [NEEDED[name] for name in item.fixturenames if name in NEEDED], key=TIERS.index)
     if wrong:
         raise pytest.UsageError("\n".join(wrong))
-    for item, (tier,) in tiers.items():
+    for item, tier in tiers.items():
         for node in item.listchain():
             node.own_markers = [mark for mark in node.own_markers if mark.name not in TIERS]
         item.add_marker(tier)
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
-    items.sort(key=lambda item: TIERS.index(tiers[item][0]))
+    items.sort(key=lambda item: TIERS.index(tiers[item]))
 
 
 # ---------------------------------------------------------------- reports

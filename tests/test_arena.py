@@ -10,11 +10,6 @@ from hypothesis import strategies as st
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")]
 
-
-def compiled(test):
-    return pytest.mark.compiler(pytest.mark.tree(test))
-
-
 HERE = Path(__file__).parent
 GRANULE = 2**15
 HUGE = 64  # granules of a huge page
@@ -88,7 +83,7 @@ STEPS = st.one_of(
 )
 
 
-@compiled
+@pytest.mark.tree
 @given(st.lists(STEPS, max_size=60))
 @example([("take", 96), ("take", 160), ("take", 224), ("take", 64), *[("give_back", 1)] * 2, ("take", 384)]
          + [("give_back", 1), ("trim", 200), ("take", 70), ("take", 30), ("give_back", 0), ("trim", 70)]
@@ -127,7 +122,7 @@ def test_the_arena_gives_and_takes_as_its_model(library, steps):
     assert library.idle() == 0 and not library.give_back(base) and not library.give_back(base + 5)
 
 
-@compiled
+@pytest.mark.tree
 def test_holes_that_are_too_short_cost_nothing(library):
     """A search that looked at each hole took 87 us after 20 000 results, of which every second one had died."""
     looked, prefaulted = ctypes.c_long.in_dll(library, "looked"), ctypes.c_int()
@@ -177,12 +172,17 @@ def watched(library_path, program):
     return lambda code, *options: program(WATCHED.replace("PATH", str(library_path)) + code, *options)
 
 
-@compiled
+@pytest.mark.tree
 def test_idle_memory_goes_back_in_a_program_that_waits(watched):
-    """It once went back only when a later result died: never, in a program that tiled no more."""
+    """It once went back only when a later result died: never, in a program that tiled no more. A little stays, and needs
+    no thread."""
     watched("""
+minute.value, alone = 100, threads()
+arena.give_back(take(64))
+waits(300000)
+assert arena.idle() == 64 * MIB and threads() == alone
 minute.value = 300
-at, kept, before, alone = take(200), take(1), status("VmRSS"), threads()
+at, kept, before = take(200), take(1), status("VmRSS")
 begin = time.monotonic()
 arena.give_back(at)
 assert arena.idle() == 200 * MIB and threads() == alone + 1
@@ -191,26 +191,19 @@ assert time.monotonic() - begin > 0.29
 assert status("VmRSS") < before - 190 * MIB and ctypes.string_at(kept.value, MIB) == bytes([1]) * MIB
 wait_until(lambda: threads() == alone)
 for _ in range(2):
-    arena.give_back(take(100))                  # again, and at exit
+    arena.give_back(take(100))                  # again
     assert threads() == alone + 1
-""")
-
-
-@compiled
-def test_little_idle_memory_needs_no_thread(watched):
-    watched("""
-minute.value = 50
-alone = threads()
-arena.give_back(take(64))
-waits(300000)
-assert arena.idle() == 64 * MIB and threads() == alone
 arena.set_limit(size(0))
+wait_until(lambda: threads() == alone)
 arena.give_back(take(200))
 assert arena.idle() == 0 and threads() == alone
+arena.set_limit(size(2**30))
+arena.give_back(take(100))                      # at exit
+assert threads() == alone + 1
 """)
 
 
-@compiled
+@pytest.mark.tree
 def test_no_memory_has_no_pages(watched):
     """It once had, and then the caller's new memory counted as prefaulted."""
     watched("""
@@ -222,7 +215,7 @@ assert arena.take(size(2 * MIB), ctypes.byref(prefaulted)) == prefaulted.value =
 """)
 
 
-@compiled
+@pytest.mark.tree
 def test_idle_memory_stays_while_results_die(watched):
     watched("""
 minute.value = 500
@@ -242,7 +235,7 @@ wait_until(lambda: not arena.idle())
 """)
 
 
-@compiled
+@pytest.mark.tree
 def test_calls_and_forks_while_memory_goes_back(watched):
     watched(
         """
@@ -261,7 +254,7 @@ def work(seed):
 def child():
     assert arena.idle() == 0 and threads() == 1
     arena.give_back(take(70))
-    assert threads() == 2
+    assert threads() == 2 or not arena.idle()       # a busy machine
     wait_until(lambda: threads() == 1 and not arena.idle())
 def forks():
     try:

@@ -230,22 +230,6 @@ for number in signal.valid_signals():
 """)
 
 
-def test_resizing_that_fails_changes_nothing(faulty):
-    faulty("""
-y = tilecore.tile(numbered(2**18), (40, 1))
-want = y.copy()
-for what in ("mmap", "malloc"):
-    faults.faults_arm(FUNCTIONS.index(what), 1, 16 * MIB, True)
-    try:
-        y.resize((80, 2**18), refcheck=False)
-    except MemoryError:
-        assert what == "mmap"
-    faults.faults_disarm()
-    assert np.array_equal(y[:40], want)
-assert y.shape == (80, 2**18) and not y[40:].any()
-""")
-
-
 def test_the_interpreters_own_allocations(faulty_calls):
     """Each of the first allocations of a call in turn: a MemoryError or the right answer, and nothing
     is left behind: no memory handler of ours that NumPy goes on to use, no reference, no mapping."""

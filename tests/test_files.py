@@ -102,7 +102,6 @@ def test_items_of_no_bytes(dtype, tmp_path):
     assert np.load(tmp_path / "out.npy").shape == (2, 6)
 
 
-@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("shape, repeats", [((160 << 20, 1), "1,2"), ((3, 56 << 20), "1,1")])
 def test_resident_bytes_of_the_process(shape, repeats, tmp_path, program):

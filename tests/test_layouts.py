@@ -90,7 +90,6 @@ def test_one_panel_and_many_repeats(length):
     assert (tilecore.tile(x, (rows, 1), np.zeros((rows, length), "u2"), threads=2) == x).all()
 
 
-@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="mprotect")
 def test_rows_that_end_at_forbidden_pages(program):
     """Nothing after a row is read, also where the last panel (8 of 448 columns, one of 8) is narrower than a tile."""

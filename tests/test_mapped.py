@@ -1,6 +1,5 @@
 """tile_mapped: repeats that share pages; and what it does where they cannot."""
 
-import gc
 from math import prod
 from pathlib import Path
 
@@ -84,34 +83,6 @@ def test_mapped_results_equal_those_of_tile(axes, extent, repeats, dtype, laid_o
     assert y.tobytes() == inner.tobytes() * outer
 
 
-@needs_mapping
-def test_a_write_changes_its_element_alone():
-    x = numbered((2**16,))
-    y, other = tilecore.tile_mapped(x, (64, 1)), tilecore.tile_mapped(x, (64, 1))
-    plain, expected = np.tile(x, (64, 1)), np.tile(x, (64, 1))
-    assert mapped(y)
-    for index in [(0, 0), (1, 5), (63, 2**16 - 1), (7, 1024), slice(10, 12)]:
-        y[index] = expected[index] = -1
-    assert np.array_equal(y, expected) and np.array_equal(other, plain) and np.array_equal(x, plain[0])
-
-
-@pytest.mark.whole_process
-@needs_mapping
-def test_freed_with_the_last_view():
-    gc.collect()
-    before = mappings()
-    y = tilecore.tile_mapped(numbered((2**16,)), (256, 1))
-    during = mappings()
-    assert before < during <= before + 256
-    view, buffer = y[200, ::7], memoryview(y)[3:4]
-    del y
-    assert mappings() == during and np.array_equal(view, numbered((2**16,))[::7])
-    del view
-    assert mappings() == during and buffer[0, 5] == 5
-    del buffer
-    assert mappings() == before
-
-
 @pytest.mark.parametrize(
     ("shape", "reps", "dtype"),
     [
@@ -165,7 +136,6 @@ def now():
 """
 
 
-@pytest.mark.process
 @needs_mapping
 def test_a_forked_childs_writes_are_its_own(program):
     program("""
@@ -185,7 +155,6 @@ assert (y[3] == -1).all() and (y[:3] == x).all() and (y[4:] == x).all()
 """)
 
 
-@pytest.mark.process
 @needs_mapping
 def test_no_more_mappings_than_its_share(program):
     """After that, the result is an ordinary copy, and the size limit counts all of it."""
@@ -208,7 +177,6 @@ assert mapped(make())
 """)
 
 
-@pytest.mark.process
 @needs_mapping
 def test_where_the_system_says_no(program):
     """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
@@ -269,7 +237,6 @@ def test_another_shape_before_it_is_copied_after_all(shape, while_threads_are_as
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.process
 @needs_mapping
 def test_a_block_beyond_the_machines_memory_is_not_begun(program):
     """Linux would give the file more and more pages, and end the process when none is left."""

@@ -1,7 +1,6 @@
 """tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
 
 import copy
-import gc
 import inspect
 import os
 import pickle
@@ -82,42 +81,11 @@ def without():
 
 @pytest.mark.filterwarnings("ignore:replace_numpy_tile. the returned object was garbage-collected:RuntimeWarning")
 @pytest.mark.parametrize("function", [within, without])
-def test_an_exception_at_any_moment_restores(function):
-    """The exception comes between any two instructions of Python, as from a signal handler."""
-
-    class Stop(BaseException):
-        pass
-
-    def run(at):
-        """How many instructions; an exception comes before that number."""
-        count = 0
-
-        def trace(frame, event, argument):
-            nonlocal count
-            frame.f_trace_opcodes = True
-            count += event == "opcode"
-            if count == at:
-                raise Stop
-            return trace
-
-        before = sys.gettrace()
-        gc.disable()  # an exception in another's callback of the collector would be lost
-        sys.settrace(trace)
-        try:
-            function()
-        except Stop:
-            pass
-        finally:
-            sys.settrace(before)
-            gc.enable()
-        return count
-
-    for at in range(1, run(-1)):
-        run(at)
+def test_an_exception_at_any_moment_restores(function, raised_between):
+    for at, _ in enumerate(raised_between(function)):
         assert np.tile is NUMPYS, at
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),

@@ -200,7 +200,6 @@ def test_resize_to_more_than_there_is(bytes):
     assert (y == 5).all()
 
 
-@pytest.mark.process
 @pytest.mark.skipif("libasan" not in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer alone sees it")
 @pytest.mark.parametrize("mib", [1, 40])
 def test_a_use_after_free_is_seen(mib, run, tmp_path):
@@ -210,14 +209,12 @@ def test_a_use_after_free_is_seen(mib, run, tmp_path):
         run(sys.executable, "-c", code + "del y; ctypes.memmove(bytes(100), at, 100)", cwd=tmp_path)
 
 
-@pytest.mark.process
 def test_by_default_a_part_of_the_memory(program):
     code = "print(tilecore.get_recycle_limit(), tilecore._core.resources.host.physical_memory())"
     limit, memory = map(int, program(code).split())
     assert limit == min(2**30, memory // 16)
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="not on this system")
 def test_fork_after_an_import_that_failed(run, tmp_path):
     """What happens at fork() is registered once, however often the module is imported."""
@@ -235,7 +232,6 @@ print(tilecore.get_recycle_limit(), os.waitpid(child, 0)[1])
     assert run(sys.executable, "-c", code, cwd=tmp_path) == f"{2**30} 0\n"
 
 
-@pytest.mark.process
 def test_results_outlive_the_interpreter(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
     program("""

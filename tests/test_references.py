@@ -88,13 +88,6 @@ def test_structures_without_a_reference(number, n):
 KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
 
 
-def test_the_result_outlives_the_input():
-    x = np.array([["a", None], ["long enough to live in the arena" * 3, ""]], Strings(na_object=None))
-    want, got = x.tolist() * 2, tilecore.tile(x, (2, 1))
-    del x
-    assert got.tolist() == want
-
-
 @pytest.mark.parametrize("n", [1, 2**14])
 def test_texts_die_with_their_array(n):
     """Texts lie in memory of the dtype: that of a large result was the input's, and grew with each call."""

@@ -135,7 +135,6 @@ def test_a_handler_may_reshape_the_input(out):
     assert (out[::37] == np.tile(row, 3)[half // 2 : half // 2 + MIB]).all()
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("kind", ["TimeoutError", "AttributeError", "ValueError"])
 def test_what_a_handler_raises_in_the_first_large_call(kind, program):
     """The first call reads files and modules, and expects errors of some: the handler's is not one of them."""
@@ -274,7 +273,6 @@ def test_many_small_pieces_can_be_interrupted():
         interrupted(tilecore.tile_region, a, (2,) * rank, (1,) * rank, (3,) * rank)
 
 
-@pytest.mark.compiler
 def test_a_daemon_thread_outlives_the_interpreter(program, compile_c, tmp_path):
     """A thread that still writes does not ask the ended interpreter whether a signal has come."""
     handler, library = tmp_path / "handler.c", tmp_path / "handler.so"

@@ -33,11 +33,9 @@ def test_threads_of_process_and_context():
     assert tilecore.get_num_threads() == before
 
 
-def test_num_threads_has_a_repr():
+def test_num_threads_decorates_functions():
     assert repr(tilecore.num_threads(2)) == "tilecore.num_threads(2)"
 
-
-def test_num_threads_decorates_functions():
     @tilecore.num_threads(3)
     def chosen(depth):
         return tilecore.get_num_threads() if depth == 0 else chosen(depth - 1)
@@ -70,19 +68,15 @@ def test_num_threads_left_in_another_context():
 def test_the_default_follows_the_affinity(program):
     """The affinity of the calling thread counts: other threads may have their own."""
     program("""
-import threading
 before, all_of_them = tilecore.get_num_threads(), os.sched_getaffinity(0)
 assert 1 <= before <= min(8, len(all_of_them))
 os.sched_setaffinity(0, {min(all_of_them)})
 assert tilecore.get_num_threads() == 1
-seen = []
 def work():
     os.sched_setaffinity(0, all_of_them)
-    seen.append(tilecore.get_num_threads())
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
-assert seen == [before] and tilecore.get_num_threads() == 1
+    assert tilecore.get_num_threads() == before
+together(work)
+assert tilecore.get_num_threads() == 1
 os.sched_setaffinity(0, all_of_them)
 assert tilecore.get_num_threads() == before
 """)

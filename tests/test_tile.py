@@ -35,13 +35,9 @@ def test_beyond_the_cache_into_warm_memory():
 
 
 def test_reps_of_every_kind():
-    class Liar(list):
-        def __len__(self):
-            return 10**9
-
     for reps in (
         *(2, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), {2: None}, range(2, 3)),
-        *(iter([2]), memoryview(b"\2"), Liar([2])),
+        *(iter([2]), memoryview(b"\2")),
     ):
         assert tilecore.tile([1, 2], reps).shape == (4,)
     x = np.arange(3)

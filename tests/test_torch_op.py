@@ -363,7 +363,6 @@ def test_results_travel(tmp_path):
         result.resize_(100)
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_threads_and_a_fork_after_use(program):
     program("""
