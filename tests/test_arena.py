@@ -342,18 +342,16 @@ os._exit(0)
 def test_release_memory_is_exact(program):
     """No page of a dead result stays between results that live."""
     program("""
-def addresses():
-    return [y.ctypes.data for y in kept]
 small_pages()
 kept = []
 before = status("VmRSS")
 for _ in range(8):
     kept += [tilecore.tile(x[:2**16], 2) for _ in range(1008)][::63]
     tilecore.release_memory()
-alive = sum(y.nbytes for y in kept)
-assert alive == 16 * MIB
+assert (alive := sum(y.nbytes for y in kept)) == 16 * MIB
 assert status("VmRSS") - before < 1.4 * alive
-assert max(addresses()) - min(addresses()) < 10 * alive     # 9 were in use at once
+addresses = [y.ctypes.data for y in kept]
+assert max(addresses) - min(addresses) < 10 * alive     # 9 were in use at once
 assert tilecore.recycled_bytes() == 0 and all((y == 1).all() for y in kept)
 """)
 
@@ -399,24 +397,4 @@ refuse(lambda: tilecore.tile(x, 3000), MemoryError, refused)
 resource.setrlimit(resource.{kind}, (resource.RLIM_INFINITY,) * 2)
 tilecore.tile(x, 40)
 assert tilecore.recycled_bytes() == 40 * 2**20 and tilecore.get_recycle_limit() == limit
-""")
-
-
-def test_locked_memory_is_not_kept(program):
-    """The system cannot take locked pages back, so idle ones would cost other programs."""
-    program("""
-libc = ctypes.CDLL(None)
-if libc.mlockall(2):        # MCL_FUTURE
-    sys.exit(0)             # not permitted
-try:
-    y = tilecore.tile(x, 40)
-except MemoryError:
-    sys.exit(0)             # more than may be locked
-assert (y == 1).all()
-del y
-assert tilecore.recycled_bytes() == 0
-libc.munlockall()
-y = tilecore.tile(x, 40)
-del y
-assert tilecore.recycled_bytes() == 40 * 2**20
 """)

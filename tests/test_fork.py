@@ -181,13 +181,12 @@ import subprocess
 stop = threading.Event()
 def work():
     while not stop.is_set(): tilecore.tile_mapped(x, (40, 1))
-thread = threading.Thread(target=work)
-thread.start()
 list_files = [sys.executable, "-I", "-S", "-c", "import os; print(*[os.readlink(f'/proc/self/fd/{n}') for n in "
               "os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')])"]
-for _ in range(6):
-    if not os.path.exists("/proc/self/fd"): break
-    assert "tilecore" not in subprocess.check_output(list_files, close_fds=False, text=True)
-stop.set()
-thread.join()
+def look():
+    try:
+        for _ in range(6 * os.path.exists("/proc/self/fd")):
+            assert "tilecore" not in subprocess.check_output(list_files, close_fds=False, text=True)
+    finally: stop.set()
+together(work, look)
 """)

@@ -270,6 +270,8 @@ def test_it_looks_like_numpys():
         assert np.tile.__wrapped__ is NUMPYS
         text = pickle.dumps(np.tile)  # by its name: another process gets what it has there
         assert pickle.loads(text) is np.tile
+        with pytest.raises(TypeError, match=r"^tile\(\) takes exactly 2"):
+            np.tile([1, 2])
     assert pickle.loads(text) is NUMPYS
 
 
@@ -311,8 +313,3 @@ def test_numpys_name_is_deleted_meanwhile():
         assert not hasattr(np, "tile")
     finally:
         np.tile = NUMPYS
-
-
-def test_errors_name_tile():
-    with tilecore.replace_numpy_tile(), pytest.raises(TypeError, match=r"^tile\(\) takes exactly 2"):
-        np.tile([1, 2])

@@ -25,10 +25,10 @@ def constant(values, dtype=np.int64):
 
 
 def model(shape, repeats, dtype=np.float32, *, length_type=np.int64):
-    """One input where repeats are values, two where they are a number of values."""
+    """One input where repeats are values, two where they are a number of values, or its shape."""
     data = opset1.parameter(shape, dtype)
-    if isinstance(repeats, int):
-        values = opset1.parameter([repeats], np.dtype(length_type))
+    if isinstance(repeats, (int, ov.PartialShape)):
+        values = opset1.parameter([repeats] if isinstance(repeats, int) else repeats, np.dtype(length_type))
         return ov.Model([Tile(data, values)], [data, values])
     return ov.Model([Tile(data, constant(repeats, length_type))], [data])
 
@@ -70,16 +70,11 @@ def partial(*dims):
         (partial(), [2, 2], partial(2, 2)),
         (ov.PartialShape.dynamic(), [2, 2], ov.PartialShape.dynamic()),
         (partial(2, 3), [], partial(2, 3)),
+        *[(partial(2, 3), shape, ov.PartialShape.dynamic()) for shape in (partial(-1), ov.PartialShape.dynamic())],
     ],
 )
 def test_shapes_are_inferred(shape, repeats, expected):
     assert model(shape, repeats).output(0).get_partial_shape() == expected
-
-
-@pytest.mark.parametrize("repeats_shape", [partial(-1), ov.PartialShape.dynamic()])
-def test_repeats_of_unknown_length(repeats_shape):
-    node = Tile(opset1.parameter([2, 3]), opset1.parameter(repeats_shape, np.int64))
-    assert node.output(0).get_partial_shape().rank.is_dynamic
 
 
 @pytest.mark.parametrize("kind", ["i64", "i32"])

@@ -31,6 +31,11 @@ def address(array):
     return array.ctypes.data
 
 
+START = """
+x = numpy.ones(2**20, "u1")
+"""
+
+
 @pytest.fixture(autouse=True)
 def emptied(settings_stay):
     tilecore.set_recycle_limit(512 * MIB)
@@ -232,11 +237,30 @@ print(tilecore.get_recycle_limit(), os.waitpid(child, 0)[1])
     assert run(sys.executable, "-c", code, cwd=tmp_path) == f"{2**30} 0\n"
 
 
+def test_locked_memory_is_not_kept(program):
+    """The system cannot take locked pages back, so idle ones would cost other programs."""
+    program("""
+libc = ctypes.CDLL(None)
+if libc.mlockall(2):        # MCL_FUTURE
+    sys.exit(0)             # not permitted
+try:
+    y = tilecore.tile(x, 40)
+except MemoryError:
+    sys.exit(0)             # more than may be locked
+assert (y == 1).all()
+del y
+assert tilecore.recycled_bytes() == 0
+libc.munlockall()
+y = tilecore.tile(x, 40)
+del y
+assert tilecore.recycled_bytes() == 40 * 2**20
+""")
+
+
 def test_results_outlive_the_interpreter(program):
     """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
     program("""
-import threading, atexit
-x = numpy.ones(2**20, "u1")
+import atexit
 kept = [tilecore.tile(x, 40) for _ in range(3)]
 kept.append(kept)
 sys.kept = tilecore.tile(x, 41)

@@ -355,7 +355,7 @@ def test_model_of_the_docs(run, tmp_path):
 # ---------------------------------------------------------------- lifetimes
 
 
-def test_results_travel(tmp_path):
+def test_results_travel():
     result = tile(matrix(), (2, 3))
     assert torch.equal(pickle.loads(pickle.dumps(result)), result)
     assert torch.equal(tile(matrix(), (2, 3)).share_memory_(), result)
