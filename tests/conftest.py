@@ -45,11 +45,6 @@ def run_command(*command, cwd=None, env=None):
     return done.stdout
 
 
-def python_of(folder):
-    """The interpreter of a virtual environment."""
-    return folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-
-
 @pytest.fixture(scope="session")
 def run():
     """Run a command that must succeed; what it printed."""
@@ -212,7 +207,7 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tools(built):
     """The interpreter of an environment that has `build` and what pyproject.toml says a build needs."""
-    return python_of(built.tree.with_name("tools"))
+    return built.tree.with_name("tools") / ("Scripts" if sys.platform == "win32" else "bin") / "python"
 
 
 # ---------------------------------------------------------------- processes

@@ -215,8 +215,8 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
         const ptrdiff_t dst_pitch = rows * item + gap;
         const ptrdiff_t n_src = (rows - 1) * pitch + count * item, n_dst = (count - 1) * dst_pitch + rows * item;
         if (skew + n_src <= ROOM && n_dst <= ROOM) {
-            const char *const src = place(source, n_src, behind) + skew;
-            char *const dst = place(target, n_dst, behind);
+            const char *const src = place(source, n_src, behind) + skew, *const last = src + (rows - 1) * pitch;
+            char *const dst = place(target, n_dst, behind), *const end = dst + (count - 1) * dst_pitch;
             memset(dst, 0x55, (size_t)n_dst);
             begin(kernels, "transpose", item, count, rows);
             kernels->transpose(dst, dst_pitch, src, pitch, rows, count, item, how, cells);
@@ -224,10 +224,8 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
             check_gaps(dst, dst_pitch, rows * item, count);
             /* Rows and columns back to front. */
             memset(dst, 0x55, (size_t)n_dst);
-            kernels->transpose(dst + (count - 1) * dst_pitch, -dst_pitch, src + (rows - 1) * pitch, -pitch, rows, count,
-                               item, how, gap ? cells : NULL);
-            check_packed(dst + (count - 1) * dst_pitch, item, -dst_pitch, src + (rows - 1) * pitch, -pitch, item, rows,
-                         count);
+            kernels->transpose(end, -dst_pitch, last, -pitch, rows, count, item, how, gap ? cells : NULL);
+            check_packed(end, item, -dst_pitch, last, -pitch, item, rows, count);
         }
     }
     for (step = -8; step <= 8 && kernels->deinterleave && rows < 5; step++) {

@@ -8,7 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.tree,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles"),
+]
 
 HERE = Path(__file__).parent
 GRANULE = 2**15
@@ -83,7 +87,6 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.tree
 @given(st.lists(STEPS, max_size=60))
 @example([("take", 96), ("take", 160), ("take", 224), ("take", 64), *[("give_back", 1)] * 2, ("take", 384)]
          + [("give_back", 1), ("trim", 200), ("take", 70), ("take", 30), ("give_back", 0), ("trim", 70)]
@@ -122,7 +125,6 @@ def test_the_arena_gives_and_takes_as_its_model(library, steps):
     assert library.idle() == 0 and not library.give_back(base) and not library.give_back(base + 5)
 
 
-@pytest.mark.tree
 def test_holes_that_are_too_short_cost_nothing(library):
     """A search that looked at each hole took 87 us after 20 000 results, of which every second one had died."""
     looked, prefaulted = ctypes.c_long.in_dll(library, "looked"), ctypes.c_int()
@@ -172,7 +174,6 @@ def watched(library_path, program):
     return lambda code, *options: program(WATCHED.replace("PATH", str(library_path)) + code, *options)
 
 
-@pytest.mark.tree
 def test_idle_memory_goes_back_in_a_program_that_waits(watched):
     """It once went back only when a later result died: never, in a program that tiled no more. A little stays, and needs
     no thread."""
@@ -203,7 +204,6 @@ assert threads() == alone + 1
 """)
 
 
-@pytest.mark.tree
 def test_no_memory_has_no_pages(watched):
     """It once had, and then the caller's new memory counted as prefaulted."""
     watched("""
@@ -215,7 +215,6 @@ assert arena.take(size(2 * MIB), ctypes.byref(prefaulted)) == prefaulted.value =
 """)
 
 
-@pytest.mark.tree
 def test_idle_memory_stays_while_results_die(watched):
     watched("""
 minute.value = 500
@@ -235,7 +234,6 @@ wait_until(lambda: not arena.idle())
 """)
 
 
-@pytest.mark.tree
 def test_calls_and_forks_while_memory_goes_back(watched):
     watched(
         """

@@ -30,11 +30,6 @@ def tile_file(source, target, repeats, force=True):
     return sizes
 
 
-@pytest.fixture
-def small_slabs(monkeypatch):
-    monkeypatch.setattr(files, "SLAB", 100)
-
-
 @given(st.lists(st.integers(1, 6), max_size=4).map(tuple), st.integers(1, 5), st.integers(5, 200))
 def test_regions_are_the_file_in_order(shape, itemsize, limit):
     whole = np.arange(np.prod(shape)).reshape(shape)
@@ -68,7 +63,8 @@ DTYPES = [
 
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_byte_of_every_dtype(dtype, order, tmp_path, small_slabs, oracle):
+def test_every_byte_of_every_dtype(dtype, order, tmp_path, monkeypatch, oracle):
+    monkeypatch.setattr(files, "SLAB", 100)
     dtype = np.dtype(dtype)
     raw = np.random.default_rng(0).integers(0, 256, 24 * dtype.itemsize, np.uint8)
     x = np.asarray(np.ndarray((2, 3, 4), dtype, raw), order=order)

@@ -16,7 +16,7 @@ from tilecore._core.write.processor import instruction_sets
 
 import tilecore
 
-pytestmark = pytest.mark.compiler
+pytestmark = [pytest.mark.compiler, pytest.mark.tree]
 needs_guard_pages = pytest.mark.skipif(sys.platform == "win32", reason="guard pages are made with mmap")
 
 HERE = Path(__file__).parent
@@ -106,7 +106,6 @@ def emulated(build, request):
         return program
 
 
-@pytest.mark.tree
 @needs_guard_pages
 @pytest.mark.parametrize("name", NEEDS)
 def test_between_guard_pages(name, native, emulated):
@@ -122,13 +121,11 @@ def test_between_guard_pages(name, native, emulated):
 
 
 @pytest.mark.package
-@pytest.mark.tree
 @needs_guard_pages
 def test_many_rows_between_guard_pages(build):
     sets_run(build())
 
 
-@pytest.mark.tree
 @needs_guard_pages
 def test_a_crash_tells_its_case(build, tmp_path):
     shutil.copytree(KERNELS.parent, tmp_path / "kernels")
@@ -141,7 +138,6 @@ def test_a_crash_tells_its_case(build, tmp_path):
     assert re.fullmatch(said, done.stdout.splitlines()[-1])
 
 
-@pytest.mark.tree
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="asked of CPUID and /proc/cpuinfo"
 )
@@ -152,7 +148,6 @@ def test_quick_rep_movsb(program, run):
     assert f"REP MOVSB is {'quick' if quick else 'slow'}\n" in run(program, "no set")
 
 
-@pytest.mark.tree
 @needs_guard_pages
 def test_the_table_of_instruction_sets(native):
     """The sets are listed from the best on, here and in the guide, and the best that the processor has is used."""
@@ -170,7 +165,6 @@ def compiler(request):
         return shutil.which("clang") or pytest.skip("there is no clang")
 
 
-@pytest.mark.tree
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
 def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
     """Each header compiles by itself, twice, and after all others; plain C11 and C++17."""
@@ -186,13 +180,11 @@ def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
         compile_c(*flags, source, standard=standard, compiler=compiler)
 
 
-@pytest.mark.tree
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
 def test_kernels_are_plain_c(tmp_path, compiler, standard, compile_c):
     compile_c("-O1", f"-I{CORE}", "-c", KERNELS, "-o", tmp_path / "kernels.o", standard=standard, compiler=compiler)
 
 
-@pytest.mark.tree
 @pytest.mark.parametrize(("options", "there"), [([], sys.platform == "linux"), (["-U__linux__"], False)])
 def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
     """Compiled for a system that has neither, the functions say so."""
@@ -201,7 +193,6 @@ def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
     assert run(tmp_path / "pages").startswith(f"addresses {found}, populated {found}, files {found}, ")
 
 
-@pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no AddressSanitizer")
 def test_idle_memory_is_poisoned(tmp_path, compiler, compile_c, run):
     """pages.h asks the compiler whether there is an AddressSanitizer."""
@@ -210,7 +201,6 @@ def test_idle_memory_is_poisoned(tmp_path, compiler, compile_c, run):
         run(tmp_path / "pages", "poisoned")
 
 
-@pytest.mark.tree
 @pytest.mark.skipif(sys.platform == "win32", reason="it replaces clock_gettime")
 def test_outputs_whose_memory_is_in_the_caches(tmp_path, compile_c, run):
     compile_c("-O2", f"-I{CORE}", HERE / "hot.c", "-o", tmp_path / "hot")
@@ -227,24 +217,19 @@ def test_sizes_that_bypass_the_caches():
     assert ratio in (7 / 8, 5 / 4) if mib <= 32 else ratio == max(1 / 8, 20 / mib)
 
 
-def used(tmp_path, isa):
-    """The set that tilecore uses, or the last line of the error at its import."""
+@pytest.mark.process
+@pytest.mark.parametrize("name", [*NEEDS, "AVX2", ""])
+def test_the_named_instruction_set_is_used(tmp_path, name):
+    """If none is named, the best one is used."""
     code = """
 import numpy, tilecore
 x = numpy.arange(3000, dtype="u1").reshape(-1, 3)
 assert (tilecore.tile(x, (2, 5)) == numpy.tile(x, (2, 5))).all()
 print(tilecore.show_config("dicts")["Kernels"]["used"])
 """
-    env = {**os.environ, "TILECORE_ISA": isa}
+    env = os.environ | {"TILECORE_ISA": name}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
-    return (done.stderr or done.stdout).strip().splitlines()[-1]
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", [*NEEDS, "AVX2", ""])
-def test_the_named_instruction_set_is_used(tmp_path, name):
-    """If none is named, the best one is used."""
-    said = used(tmp_path, name)
+    said = (done.stderr or done.stdout).strip().splitlines()[-1]
     has = not name or (name in NEEDS and processor_has(name))
     if has or (has is None and said == name):
         assert said == (name or instruction_sets()["found"])

@@ -13,7 +13,7 @@ import pytest
 import tilecore
 from tilecore._core.resources import host
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("settings_stay")]
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 
 def test_threads_of_process_and_context():
@@ -85,7 +85,6 @@ assert tilecore.get_num_threads() == before
 TWO = "/sys/fs/cgroup/"
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize(
     ("files", "cpus", "memory"),
     [
@@ -114,7 +113,6 @@ def test_control_groups(monkeypatch, files, cpus, memory):
     assert memory is None or host.physical_memory() == memory
 
 
-@pytest.mark.quick
 @pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="not on this system")
 def test_the_machines_memory_is_known():
     with open("/proc/meminfo") as file:
@@ -128,7 +126,6 @@ def asking_anew():
     host.forget_process()
 
 
-@pytest.mark.quick
 def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
     """Its modules are in sys.modules before their names are defined."""
 
@@ -148,7 +145,6 @@ def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
     assert decided()
 
 
-@pytest.mark.quick
 def test_multiprocessing_is_asked_once(monkeypatch, asking_anew):
     """Without the GIL a fork() may find `sys.modules` locked, and then every result in the child hangs."""
 
@@ -165,7 +161,6 @@ def test_multiprocessing_is_asked_once(monkeypatch, asking_anew):
     assert asked == ["_current_process", "_parent_process"]
 
 
-@pytest.mark.quick
 def test_one_object_entered_twice():
     """Nested, in several contexts, and left in an order of their own: what was there before comes back."""
     before, one = tilecore.get_num_threads(), tilecore.num_threads(1)
@@ -191,7 +186,6 @@ def test_one_object_entered_twice():
     one.__exit__()  # never entered
 
 
-@pytest.mark.quick
 def test_as_many_threads_as_one_can_say(oracle):
     tilecore.set_num_threads(10**30)
     a = np.arange(1 << 14, dtype="u1")
