@@ -13,7 +13,9 @@
 #include <immintrin.h>
 #endif
 
-enum { SHORT_ROW = 8, SHORT_REPEATS = 32, ITEM = 8 }; /* as in test_limit.py */
+enum { SHORT_ROW = 8,
+       SHORT_REPEATS = 32,
+       ITEM = 8 }; /* as in test_limit.py */
 
 typedef struct {
     char *dst;
@@ -56,7 +58,8 @@ static void blocks(const work *w, copy put, ptrdiff_t block, int part, int parts
     const ptrdiff_t end = w->bytes * (part + 1) / parts;
     ptrdiff_t at, k;
     for (at = w->bytes * part / parts; at < end; at += block)
-        for (k = 0; k < w->repeats; k++) put(w->dst + k * w->bytes + at, w->src + at, end - at < block ? end - at : block);
+        for (k = 0; k < w->repeats; k++)
+            put(w->dst + k * w->bytes + at, w->src + at, end - at < block ? end - at : block);
 }
 
 /* Short rows: each is stored SHORT_REPEATS times, at once or by way of a block. */
@@ -101,13 +104,19 @@ static const struct {
     ptrdiff_t size;
     const char *name;
 } loops[] = {
-    {blocks, plain, 16384, "long rows"},        {blocks, plain, 65536, "long rows"},
-    {short_rows, NULL, 0, "short rows"},        {tiles, NULL, 8, "transposed"},
-    {tiles, NULL, 16, "transposed"},            {tiles, NULL, 64, "transposed"},
+    {blocks, plain, 16384, "long rows"},
+    {blocks, plain, 65536, "long rows"},
+    {short_rows, NULL, 0, "short rows"},
+    {tiles, NULL, 8, "transposed"},
+    {tiles, NULL, 16, "transposed"},
+    {tiles, NULL, 64, "transposed"},
 #if defined(__x86_64__)
-    {blocks, past_caches, 16384, "long rows"},  {blocks, past_caches, 65536, "long rows"},
-    {blocks, rep_movsb, 16384, "long rows"},    {blocks, rep_movsb, 65536, "long rows"},
-    {short_rows, past_caches, 16384, "short rows"}, {short_rows, past_caches, 65536, "short rows"},
+    {blocks, past_caches, 16384, "long rows"},
+    {blocks, past_caches, 65536, "long rows"},
+    {blocks, rep_movsb, 16384, "long rows"},
+    {blocks, rep_movsb, 65536, "long rows"},
+    {short_rows, past_caches, 16384, "short rows"},
+    {short_rows, past_caches, 65536, "short rows"},
     {short_rows, rep_movsb, 16384, "short rows"},
 #endif
 };

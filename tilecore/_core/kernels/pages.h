@@ -164,7 +164,7 @@ TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
     return NULL;
 }
 
-/* Maps the file's first `bytes`, whole pages, in place of what is at `at`: within a range of the caller's. A write there
+/* Maps the file's first `bytes`, whole pages, in place of what is at `at`, in a range of the caller's. A write there
  * copies the page first, and does not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
 {

@@ -182,8 +182,8 @@ static void tilecore_serve(void)
 }
 
 /* Under the lock. Lets the workers run where the calling thread may, but not on the processor that it is on: a worker
- * that last ran there would wait for it there. For in a virtual machine (KVM) Linux takes a processor that sleeps for one
- * that is busy elsewhere, and wakes no thread on it. `anew`: some have their creator's mask still. */
+ * that last ran there would wait there. In a virtual machine (KVM) Linux takes a processor that sleeps for a busy one,
+ * and does not move the worker to it. `anew`: some workers still have their creator's mask. */
 static void tilecore_move_workers(int anew)
 {
 #if defined(__linux__) && !defined(__ANDROID__) /* Android has no pthread_setaffinity_np */
