@@ -71,6 +71,7 @@ static int files(void)
     if (file < 0) {
         check(tilecore_file_write(file, two_pages, bytes, 0) < 0, "no files, but one is written to");
         check(tilecore_file_open(file, bytes) == NULL, "no files, but one is open");
+        check(tilecore_file_extend(file, NULL, 0, bytes) == 1, "no files, but one grows");
         return 0;
     }
     check(tilecore_file_write(file, two_pages, bytes, 0) == 0, "a file that is written to");
@@ -89,7 +90,8 @@ static int files(void)
 
     i = tilecore_file_new(bytes);
     opened = tilecore_file_open(i, bytes);
-    check(opened && all_are(opened, bytes, 0), "a file for writing in place");
+    check(opened && !tilecore_file_extend(i, opened, 0, bytes), "a file for writing in place");
+    check(opened && all_are(opened, bytes, 0), "a file without content");
     if (opened) tilecore_pages_free(opened, bytes);
     tilecore_file_free(i);
     return 1;

@@ -95,6 +95,15 @@ def test_an_interrupt_ends_the_call_and_leaves_nothing_behind(name, out):
     assert state() == before
 
 
+def test_an_interrupt_ends_a_batch_of_small_results(out):
+    """None of them is so large that it checks for signals."""
+    plan, small = tilecore.TilePlan(4096, 1, "u1"), out.reshape(-1, 4096)
+    small[-1] = 7
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(plan.batch, [INPUT[:4096]] * len(small), small, threads=1)
+    assert small[0, 0] == 1 and small[-1, 0] == 7
+
+
 def test_a_handler_may_tile(out):
     """The handler's call, in the midst of another: results of its own, recycled ones too."""
     seen = []

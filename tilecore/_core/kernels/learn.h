@@ -81,14 +81,15 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
 static void tilecore_note_alone(tilecore_record *record, double rate)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
-    if (beside) tilecore_smooth(&record->factor, (ptrdiff_t)(rate / (double)beside * TILECORE_ONE));
+    const double ratio = rate / ((double)beside + 1); /* above 1, something else made the call slow */
+    if (beside) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
 }
 
 /* After a call with workers: its rate, and that of its caller's part; 0: workers wrote all before it had begun. */
 static void tilecore_note_joint(tilecore_record *record, double rate, double beside, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
-    if (factor == 0 || factor > TILECORE_ONE) factor = TILECORE_ONE;
+    if (factor == 0) factor = TILECORE_ONE;
     if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
     if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;

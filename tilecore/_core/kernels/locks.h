@@ -151,7 +151,7 @@ TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*r
 /* Waits until the system no longer counts a thread that is past all its locks: it was joined, or is about to return.
  * pthread_join returns a moment earlier, or much earlier if a virtual processor is descheduled just then. Waits at most
  * two seconds, because another thread may have got the id by now. */
-TILECORE_UNUSED static void tilecore_await_end(const tilecore_thread *thread)
+TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)
 {
 #if defined(__linux__)
     const struct timespec nap = {0, 1000000};
@@ -160,6 +160,7 @@ TILECORE_UNUSED static void tilecore_await_end(const tilecore_thread *thread)
         if (tries < 100) sched_yield();
         else nanosleep(&nap, NULL);
     }
+    thread->id = 0; /* which no thread has: the next call returns at once */
 #else
     (void)thread;
 #endif

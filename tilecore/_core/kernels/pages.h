@@ -137,20 +137,21 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
     return 0;
 }
 
-/* Makes an empty file `bytes` long, and maps it for writing; NULL if there is too little memory. All its pages are
- * allocated now, because a page that is missing later raises SIGBUS. */
+/* Maps an empty file for writing, for up to `bytes`; NULL if there are no addresses. */
 TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 {
-    const ptrdiff_t piece = (ptrdiff_t)1 << 22; /* a signal undoes only the piece that it interrupts */
-    ptrdiff_t done = 0;
-    void *at;
-    while (done < bytes) {
-        const ptrdiff_t n = bytes - done < piece ? bytes - done : piece;
-        if (!fallocate(file, 0, (off_t)done, (off_t)n)) done += n;
-        else if (errno != EINTR) return NULL;
-    }
-    at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    void *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return at == MAP_FAILED ? NULL : (char *)at;
+}
+
+/* Makes the file, mapped at `at`, longer by `bytes`, from `offset` on, a multiple of the page size. Its pages are
+ * allocated now, because a page that is missing later raises SIGBUS. Returns 0, or 1 if there is too little memory. */
+TILECORE_UNUSED static int tilecore_file_extend(int file, char *at, ptrdiff_t offset, ptrdiff_t bytes)
+{
+    while (fallocate(file, 0, (off_t)offset, (off_t)bytes))
+        if (errno != EINTR) return 1;
+    madvise(at + offset, (size_t)bytes, MADV_POPULATE_WRITE); /* all at once, where the system can */
+    return 0;
 }
 
 /* Reserves `bytes` of open addresses, without pages; NULL if there are none. With vm.overcommit_memory = 2 the system
@@ -186,6 +187,10 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
 TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
 {
     return (void)file, (void)bytes, (char *)NULL;
+}
+TILECORE_UNUSED static int tilecore_file_extend(int file, char *at, ptrdiff_t offset, ptrdiff_t bytes)
+{
+    return (void)file, (void)at, (void)offset, (void)bytes, 1;
 }
 TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)

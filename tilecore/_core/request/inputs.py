@@ -103,8 +103,9 @@ def out_error(given: object) -> RequestError:
 
 
 def _numpy_takes(value: object) -> bool:
-    if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
-        return True
+    for name in ("__array__", "__array_interface__", "__array_struct__"):
+        if hasattr(value, name):  # no generator: it would make a RuntimeError of the caller's StopIteration
+            return True
     try:
         memoryview(value).release()  # type: ignore[arg-type]
     except TypeError as reason:

@@ -44,6 +44,7 @@ cdef extern from "kernels/pages.h" nogil:
     void tilecore_file_free(int file)
     int tilecore_file_write(int file, const char *src, Py_ssize_t bytes, Py_ssize_t offset)
     char *tilecore_file_open(int file, Py_ssize_t bytes)
+    int tilecore_file_extend(int file, char *at, Py_ssize_t offset, Py_ssize_t bytes)
     char *tilecore_range_new(Py_ssize_t bytes)
     int tilecore_file_map(int file, char *at, Py_ssize_t bytes)
 
@@ -94,7 +95,7 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     """Write the file. Return 0, or 1 if the system refuses, or -1 if a signal handler raised."""
     cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, chunk
     cdef char *at
-    cdef int status
+    cdef int status = 0
     if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
@@ -108,7 +109,14 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     at = tilecore_file_open(file, nbytes)
     if at == NULL:
         return 1
-    status = write_nest(loops, at, src, nbytes, options)
+    while status == 0 and offset < nbytes:
+        chunk = min(nbytes - offset, TILECORE_CHECK_BYTES)
+        status = tilecore_file_extend(file, at, offset, chunk)
+        offset += chunk
+        if status == 0:
+            status = check_signals(&options.signals, chunk)
+    if status == 0:
+        status = write_nest(loops, at, src, nbytes, options)
     tilecore_pages_free(at, nbytes)
     return status
 

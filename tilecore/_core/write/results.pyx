@@ -23,7 +23,7 @@ from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, l
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.regions cimport write_region
-from tilecore._core.write.signals cimport raise_pending
+from tilecore._core.write.signals cimport check_signals, raise_pending
 from tilecore._core.write.tiling cimport (
     ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
     write_tiling,
@@ -225,7 +225,8 @@ cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last,
     target = call.target
     target.data += first * call.step
     for i in range(first, last):
-        if write_one(call, place_of(call, i), &target, options) < 0:
+        if (write_one(call, place_of(call, i), &target, options) < 0
+                or check_signals(&options.signals, call.nbytes) < 0):  # a small result does not check
             return -1
         target.data += call.step
     return 0
