@@ -44,8 +44,8 @@ def get_num_threads():
     -----
     Two threads write a result of 4 MiB, and one more for each 2 MiB above that. If its memory is new to the
     process, only one thread writes a result below 8 MiB. Between calls the threads sleep and use no CPU time. They
-    run only on CPUs that their caller may use (``os.sched_setaffinity``). After a call that one thread would have
-    ended sooner, as on a busy machine, the next calls use one thread; a call's own ``threads=`` is used as given.
+    run on the other CPUs that their caller may use (``os.sched_setaffinity``). After a call that one thread would
+    have ended sooner, as on a busy machine, the next calls use one thread; a call's own ``threads=`` is used as given.
     """
     return max_threads()
 

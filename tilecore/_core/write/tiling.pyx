@@ -79,7 +79,7 @@ cdef void plan_clear(Plan *plan) noexcept nogil:
     free(plan.memory)
 
 
-# ---------------------------------------------------------------- modes
+# ---------------------------------------------------------------- options
 
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
