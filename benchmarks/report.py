@@ -112,12 +112,12 @@ def limits_table(run: Run) -> str:
     cells = [
         ([row], state, f"{shares[key]:.2f}") for key, (row, _, state) in names.items() if "another" not in key.case
     ]
-    least = min(shares, key=shares.__getitem__)
+    middle, least = mean(min(share, 1) for share in shares.values()), min(shares, key=shares.__getitem__)
     other = [shares[key] / shares[key._replace(case=key.case.partition(",")[0])] for key in shares if "," in key.case]
     return f"""\
 {pivot(["default, one thread"], cells)}
-The mean is {mean(shares.values()):.2f}, and the lowest {shares[least]:.2f}: {least.words}. Calls in another thread than
-the main one have {mean(other):.2f} times the speed.
+The mean is {middle:.2f}, if shares above 1 count as 1. The lowest is {shares[least]:.2f}: {least.words}.
+Calls in another thread than the main one have {mean(other):.2f} times the speed.
 """
 
 
