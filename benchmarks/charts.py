@@ -98,7 +98,7 @@ def draw_limits(run: Run, file: Path, shares: dict[Key, float]) -> None:
     with plt.rc_context(STYLE):
         figure, plots = plt.subplots(len(points), sharex=True, sharey=True, squeeze=False, figsize=(WIDTH, 5.5))
         for axes, (kind, by_case) in zip(plots[:, 0], points.items(), strict=True):
-            axes.set(xscale="log", ylim=(0, top))
+            axes.set(xscale="log", ylim=(0, 1.1 * top))
             axes.set_title(kind, loc="left", fontsize=9)
             axes.axhline(1, color=INK, linewidth=1)
             for (colour, marker), (case, by_size) in zip(STYLES, sorted(by_case.items()), strict=False):
