@@ -41,7 +41,7 @@ def test_config_as_dicts():
 def test_the_recycle_limit_follows_from_the_memory(memory, run, monkeypatch):
     """A sixteenth, at most 1 GiB; of a control group's limit, if that is lower."""
     monkeypatch.delenv("TILECORE_RECYCLE_BYTES", raising=False)
-    limit = run(sys.executable, "-c", f"""
+    limit = run(sys.executable, "-P", "-c", f"""
 import os
 known = os.sysconf
 os.sysconf = lambda name: {{"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": {memory}}}.get(name) or known(name)
