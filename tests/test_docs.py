@@ -23,7 +23,8 @@ LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
 # Sizes in config.h, and the files that tell readers about them.
 SIZES = {
-    "MIN_RECYCLED_BYTES": "README.md docs/memory.md tilecore/_core/arrays.pyx tilecore/_core/resources/recycle.pyx",
+    "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
+    "tilecore/_core/resources/recycle.pyx",
     "THREAD_BYTES": "docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
     "THREAD_BYTES * 2": "docs/threads.md tilecore/_core/resources/threads.pyx",

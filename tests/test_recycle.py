@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tilecore
+from tilecore._core.resources.recycle import MIN_BYTES
 
 KIB, MIB = 2**10, 2**20
-LEAST = 128 * KIB  # of a recycled result
 
 pytestmark = [
     pytest.mark.quick,
@@ -69,7 +69,7 @@ def test_tracemalloc_is_told():
 WAYS = ["tile", "tile_region", "TilePlan.tile", "TilePlan.region", "TilePlan.batch of a list", "onnx", "masked"]
 
 
-@pytest.mark.parametrize("nbytes", [LEAST, LEAST + 8, 3 * MIB, 32 * MIB])
+@pytest.mark.parametrize("nbytes", [MIN_BYTES, MIN_BYTES + 8, 3 * MIB, 32 * MIB])
 @pytest.mark.parametrize("name", WAYS)
 def test_memory_is_written_again(name, nbytes, ways):
     x = np.ones(nbytes // 2, "u1")
@@ -106,7 +106,7 @@ def test_memory_of_references_is_written_again(dtype):
 
 
 def test_smaller_results_are_numpys():
-    tilecore.tile(np.zeros(LEAST // 2 - 4, "u1"), 2)  # and dropped at once
+    tilecore.tile(np.zeros(MIN_BYTES // 2 - 4, "u1"), 2)  # and dropped at once
     assert tilecore.recycled_bytes() == 0
 
 
