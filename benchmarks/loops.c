@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -124,12 +125,20 @@ static const struct {
 /* The loop's kind, or NULL behind the last one. */
 const char *loop_kind(int loop) { return loop < (int)(sizeof loops / sizeof *loops) ? loops[loop].name : NULL; }
 
+/* What one of `parts` threads does; then its bytes are in memory for the other. */
+static void run_part(int loop, const work *w, int part, int parts)
+{
+    loops[loop].run(w, loops[loop].put, loops[loop].size, part, parts);
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
 /* The second thread is created once, and sleeps between calls, as tilecore's do. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static const work *open_work;
-static int open_loop, ready;
-static volatile int ended;
+static int open_loop, ready, ended;
 
 static void *second(void *unused)
 {
@@ -141,10 +150,7 @@ static void *second(void *unused)
         w = open_work;
         open_work = NULL;
         pthread_mutex_unlock(&lock);
-        loops[open_loop].run(w, loops[open_loop].put, loops[open_loop].size, 1, 2);
-#if defined(__x86_64__)
-        _mm_sfence();
-#endif
+        run_part(open_loop, w, 1, 2);
         __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     }
     return NULL;
@@ -161,7 +167,8 @@ long long run_loop(int loop, int threads, const work *w)
 {
     long long begin;
     pthread_t thread;
-    if (!ready && threads > 1) ready = pthread_create(&thread, NULL, second, NULL) == 0;
+    if (!ready && threads > 1 && pthread_create(&thread, NULL, second, NULL)) abort(); /* nobody would end the wait */
+    ready |= threads > 1;
     begin = now();
     if (threads > 1) {
         pthread_mutex_lock(&lock);
@@ -169,10 +176,7 @@ long long run_loop(int loop, int threads, const work *w)
         pthread_mutex_unlock(&lock);
         pthread_cond_signal(&wake);
     }
-    loops[loop].run(w, loops[loop].put, loops[loop].size, 0, threads);
-#if defined(__x86_64__)
-    _mm_sfence();
-#endif
+    run_part(loop, w, 0, threads);
     while (threads > 1 && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {}
     return now() - begin;
 }
