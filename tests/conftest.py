@@ -127,19 +127,21 @@ def heard():
 
 @pytest.fixture
 def raised_between():
-    """Call a function again and again; each time an exception comes before one more instruction of this code, or of all
-    Python code, as from a signal handler. Whether it came out, each time."""
+    """Call a function again and again. Each time, an error comes before another of the instructions that it runs in its
+    own code, as from a signal handler. Whether the error came out, each time."""
 
-    def run(call, code, at):
-        count, came = 0, False
+    def run(call, is_own, error, place=None):
+        seen, came = {}, False
 
         def trace(frame, event, argument):
-            nonlocal count
-            if code in (None, frame.f_code):
-                frame.f_trace_opcodes = True
-                count += event == "opcode"
-                if count == at:
-                    raise RuntimeError("a handler's")
+            if not is_own(frame.f_code):
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                here = frame.f_code, frame.f_lasti
+                seen[here] = None
+                if here == place:
+                    raise error("a handler's")
             return trace
 
         before = sys.gettrace()
@@ -147,16 +149,19 @@ def raised_between():
         sys.settrace(trace)
         try:
             call()
-        except RuntimeError as error:
-            came = True
-            if str(error) != "a handler's":
+        except Exception as caught:
+            came = type(caught) is error and str(caught).strip("'\"") == "a handler's"
+            if place and not came:
                 raise
         finally:
             sys.settrace(before)
             gc.enable()
-        return count, came
+        return came or place not in seen if place else seen  # another time it may go another way
 
-    return lambda call, code=None: (run(call, code, at)[1] for at in range(1, run(call, code, -1)[0] + 1))
+    def runs(call, is_own=lambda code: True, error=RuntimeError):
+        return (run(call, is_own, error, place) for place in run(call, is_own, error))
+
+    return runs
 
 
 @pytest.fixture

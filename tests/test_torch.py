@@ -110,5 +110,5 @@ def test_data_loader(example):
 
 def test_what_a_handler_raises_is_no_refusal(raised_between):
     module = pytest.importorskip("tilecore.integrations.torch")
-    came = [*raised_between(lambda: module.tile(torch.ones(3), (2,)), module.tile_memory.__code__)]
+    came = [*raised_between(lambda: module.tile(torch.ones(3), (2,)), module.tile_memory.__code__.__eq__)]
     assert all(came) and len(came) > 10

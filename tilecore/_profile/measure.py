@@ -60,7 +60,7 @@ class Site:
         decides.
         """
         theirs, ours = 0.0, [0.0, 0.0, 0.0]
-        for pairs in self.sizes.values():
+        for pairs in filter(None, self.sizes.values()):
             weight = len(pairs) * median([pair[0] for pair in pairs])
             ratios = [a / b for a, b in pairs]
             theirs += weight
@@ -159,10 +159,10 @@ class Profile:
             site.inputs[key] += 1
         site.refusal = refusal or site.refusal
         if copy is not None:
-            site.pairs += 1
             pairs = site.sizes.setdefault(copy.nbytes.bit_length(), [])
             if len(pairs) < MAX_PAIRS:
                 pairs.append((max(own, 1e-9), max(ours, 1e-9)))
+            site.pairs += 1  # last: a signal handler may raise before
             if copy.nbytes >= MIN_BYTES and self.retained < get_max_bytes() // 8:
                 # This result lives as long as NumPy's: memory that is freed now would make later calls faster.
                 self.retained += copy.nbytes
