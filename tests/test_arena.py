@@ -390,7 +390,7 @@ w.resize(42 * MIB, refcheck=False)    # an older result may grow
 assert w[:40 * MIB].min() == 1
 numpy.ones(800 * 2**20, "u1")     # the arena's addresses went with its last result
 assert tilecore.tile(x, 800).min() == 1
-refused = "no memory for a result of 3145728000 bytes (3.1 GB); input shape (1048576,)"
+refused = "no memory for a result of 3145728000 bytes (3.15 GB); input shape (1048576,)"
 refuse(lambda: tilecore.tile(x, 3000), MemoryError, refused)
 resource.setrlimit(resource.{kind}, (resource.RLIM_INFINITY,) * 2)
 tilecore.tile(x, 40)

@@ -196,7 +196,6 @@ INTERRUPTED = {
     "DLPack": lambda: tilecore.tile(
         type("", (), {name: getattr(SMALL, name) for name in dir(SMALL) if "dlpack" in name})(), 2
     ),
-    "threads": lambda: tilecore.tile(SMALL, 2, threads=np.int8(2)),
     "an error": lambda: tilecore.tile(SMALL, [2, "a"]),
     "bytes": lambda: tilecore.set_max_bytes("1 X"),
     "onnx": lambda: tilecore.onnx.infer_shape(("N", 3), [2, 2]),

@@ -113,7 +113,7 @@ ERRORS = {
     "array": ((np.array([2, 2]), 1), "item 0 is a ndarray"),
     "overflow of an axis": ((2**62, 1), "axis 0 overflows"),
     "overflow": ((2**40, 2**40), "more than 9223372036854775807 elements"),
-    "memory": ((2**45, 1), "bytes .844.4 TB., more than the limit of"),
+    "memory": ((2**45, 1), "bytes .844 TB., more than the limit of"),
 }
 
 

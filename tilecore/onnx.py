@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.arrays import tile_array
 from tilecore._core.request.errors import RequestError, format_error
-from tilecore._core.request.inputs import read_count
-from tilecore._core.request.integers import count_integers
+from tilecore._core.request.integers import count_integers, read_count
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tilecore._core.request.errors import RequestError, pass_on
-from tilecore._core.request.inputs import read_item
+from tilecore._core.request.integers import read_item
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, check_length, draw_items, read_any_repeats
 

@@ -15,8 +15,8 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.request.errors import RequestError
-from tilecore._core.request.inputs import as_array, read_item
-from tilecore._core.request.integers import LARGEST_RANK, repeats_of
+from tilecore._core.request.inputs import as_array
+from tilecore._core.request.integers import LARGEST_RANK, read_item, repeats_of
 from tilecore._core.request.subclasses import is_masked
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

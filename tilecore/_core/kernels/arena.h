@@ -356,15 +356,12 @@ TILECORE_UNUSED static int tilecore_arena_start(void)
 
 #else /* ---------------------------------------------------------------- other systems */
 
-TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
-{
-    return (void)bytes, *prefaulted = 0, (char *)NULL;
-}
-TILECORE_UNUSED static int tilecore_arena_free(char *data) { return (void)data, 0; }
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_capacity(char *data) { return (void)data, (ptrdiff_t)0; }
-TILECORE_UNUSED static void tilecore_arena_trim(ptrdiff_t limit) { (void)limit; }
-TILECORE_UNUSED static ptrdiff_t tilecore_arena_idle(void) { return 0; }
-TILECORE_UNUSED static int tilecore_arena_start(void) { return 0; }
+#define tilecore_arena_alloc(bytes, prefaulted) ((void)(bytes), *(prefaulted) = 0, (char *)NULL)
+#define tilecore_arena_free(data) ((void)(data), 0)
+#define tilecore_arena_capacity(data) ((void)(data), (ptrdiff_t)0)
+#define tilecore_arena_trim(limit) ((void)(limit))
+#define tilecore_arena_idle() 0
+#define tilecore_arena_start() 0
 
 #endif
 

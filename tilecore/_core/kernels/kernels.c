@@ -8,16 +8,6 @@
 #elif defined(__x86_64__) || defined(_M_X64)
 #define TILECORE_X86 1
 #include <immintrin.h>
-#if defined(_MSC_VER) && defined(__clang__) /* there immintrin.h lacks what not every function may use */
-#include <tmmintrin.h>
-#include <smmintrin.h>
-#include <avxintrin.h>
-#include <avx2intrin.h>
-#include <bmi2intrin.h>
-#include <avx512fintrin.h>
-#include <avx512bwintrin.h>
-#include <avx512vbmiintrin.h>
-#endif
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
 #define TILECORE_TARGET(isa)

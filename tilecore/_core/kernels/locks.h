@@ -29,11 +29,7 @@
 #if defined(_MSC_VER) && !defined(__clang__)
 TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
 {
-#if defined(_WIN64)
-    return (ptrdiff_t)InterlockedExchangeAdd64((volatile long long *)counter, (long long)n);
-#else
-    return (ptrdiff_t)InterlockedExchangeAdd((volatile long *)counter, (long)n);
-#endif
+    return (ptrdiff_t)InterlockedExchangeAddSizeT((volatile size_t *)counter, (size_t)n);
 }
 TILECORE_INLINE ptrdiff_t tilecore_atomic_load(const ptrdiff_t *counter)
 {

@@ -176,27 +176,15 @@ TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes
 #else /* ---------------------------------------------------------------- other systems */
 
 TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return 4096; } /* any: nothing is mapped */
-TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes) { (void)at, (void)bytes; }
 TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
-TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes) { return (void)bytes, -1; }
-TILECORE_UNUSED static void tilecore_file_free(int file) { (void)file; }
-TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdiff_t bytes, ptrdiff_t offset)
-{
-    return (void)file, (void)src, (void)bytes, (void)offset, -1;
-}
-TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
-{
-    return (void)file, (void)bytes, (char *)NULL;
-}
-TILECORE_UNUSED static int tilecore_file_extend(int file, char *at, ptrdiff_t offset, ptrdiff_t bytes)
-{
-    return (void)file, (void)at, (void)offset, (void)bytes, 1;
-}
-TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes) { return (void)bytes, (char *)NULL; }
-TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
-{
-    return (void)file, (void)at, (void)bytes, -1;
-}
+#define tilecore_pages_free(at, bytes) ((void)(at), (void)(bytes))
+#define tilecore_file_new(bytes) ((void)(bytes), -1)
+#define tilecore_file_free(file) ((void)(file))
+#define tilecore_file_write(file, src, bytes, offset) ((void)(file), (void)(src), (void)(bytes), (void)(offset), -1)
+#define tilecore_file_open(file, bytes) ((void)(file), (void)(bytes), (char *)NULL)
+#define tilecore_file_extend(file, at, offset, bytes) ((void)(file), (void)(at), (void)(offset), (void)(bytes), 1)
+#define tilecore_range_new(bytes) ((void)(bytes), (char *)NULL)
+#define tilecore_file_map(file, at, bytes) ((void)(file), (void)(at), (void)(bytes), -1)
 
 #endif
 

@@ -1,17 +1,15 @@
-"""Inputs of any kind as NumPy arrays, without a copy if they have memory to share; objects as integers.
+"""Inputs of any kind as NumPy arrays, without a copy if they have memory to share.
 
 NumPy takes arrays, sequences, buffers and objects with `__array__`. It would treat an object that has only DLPack's
 `__dlpack__` as a single Python object, so such objects go to `numpy.from_dlpack`.
 """
 
-from operator import index
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilecore._core.request.errors import RequestError, pass_on
-from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
@@ -46,37 +44,6 @@ def as_any_array(value: Any, argument: str = "input") -> NDArray[Any]:
         return np.asarray(array) if isinstance(array, np.memmap) else array
     except UNREADABLE as reason:
         raise input_error(value, reason, argument) from reason
-
-
-def read_index(value: Any) -> int:
-    """`operator.index`, but a bool of Python or NumPy is a TypeError."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError("a bool is not an integer")
-    return index(value)
-
-
-def read_count(name: str, n: SupportsIndex) -> int:
-    """`n` as an int of any size. A TypeError begins with the function's `name`."""
-    try:
-        return read_index(n)
-    except TypeError as reason:
-        pass_on(reason)
-        raise TypeError(f"{name}: expected an integer, got {short_repr(n)} of type {type(n).__name__}") from reason
-
-
-def read_item(item: Any, argument: str, position: int, hint: str = "") -> int:
-    """An item of a list of integers, as an int. A bool is an error: a list of bools is a bool tensor."""
-    try:
-        return read_index(item)
-    except TypeError as reason:
-        pass_on(reason)
-        kind = type(item).__name__
-        if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
-            what = f"must be one-dimensional, but item {position} is a {kind}{hint}"
-            raise RequestError(ValueError, what, argument) from reason
-        raise RequestError(
-            TypeError, f"must be integers, but item {position} is of type {kind}{hint}", argument
-        ) from reason
 
 
 def input_error(value: object, reason: Exception, argument: str = "input") -> RequestError:

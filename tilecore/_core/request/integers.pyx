@@ -10,7 +10,6 @@ from operator import index
 import numpy
 
 from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.inputs import read_index, read_item
 from tilecore._core.request.errors import RequestError, pass_on
 
 cimport numpy as cnp
@@ -109,6 +108,37 @@ def repeats_of(value, type_mask):
     return value
 
 
+def read_index(value):
+    """`operator.index`, but a bool of Python or NumPy is a TypeError."""
+    # Compiled: no signal handler can raise here, unless `__index__` is Python code.
+    if isinstance(value, (bool, numpy.bool_)):
+        raise TypeError("a bool is not an integer")
+    return index(value)
+
+
+def read_count(name, n):
+    """`n` as an int of any size. A TypeError begins with the function's `name`."""
+    try:
+        return read_index(n)
+    except TypeError as reason:
+        pass_on(reason)
+        raise TypeError(f"{name}: expected an integer, got {short_repr(n)} of type {type(n).__name__}") from reason
+
+
+def read_item(item, argument, position, hint=""):
+    """An item of a list of integers, as an int. A bool is an error: a list of bools is a bool tensor."""
+    try:
+        return read_index(item)
+    except TypeError as reason:
+        pass_on(reason)
+        kind = type(item).__name__
+        if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
+            raise RequestError(ValueError, f"must be one-dimensional, but item {position} is a {kind}{hint}",
+                               argument) from reason
+        raise RequestError(TypeError, f"must be integers, but item {position} is of type {kind}{hint}",
+                           argument) from reason
+
+
 cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
 
 
@@ -122,10 +152,7 @@ cdef list draw_integers(given, str argument):
         items = given[:MAX_RANK + 1].tolist()
     else:
         try:
-            # Compiled: no signal handler can raise here, unless its `__index__` is Python code.
-            if isinstance(given, (bool, numpy.bool_)):
-                raise TypeError("a bool is not an integer")
-            return [index(given)]
+            return [read_index(given)]
         except TypeError as no_integer:
             try:
                 if isinstance(given, NO_SEQUENCES):

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.inputs import read_count
+from tilecore._core.request.integers import read_count
 from tilecore._core.request.errors import pass_on
 
 from tilecore._core.resources.locks cimport (

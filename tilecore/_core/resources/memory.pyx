@@ -4,6 +4,7 @@
 from tilecore._core.request.errors import RequestError
 from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
 from tilecore._core.resources.recycle import release_memory
+from tilecore._units import with_unit
 
 cimport numpy as cnp
 
@@ -71,11 +72,8 @@ cdef no_memory_error(nbytes):
 
 
 cdef format_bytes(nbytes):
-    """`12000000000000 bytes (12.0 TB)`; without the unit below a gigabyte."""
-    for power, unit in ((18, "EB"), (15, "PB"), (12, "TB"), (9, "GB")):
-        if nbytes >= 10**power:
-            return f"{nbytes} bytes ({nbytes / 10**power:.1f} {unit})"
-    return f"{nbytes} bytes"
+    """`12000000000000 bytes (12 TB)`; without the unit below a gigabyte."""
+    return f"{nbytes} bytes" if nbytes < 10**9 else f"{nbytes} bytes ({with_unit(nbytes, 'B')})"
 
 
 cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssize_t nbytes, bint *prefaulted):

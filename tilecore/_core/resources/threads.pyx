@@ -3,12 +3,11 @@
 
 import os
 import re
-import sys
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 
 from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.inputs import read_count
+from tilecore._core.request.integers import read_count
 from tilecore._core.resources.host cimport find_cpu_share, usable_cpus
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
@@ -20,7 +19,6 @@ cdef enum:
 # 0: nothing was chosen. Other threads read the old choice or the new one.
 cdef Py_ssize_t environment_threads = 0
 cdef Py_ssize_t process_threads = 0      # by set_num_threads, else by the environment
-cdef object is_finalizing = sys.is_finalizing
 cdef object by_context = ContextVar("tilecore_num_threads", default=())   # the num_threads blocks being executed
 
 
@@ -51,9 +49,6 @@ def get_num_threads():
 
 
 cdef int max_threads() except -1:
-    """As get_num_threads; at exit 1, because names may be gone."""
-    if is_finalizing():
-        return 1
     entered = by_context.get()
     if entered:
         return entered[len(entered) - 1]._count
