@@ -17,8 +17,9 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.host cimport find_cpu_share
-from tilecore._core.write.regions cimport write_region
-from tilecore._core.write.tiling cimport WriteOptions, caller_options, plan_clear, plan_prepare, write_tiling
+from tilecore._core.write.tiling cimport (
+    WriteOptions, caller_options, plan_clear, plan_prepare, write_region, write_tiling,
+)
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.errors import RequestError, format_error

@@ -1,5 +1,13 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""TilePlan: a tiling planned once, for many arrays of one shape and dtype."""
+"""TilePlan: a tiling planned once, for many arrays of one shape and dtype.
+
+The arrays of a batch are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere:
+
+    stack    written as one array, by a plan with one more axis in front, which does not repeat
+    list     a StridedArray of each array is made, then all are written in one call
+
+Threads take whole arrays if the results are small, and the blocks of one result if it is large.
+"""
 
 from types import GenericAlias
 
@@ -11,14 +19,18 @@ from tilecore._core.request.errors import RequestError, format_error, pass_on
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
+from libc.string cimport memcpy
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact, PyDataType_REFCHK, descr_of
-from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, sizes_check
-from tilecore._core.request.arguments cimport has_shape, plain_array, read_out, shape_error
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, descr_of,
+)
+from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, plan_stack, sizes_check
+from tilecore._core.request.arguments cimport (
+    has_shape, plain_array, read_items, read_out, read_target, shape_error,
+)
 from tilecore._core.request.integers cimport (
     Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
 )
-from tilecore._core.write.batch cimport write_batch
 from tilecore._core.write.results cimport write_result
 from tilecore._core.write.tiling cimport plan_clear, plan_prepare
 
@@ -208,6 +220,46 @@ cdef class TilePlan:
 
     def __reduce__(self):
         return TilePlan, (self.input_shape, self.reps, self.dtype)
+
+
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+    """Return the tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
+    if not isinstance(arrays, (list, tuple)):
+        return write_stack(plan, dtype, arrays, out, threads)
+    arrays = list(arrays)
+    read_items(arrays, dtype, plan.sizes.input_ndim, input_shape(&plan.sizes))
+    return write_result(plan, dtype, arrays, NULL, None if out is None else read_target(out, dtype), threads)
+
+
+cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+    cdef const Sizes *sizes = &plan.sizes
+    cdef int padding = sizes.ndim - sizes.input_ndim
+    cdef const Py_ssize_t *shape = input_shape(sizes)
+    cdef Py_ssize_t stack_shape[MAX_RANK + 1]
+    cdef Py_ssize_t strides[MAX_RANK]
+    cdef Plan stacked
+    cdef cnp.ndarray array = plain_array(arrays)
+    cdef cnp.ndarray target = None
+    cdef cnp.dtype actual = array.descr
+    cdef int k
+    if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
+        raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
+                           f"got {type(arrays).__name__}", "input")
+    if actual is not dtype and actual != dtype:
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", "input")
+    if out is not None:
+        target = read_target(out, actual)
+    memcpy(&stack_shape[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
+    stack_shape[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
+    if not has_shape(array, sizes.input_ndim + 1, stack_shape):
+        wanted = ", ".join(map(str, as_tuple(shape, sizes.input_ndim)))
+        raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
+    plan_stack(&stacked, sizes, stack_shape[0])
+    if padding:  # the axes of extent 1 that pad the shape come after the first axis
+        for k in range(sizes.ndim + 1):
+            strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
+        array = array_upon(array, sizes.ndim + 1, stacked.sizes.shape, strides, actual, cnp.PyArray_DATA(array), 0)
+    return write_result(&stacked, actual, array, NULL, target, threads)
 
 
 # Name the class as users do, in `help` and pickles; Cython cannot express this.

@@ -24,6 +24,16 @@ Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, str
     axis 0, 5 repeats     (5, 0, 1152)
 
 and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576).
+
+Regions. A region is the part [start, stop) of a tiling, or of the endless plane that the input tiles. Along one axis it
+is up to three pieces: the end of a first repeat, whole repeats, the start of a last one. Input of extent 5, region
+[3, 17):
+
+    tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
+    region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
+
+The pieces of all axes, combined, are nests. A whole tiling is the one piece of its region. There are fewer pieces if
+start or stop is a multiple of the extent. Only the index of start within its repeat matters, not which repeat it is.
 """
 
 from tilecore._core.numpy_api cimport MAX_RANK
@@ -86,7 +96,7 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
 
 
 cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
-    """Fill `nest` with the loops of the next piece (see regions.pyx), and return its bytes; return 0 after the last."""
+    """Fill `nest` with the loops of the next piece, and return its bytes; return 0 after the last."""
     cdef AxisIter *axis
     cdef Py_ssize_t index, left, length, src = iter.src, dst = iter.dst, nbytes = iter.itemsize
     cdef bint finished = True  # unless an axis has another piece

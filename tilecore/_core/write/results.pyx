@@ -22,11 +22,10 @@ from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.regions cimport write_region
 from tilecore._core.write.signals cimport check_signals, raise_pending
 from tilecore._core.write.tiling cimport (
     ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
-    write_tiling,
+    write_region, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError

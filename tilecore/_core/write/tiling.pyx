@@ -1,6 +1,7 @@
-"""A plan, and the StridedArrays of source and result -> bytes of the whole result; for a region, see regions.pyx.
+"""A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
     write_tiling    a small result, or the block that a plan keeps; else the nest of the plan
+    write_region    a nest for each of its pieces, each written as a whole tiling is (nest.pyx)
       write_nest    by panels, if the source has to be packed (panels.pyx), or by blocks
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
 
@@ -12,8 +13,9 @@ worker cannot be created, the others do its share.
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from tilecore._core.plan.nest cimport Axis, Nest, nest_begin, nest_init, nest_push
-from tilecore._core.plan.plan cimport Sizes
+from tilecore._core.plan.nest cimport (
+    Axis, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
+)
 from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
@@ -172,6 +174,28 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
             return 0
     nest_init(&plan.sizes, strides_or_null(source), strides_or_null(target), &nest)
     return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, options)
+
+
+cdef int write_region(const Sizes *sizes, const StridedArray *source, const StridedArray *target,
+                      const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes,
+                      WriteOptions *options) noexcept nogil:
+    """Write the region of `shape` at `start`, `nbytes` in all; return as write_tiling.
+
+    `target` has the region's shape. Unless `nbytes` is 0, no axis is empty. A piece takes 0.1 us to prepare.
+    """
+    cdef RegionIter iter
+    cdef Nest nest
+    if nbytes == 0:
+        return 0
+    region_iter_init(&iter, sizes, strides_or_null(source), strides_or_null(target), start, shape)
+    while True:
+        nbytes = next_piece(&iter, &nest)
+        if nbytes == 0:
+            return 0
+        if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
+            return -1
+        if check_signals(&options.signals, 256 * sizes.itemsize) < 0:  # it was prepared, too
+            return -1
 
 
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
