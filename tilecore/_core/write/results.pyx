@@ -20,7 +20,7 @@ from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, size
 from tilecore._core.request.arguments cimport check_out, has_shape, shape_error, share_bytes
 from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
-from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
+from tilecore._core.resources.memory cimport new_array
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.signals cimport check_signals, raise_pending
 from tilecore._core.write.tiling cimport (
@@ -101,19 +101,15 @@ cdef int measure(Call *call, const Plan *plan, sources, const Bounds *bounds) ex
 
 cdef cnp.ndarray allocate(const Call *call, cnp.dtype dtype, bint *prefaulted):
     """A new array for the result. Garbage may be collected, so other code may run."""
-    if dtype.itemsize == 0 and dtype.kind in b"SU":
-        return blank_strings(as_tuple(call.shape, call.ndim), dtype)
-    return new_array(call.ndim, <Py_ssize_t *>call.shape, dtype, call.nbytes, prefaulted)
-
-
-cdef cnp.ndarray blank_strings(tuple shape, cnp.dtype dtype):
-    """A new array for strings of length 0: NumPy makes them strings of length 1."""
-    nbytes = math.prod(shape) * numpy.dtype(((<object>dtype).type, 1)).itemsize
-    check_size(min(nbytes, PY_SSIZE_T_MAX))
-    try:
-        return numpy.zeros(shape, dtype)
-    except (MemoryError, ValueError):
-        raise no_memory_error(nbytes) from None
+    cdef Py_ssize_t *shape = <Py_ssize_t *>call.shape
+    if dtype.itemsize or dtype.kind not in b"SU":
+        return new_array(call.ndim, shape, dtype, call.nbytes, prefaulted)
+    # NumPy makes strings of length 0 strings of length 1.
+    dtype = numpy.dtype(((<object>dtype).type, 1))
+    nbytes = min(math.prod(as_tuple(shape, call.ndim)) * dtype.itemsize, PY_SSIZE_T_MAX)
+    array = new_array(call.ndim, shape, dtype, nbytes, prefaulted)
+    array.fill("")
+    return array
 
 
 cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
