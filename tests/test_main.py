@@ -18,23 +18,15 @@ pytestmark = pytest.mark.process
 
 
 def start(*arguments, cwd, **how):
-    command = [sys.executable, "-m", "tilecore", *map(str, arguments)]
-    return subprocess.Popen(command, cwd=cwd, **{"text": True, "stderr": subprocess.PIPE} | how)
+    command = [sys.executable, "-m", "tilecore", *arguments]
+    pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=cwd, **pipes | how)
 
 
 def run(*arguments, cwd, data=None, **how):
-    if data is not None:
-        how["stdin"] = subprocess.PIPE
-    process = start(*arguments, cwd=cwd, stdout=subprocess.PIPE, **how)
-    out, err = process.communicate(data, timeout=120)
-    return process.returncode, out, err
-
-
-def shell(line, cwd):
-    """A line for sh, in which $0 is Python."""
-    if os.name != "posix":
-        pytest.skip("sh closes and redirects the streams")
-    return subprocess.run(["sh", "-c", line, sys.executable], cwd=cwd, capture_output=True, check=False)
+    """How it ended, and what it printed."""
+    process = start(*arguments, cwd=cwd, **how if data is None else {"stdin": subprocess.PIPE} | how)
+    return process.communicate(data, timeout=120) + (process.returncode,)
 
 
 @pytest.fixture
@@ -51,16 +43,15 @@ def test_errors_are_one_line(arguments, tmp_path, capsys):
     assert cli.main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("tilecore: ") and err.count("\n") == 1
-    assert run(*arguments, cwd=tmp_path) == (2, out, err)
+    assert run(*arguments, cwd=tmp_path) == (out, err, 2)
     assert "absent" not in arguments or err == "tilecore: absent: No such file or directory\n"
 
 
 def test_a_reader_that_leaves_early(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
-    process = start("info", cwd=tmp_path, stdout=writer)
+    assert run("info", cwd=tmp_path, stdout=writer) == (None, "", 0)
     os.close(writer)
-    assert (process.communicate(timeout=120)[1], process.returncode) == ("", 0)
 
 
 @pytest.mark.quick
@@ -78,7 +69,7 @@ def test_info(capsys, tmp_path):
     printed = capsys.readouterr().out
     tilecore.show_config()
     assert printed == capsys.readouterr().out != ""
-    assert run("info", "--include", cwd=tmp_path) == (0, tilecore.get_include() + "\n", "")
+    assert run("info", "--include", cwd=tmp_path) == (tilecore.get_include() + "\n", "", 0)
     for option, file in {"--cmake": "tilecoreConfig.cmake", "--pkgconfig": "tilecore.pc"}.items():
         assert cli.main(["info", option]) == 0
         assert os.path.exists(os.path.join(capsys.readouterr().out.rstrip("\n"), file))
@@ -106,7 +97,7 @@ def test_settings_of_the_environment(values, program):
 )
 def test_a_malformed_setting_is_an_error_of_the_import(variable, text, tmp_path, monkeypatch):
     monkeypatch.setenv(variable, text)
-    code, out, err = run("info", cwd=tmp_path)
+    out, err, code = run("info", cwd=tmp_path)
     assert (code, out) == (1, "") and f"\nValueError: environment variable {variable}: expected " in err
 
 
@@ -116,9 +107,8 @@ def test_demo_shows_examples_and_times(capsys):
     shown = capsys.readouterr().out
     for call, _ in demo.EXAMPLES.values():
         assert f">>> {call}" in shown
-    assert len(re.findall(r"B: tilecore [\d.]+ \w?s, numpy.tile [\d.]+ \w?s \([\d.]+x\)$", shown, re.M)) == len(
-        demo.TIMED
-    )
+    timed = re.findall(r"B: tilecore [\d.]+ \w?s, numpy.tile [\d.]+ \w?s \([\d.]+x\)$", shown, re.M)
+    assert len(timed) == len(demo.TIMED)
     assert max(map(len, shown.splitlines())) <= 100
 
 
@@ -166,21 +156,13 @@ INTEGERS = "expected integers such as 2,3, got '"
         ("", "the following arguments are required: --repeats"),
         *[(f"--repeats {n}", f"argument --repeats: {INTEGERS}{n}'") for n in ("2,x", "2,", "1.5")],
         ("--repeats=", f"argument --repeats: {INTEGERS}'"),
-        *[
-            (f"--repeats {n}", "arguments: 2; write several repeats as one argument, such as 2,2")
-            for n in ("2 2", "-1 2")
-        ],
+        *[(f"--repeats {n} 2", "arguments: 2; write several repeats as one argument, such as 2,2") for n in (2, -1)],
         ("--repeats 2 x", "unrecognized arguments: x\n"),
         (
             "--repeats -1,2",
             "tile: --repeats must not be negative, got -1 for axis 0; input shape (2, 3), dtype float32",
         ),
-        (
-            "--repeats -2 --axis -1",
-            "negative, got -2; input shape (2, 3), dtype float32, --repeats '-2', --axis '-1'\n",
-        ),
-        ("--repeats 1,9" + 30 * "0", "tile: axis 1 overflows"),
-        ("--repeats 3 --axis 2", "tile: axis 2 is out of bounds for array of dimension 2"),
+        ("--repeats -2 --axis -1", "got -2; input shape (2, 3), dtype float32, --repeats '-2', --axis '-1'\n"),
         ("--repeats 3 --axis 0,1", "tile: --repeats must have one entry for each of th"),
         ("--repeats 3 --axis x", f"argument --axis: {INTEGERS}x'"),
         ("--repeats 3 --axis 0 --dialect onnx", "--axis is for --dialect numpy,"),
@@ -202,20 +184,6 @@ def test_refused_options_are_one_line(options, text, source, capsys):
     assert os.listdir(source.parent) == ["in.npy"]
 
 
-def stopped(monkeypatch, stop):
-    """Let `stop()` happen when the first slab has been written, with the temporary file there."""
-
-    @contextmanager
-    def progress(total):
-        def advance(nbytes):
-            assert 0 < nbytes < total
-            stop()
-
-        yield advance
-
-    monkeypatch.setattr(commands, "progress_bar", progress)
-
-
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
@@ -223,7 +191,16 @@ MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
     number = getattr(signal, name, None) or pytest.skip("not on this system")
-    stopped(monkeypatch, lambda: signal.raise_signal(number))
+
+    @contextmanager
+    def progress(total):
+        def advance(nbytes):  # the first slab has been written, and the temporary file is there
+            assert 0 < nbytes < total
+            signal.raise_signal(number)
+
+        yield advance
+
+    monkeypatch.setattr(commands, "progress_bar", progress)
     arguments = ["tile", str(source), str(source.with_name("out.npy")), *MEGABYTES]
     default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
     before = signal.signal(number, default)  # nohup makes it SIG_IGN
@@ -245,25 +222,26 @@ def test_an_interrupt_does_not_wait_for_a_reader_that_has_stopped(source):
     os.close(reader)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sh closes the streams")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_without_the_standard_streams(closed, source, oracle):
-    """A daemon starts programs so."""
-    done = shell(f'"$0" -m tilecore tile in.npy out.npy --repeats 2 {closed}', source.parent)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    want = oracle(np.load(source), 2)
-    np.testing.assert_array_equal(np.load(source.with_name("out.npy")), want, strict=True)
+    """A daemon starts programs so. An error that nobody listens to is no output."""
 
+    def ends(arguments):
+        line = f'"$0" -m tilecore tile {arguments} --repeats 2 {closed}'
+        done = subprocess.run(["sh", "-c", line, sys.executable], cwd=source.parent, capture_output=True, check=False)
+        return done.returncode, done.stdout, done.stderr
 
-def test_an_error_that_nobody_listens_to_is_no_output(source):
-    done = shell('"$0" -m tilecore tile absent.npy - --repeats 2 2>&-', source.parent)
-    assert (done.returncode, done.stdout) == (2, b"")
+    assert ends("in.npy out.npy") == (0, b"", b"")
+    np.testing.assert_array_equal(np.load(source.with_name("out.npy")), oracle(np.load(source), 2), strict=True)
+    assert ends("absent.npy -")[:2] == (2, b"")
 
 
 def test_progress_on_a_terminal(source):
     pytest.importorskip("tqdm")
     ours, theirs = pytest.importorskip("pty").openpty()
     pytest.importorskip("termios").tcsetwinsize(theirs, (24, 80))
-    process = start("tile", "in.npy", "out.npy", *MEGABYTES, cwd=source.parent, stderr=theirs)
+    process = start("tile", "in.npy", "out.npy", *MEGABYTES, cwd=source.parent, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
     with suppress(OSError):  # Linux' way to tell that nobody writes any more
@@ -279,51 +257,45 @@ def test_no_progress_without_tqdm(source, monkeypatch):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2,2"]) == 0
 
 
-class TestStandardStreams:
-    REPEATS = ["--repeats", "2,3"]
+REPEATS = ["--repeats", "2,3"]
 
-    def tiled(self, folder, source, target, **how):
-        code, out, err = run("tile", source, target, *self.REPEATS, cwd=folder, text=False, **how)
+
+def test_a_pipe_and_a_redirected_file(source):
+    folder = source.parent
+
+    def tiled(source, target, **how):
+        out, err, code = run("tile", source, target, *REPEATS, cwd=folder, text=False, **how)
         assert (code, err) == (0, b"")
         return out
 
-    def test_a_pipe_and_a_redirected_file(self, source):
-        folder = source.parent
-        self.tiled(folder, "in.npy", "out.npy")
-        want = (folder / "out.npy").read_bytes()
-        assert self.tiled(folder, "-", "-", data=source.read_bytes()) == want
-        assert self.tiled(folder, "in.npy", "-") == want
-        with open(source, "rb") as file:
-            assert self.tiled(folder, "-", "-", stdin=file) == want
-        self.tiled(folder, "-", "./-", data=source.read_bytes())  # a file of that name
-        assert (folder / "-").read_bytes() == want
-        assert sorted(os.listdir(folder)) == ["-", "in.npy", "out.npy"]
-
-    @pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
-    def test_a_terminal_is_refused(self, arguments, text, source):
-        ours, theirs = pytest.importorskip("pty").openpty()
-        process = start("tile", *arguments.split(), *self.REPEATS, cwd=source.parent, stdin=theirs, stdout=theirs)
-        expected = f"tilecore: standard {text} is closed or a terminal, expected a file or a pipe\n"
-        assert (process.communicate(timeout=120)[1], process.returncode) == (expected, 2)
-        os.close(ours)
-        os.close(theirs)
+    tiled("in.npy", "out.npy")
+    want = (folder / "out.npy").read_bytes()
+    assert tiled("-", "-", data=source.read_bytes()) == want
+    assert tiled("in.npy", "-") == want
+    with open(source, "rb") as file:
+        assert tiled("-", "-", stdin=file) == want
+    tiled("-", "./-", data=source.read_bytes())  # a file of that name
+    assert (folder / "-").read_bytes() == want
+    assert sorted(os.listdir(folder)) == ["-", "in.npy", "out.npy"]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", ["tile in.npy - --repeats 2", "info"])
-def test_a_full_disk_behind_standard_output(arguments, unbuffered, source, monkeypatch):
-    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    with open("/dev/full", "wb") as full:
-        process = start(*arguments.split(), cwd=source.parent, stdout=full)
-        assert process.communicate(timeout=120)[1] == "tilecore: No space left on device\n"
-    assert process.returncode == 2
+@pytest.mark.parametrize("arguments, text", [("- out.npy", "input"), ("in.npy -", "output")])
+def test_a_terminal_is_refused(arguments, text, source):
+    ours, theirs = pytest.importorskip("pty").openpty()
+    expected = f"tilecore: standard {text} is closed or a terminal, expected a file or a pipe\n"
+    command = ["tile", *arguments.split(), *REPEATS]
+    assert run(*command, cwd=source.parent, stdin=theirs, stdout=theirs) == (None, expected, 2)
+    os.close(ours)
+    os.close(theirs)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not on this system")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_error_that_finds_a_full_disk(unbuffered, source, monkeypatch):
+@pytest.mark.parametrize("stream, arguments", [
+    ("stdout", "tile in.npy - --repeats 2"), ("stdout", "info"), ("stderr", "tile absent.npy - --repeats 2"),
+])  # fmt: skip
+def test_a_full_disk_behind_a_stream(stream, arguments, unbuffered, source, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "wb") as full:
-        process = start("tile", "absent.npy", "-", "--repeats", "2", cwd=source.parent, stderr=full)
-        assert process.wait(120) == 2
+        ended = run(*arguments.split(), cwd=source.parent, **{stream: full})
+    assert ended == ((None, "tilecore: No space left on device\n", 2) if stream == "stdout" else ("", None, 2))
