@@ -2,6 +2,7 @@
 
 import sys
 import types
+from contextlib import nullcontext
 
 import ml_dtypes
 import numpy as np
@@ -243,8 +244,11 @@ def test_numpy_ma_that_another_thread_imports(monkeypatch):
 
 
 @pytest.mark.whole_process
-def test_subclasses_where_numpy_tile_is_ours(monkeypatch):
+@pytest.mark.parametrize("replaced", [tilecore.replace_numpy_tile, nullcontext])
+def test_where_numpy_tile_is_ours(replaced, monkeypatch):
     monkeypatch.setattr(np, "tile", tilecore.tile)
-    assert type(np.tile(named(Named), 2)) is Named
-    assert np.tile(masked()(), 2).mask.tolist() == [row * 2 for row in np.array(MASK, bool).tolist()]
-    assert np.tile(masked()().view(OwnMasked), (2, 1)).shape == (4, 3)
+    with replaced():
+        assert type(np.tile(named(Named), 2)) is Named
+        assert np.tile(masked()(), 2).mask.tolist() == [row * 2 for row in np.array(MASK, bool).tolist()]
+        assert np.tile(masked()().view(OwnMasked), (2, 1)).shape == (4, 3)
+        assert np.tile(named(Asks), 2).name == "tile"
