@@ -1,4 +1,4 @@
-"""Regions, views, plans and threads: the same bytes as the whole, however it is cut."""
+"""Regions, views, plans and threads: the same bytes as the whole, however it is cut. Layouts: test_layouts.py."""
 
 import copy
 import inspect
@@ -7,7 +7,6 @@ import math
 import os
 import pickle
 import pydoc
-from functools import partial
 
 import numpy as np
 import pytest
@@ -118,39 +117,6 @@ def test_a_view_of_any_strides():
 def test_a_view_allocates_nothing(settings_stay):
     tilecore.set_max_bytes(0)
     assert tilecore.tile_view(np.ones(1), 2**50).shape == (2**50,)
-
-
-@pytest.mark.parametrize("threads", [1, 3, 300])
-@pytest.mark.parametrize(
-    ("shape", "reps"),
-    [
-        ((3, 100_001), (5, 1)),  # a run longer than a block, with an odd rest
-        *[((1_300_001,), (4,)), ((300, 3), (1, 5000)), ((64, 64), (40, 30)), ((11, 1, 13), (9, 14, 301))],
-        *[((40, 1, 1000, 2), (3, 2, 2, 2)), ((7, 5, 3, 2), (13, 11, 17, 7))],
-    ],
-)
-def test_every_block_and_share_is_written(oracle, shape, reps, threads):
-    """Results large enough for threads, into prefaulted memory and between the elements of another array."""
-    x = np.random.default_rng(0).integers(0, 255, shape, "u1").astype("u4")
-    for source in (x, x[..., ::-1], x.T):
-        whole, ends = oracle(source, reps), [(n // 7, n - n // 5) for n in tilecore.output_shape(source.shape, reps)]
-        part, bounds = whole[tuple(slice(*end) for end in ends)], tuple(zip(*ends, strict=True))
-        plane = [(-n // 3, n + 1) for n in source.shape]
-        index = [np.arange(*end) % n for end, n in zip(plane, source.shape, strict=True)]
-        plan = tilecore.TilePlan(source.shape, reps, "u4")
-        for want, call in [
-            (whole, partial(tilecore.tile, source, reps)),
-            (part, partial(tilecore.tile_region, source, reps, *bounds)),
-            (source[np.ix_(*index)], partial(tilecore.tile_region, source, None, *zip(*plane, strict=True))),
-            (np.stack([whole] * 3), partial(plan.batch, [source, source.copy("C"), source.copy("F")])),
-        ]:
-            got = call(threads=threads)
-            assert (got == want).all()
-            got.fill(0)
-            between = np.zeros((*want.shape, 2), "u4")
-            for out in (got, between[..., 1]):
-                assert (call(out=out, threads=threads) == want).all()
-            assert not between[..., 0].any()
 
 
 @pytest.mark.process

@@ -1,6 +1,7 @@
 """Inputs and outputs of every layout: transposed, reversed, strided, interleaved; by index arithmetic."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -37,37 +38,74 @@ LAYOUTS = {
 }
 
 
+def each_way(oracle, x, reps):
+    """What is wanted, and a call: of the whole, a part, a part of the endless plane, a list and a stack."""
+    whole, ends = oracle(x, reps), [(n // 7, n - n // 5) for n in tilecore.output_shape(x.shape, reps)]
+    part, bounds = whole[tuple(slice(*end) for end in ends)], tuple(zip(*ends, strict=True))
+    plane = [(-n // 3, n + 1) for n in x.shape]
+    index = [np.arange(*end) % n for end, n in zip(plane, x.shape, strict=True)]
+    plan, stack = tilecore.TilePlan(x.shape, reps, x.dtype), np.stack([x] * 3, axis=-1)
+    return [
+        (whole, partial(tilecore.tile, x, reps)),
+        (part, partial(tilecore.tile_region, x, reps, *bounds)),
+        (x[np.ix_(*index)], partial(tilecore.tile_region, x, None, *zip(*plane, strict=True))),
+        (np.stack([whole] * 3), partial(plan.batch, [x, x.copy("C"), x.copy("F")])),
+        (np.stack([whole] * 3), partial(plan.batch, stack.transpose(x.ndim, *range(x.ndim)))),
+    ]
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_every_layout_of_the_input(oracle, name):
     for dtype in TYPES:
         x = LAYOUTS[name](dtype)
         for reps in [(1,) * x.ndim, (2,) * x.ndim, (3, *(1,) * x.ndim), (*(1,) * (x.ndim - 1), 2)]:
-            want = oracle(x, reps)
-            assert same(tilecore.tile(x, reps), want)
-            stop = [n - n // 5 for n in want.shape]
-            start = [n // 7 for n in want.shape]
-            part = want[tuple(map(slice, start, stop))]
-            assert same(tilecore.tile_region(x, reps, start, stop), part)
-        plan = tilecore.TilePlan(x.shape, (2,) * x.ndim, x.dtype)
-        twice = np.stack([oracle(x, (2,) * x.ndim)] * 3)
-        assert same(plan.batch([x, x.copy("C"), x.copy("F")]), twice)
-        assert same(plan.batch(np.stack([x] * 3, axis=-1).transpose(x.ndim, *range(x.ndim))), twice)
+            for want, call in each_way(oracle, x, reps):
+                assert same(call(), want)
+
+
+@pytest.mark.parametrize("threads", [1, 3, 300])
+@pytest.mark.parametrize(("shape", "reps"), [
+    ((3, 100_001), (5, 1)),  # a run longer than a block, with an odd rest
+    ((1_300_001,), (4,)), ((300, 3), (1, 5000)), ((64, 64), (40, 30)), ((11, 1, 13), (9, 14, 301)),
+    ((40, 1, 1000, 2), (3, 2, 2, 2)), ((7, 5, 3, 2), (13, 11, 17, 7)),
+])  # fmt: skip
+def test_every_block_and_share_is_written(oracle, shape, reps, threads):
+    """Results large enough for threads, into prefaulted memory and between the elements of another array."""
+    x = np.random.default_rng(0).integers(0, 255, shape, "u1").astype("u4")
+    for source in (x, x[..., ::-1], x.T):
+        for want, call in each_way(oracle, source, reps)[:4]:
+            got = call(threads=threads)
+            assert (got == want).all()
+            got.fill(0)
+            between = np.zeros((*want.shape, 2), "u4")
+            for out in (got, between[..., 1]):
+                assert (call(out=out, threads=threads) == want).all()
+            assert not between[..., 0].any()
+
+
+LARGE = [
+    ((700, 3), "u1", (40, 600)), ((50_000,), "u1", (1030,)), ((3_000_001,), "u1", (17,)),
+    ((100,), "u2", (2**24 // 100 - 3, 1)), ((2**16,), "u2", (253, 1)),  # one panel and many repeats
+    *[((1800, 3000 // size), f"u{size}", reps) for size in (1, 4, 8) for reps in [(1, 1), (2, 2), (8, 1)]],
+    *[((n, k // size), f"u{size}", (1, 1))  # lines of the cache that begin alike, or not
+      for size in (1, 4, 8) for n, k in [(4096, 6144), (4000, 6400), (4099, 6200)]],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
-def test_large_inputs_in_columns(oracle, dtype, threads):
-    """Threads, and results that are streamed past the caches into prefaulted memory."""
-    x = items((1800, 3000 // np.dtype(dtype).itemsize), dtype).T
-    for reps in [(1, 1), (2, 2), (8, 1)]:
-        want = oracle(x, reps)
-        out = np.zeros(want.shape, dtype)
+@pytest.mark.parametrize(("shape", "dtype", "reps"), LARGE)
+def test_beyond_the_caches(shape, dtype, reps, threads):
+    """Large enough for stores that bypass the caches, into prefaulted memory; of sources in order, and of columns."""
+    x = items(shape, dtype)
+    for source in (x, x[::-1]) if x.ndim == 1 else (x, x.T):
+        out = np.zeros(tilecore.output_shape(source.shape, reps), dtype)
+        # An index is (repeat, index of the source) on each axis: the oracle's own would take eight times as much.
+        split = (1,) * (len(reps) - source.ndim) + source.shape
+        want = source.reshape([k for n in split for k in (1, n)])
         for _ in range(2):
-            assert same(tilecore.tile(x, reps, out, threads=threads), want)
-    for rows, nbytes in [(4096, 6144), (4000, 6400), (4099, 6200)]:  # lines of the cache that begin alike, or not
-        big = items((rows, nbytes // np.dtype(dtype).itemsize), dtype).T
-        out = np.zeros(big.shape, dtype)
-        assert same(tilecore.tile(big, 1, out, threads=threads), oracle(big, (1, 1)))
+            tilecore.tile(source, reps, out, threads=threads)
+            assert (out.reshape([k for pair in zip(reps, split, strict=True) for k in pair]) == want).all()
+            out.fill(0)
 
 
 @pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), 3])
@@ -81,13 +119,6 @@ def test_strides_of_every_kind(oracle, stride):
         assert tilecore.tile(a, (3, 2, 5), np.empty_like(want)).tobytes() == want.tobytes()
         part = tilecore.tile_region(a, (3, 2, 5), (1, 0, 1), (3, want.shape[1], 4))
         assert part.tobytes() == want[1:3, :, 1:4].tobytes()
-
-
-@pytest.mark.parametrize("length", [100, 2**16])
-def test_one_panel_and_many_repeats(length):
-    """Threads share it; test_signals.py interrupts it."""
-    x, rows = np.arange(length, dtype="u2")[::-1], 2**24 // length - 3
-    assert (tilecore.tile(x, (rows, 1), np.zeros((rows, length), "u2"), threads=2) == x).all()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="mprotect")

@@ -20,20 +20,6 @@ def test_rows_of_every_size(oracle, row, repeats):
             np.testing.assert_array_equal(tilecore.tile(x, reps), oracle(x, reps), strict=True)
 
 
-def test_beyond_the_cache_into_warm_memory():
-    """Large enough for stores that bypass the cache, from every kind of block."""
-    for shape, reps in [((700, 3), (40, 600)), ((50_000,), (1030,)), ((3_000_001,), (17,))]:
-        x = np.random.default_rng(2).integers(0, 256, shape, "u1")
-        out = np.empty(tilecore.output_shape(shape, reps), "u1")
-        # An index is (repeat, index of x) on each axis: the oracle's own would take eight times as much.
-        split = [k for pair in zip(reps, shape, strict=True) for k in pair]
-        want = x.reshape([k for n in shape for k in (1, n)])
-        for threads in (1, 3):
-            out.fill(0)
-            tilecore.tile(x, reps, out, threads=threads)
-            assert (out.reshape(split) == want).all()
-
-
 def test_reps_of_every_kind():
     for reps in (
         *(2, np.int8(2), np.uint64(2), np.array(2), [2], (2,), np.array([2], "u1"), {2: None}, range(2, 3)),
