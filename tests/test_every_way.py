@@ -30,7 +30,9 @@ PLAIN = [
 ]
 DEEP = ([("c", "u1"), ("p", "O", (2,))], (2,))
 BACKWARDS = np.dtype({"names": ["n", "o", "deep"], "formats": ["i2", "O", DEEP], "offsets": [42, 34, 0]})
-REFERRING = ["O", [("a", "u1"), ("b", "O")], BACKWARDS, np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None)]
+NO_OBJECT = [("o", "O", (0,)), ("n", "i4")]  # NumPy says that it holds objects
+STRINGS = [np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None)]
+REFERRING = ["O", [("a", "u1"), ("b", "O")], BACKWARDS, NO_OBJECT, *STRINGS]
 EXTENTS = st.integers(0, 6) | st.sampled_from([1, 3, 16, 17, 40, 300])
 SHAPES = st.lists(EXTENTS, max_size=4) | st.integers(5, 11).map(lambda rank: [2] * rank)
 COUNTS = st.sampled_from([0, 1, 1, 2, 3, 7, 20])

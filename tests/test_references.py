@@ -67,22 +67,6 @@ def test_strings_inside_structures(dtype, ways):
             assert str(call(*out).tolist()) == str(x.tolist() * 4), name
 
 
-@pytest.mark.parametrize("number", ["u1", "i4", "i8"])
-@pytest.mark.parametrize("n", [3, 5000])
-def test_structures_without_a_reference(number, n):
-    """NumPy says that they hold objects, if they have a field for them, though it is a subarray without an item."""
-    x = np.zeros(n, [("o", "O", (0,)), ("n", number)])
-    x["n"] = np.arange(n) % 100
-    assert x.dtype.hasobject
-    out, back = np.zeros((2, 4 * n), x.dtype)
-    for got, first in [
-        *[(tilecore.tile(x, 4), 0), (tilecore.tile(x, 4, out), 0), (tilecore.tile(x, (4, 1)).ravel(), 0)],
-        *[(tilecore.tile_region(x, 9, 2, 4 * n + 2, *out), 2) for out in ((), (back[::-1],))],
-    ]:
-        assert got.dtype == x.dtype
-        assert (got["n"] == (np.arange(4 * n) + first) % n % 100).all()
-
-
 # ---------------------------------------------------------------- strings of variable length
 
 KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
