@@ -31,16 +31,10 @@ def test_arrays_of_every_kind(oracle):
     assert rows.batch([[1.0, 2.0], (3.0, 4.0)]).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
 
 
-def test_out_that_shares_memory():
-    plan, x = tilecore.TilePlan((2, 3), (2, 2), "f4"), np.zeros((2, 3), "f4")
+def test_out_that_shares_memory_with_a_later_array():
     memory = np.zeros((4, 4, 6), "f4")
     with pytest.raises(ValueError, match=r"^TilePlan.batch: out must not share memory with arrays\[1\]"):
-        plan.batch([x, memory[3, :2, :3], x], memory[1:])
-    with pytest.raises(ValueError, match="out must not share memory with the input"):
-        tilecore.TilePlan((4, 6), 1, "f4").batch(memory, memory)
-    between = np.zeros((3, 4, 6, 2), "f4")
-    plan.batch([between[0, :2, :3, 1]] * 3, between[..., 0])  # between its elements
-    assert not memory.any()
+        tilecore.TilePlan((2, 3), (2, 2), "f4").batch([memory[0, :2, :3], memory[3, :2, :3]], memory[2:])
 
 
 def test_sizes_are_checked():

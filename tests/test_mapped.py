@@ -101,12 +101,6 @@ def test_an_ordinary_copy_where_sharing_does_not_pay(shape, reps, dtype, oracle)
     assert np.array_equal(y, oracle(x, reps))
 
 
-def test_subclasses_are_tiled_as_by_tile():
-    x = np.ma.array(numbered((2, 3)), mask=[[0, 1, 0], [1, 0, 0]])
-    assert tilecore.tile_mapped(x, 2).mask.tolist() == [[0, 1, 0] * 2, [1, 0, 0] * 2]
-    assert type(tilecore.tile_mapped(numbered((2, 3)).view(np.recarray), 2)) is np.recarray
-
-
 @needs_mapping
 @pytest.mark.skipif(
     available and Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2",

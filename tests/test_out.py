@@ -34,12 +34,15 @@ def test_elements_that_share_a_byte(shape, strides, meets):
         assert (out == x).all()
 
 
+def test_an_out_between_the_elements_of_the_input(ways):
+    x, odd = np.arange(12).reshape(6, 2).T
+    for call in ways(x, 1).values():
+        odd.fill(0)
+        assert call(odd).tolist() == x.tolist() == [0, 2, 4, 6, 8, 10]
+
+
 def test_an_out_that_overlaps_the_input():
     memory = np.arange(48)
-    x, odd = memory.reshape(4, 12)[:, ::2], memory.reshape(4, 12)[:, 1::2]
-    tilecore.tile(x, 1, odd)  # between its elements
-    assert (odd == x).all()
-    memory[:] = range(48)
     out = memory[2:26].reshape(4, 6)
     for part in (slice(25, 31), slice(0, 48, 8), slice(31, 19, -2), slice(6)):  # after its begin, and before it
         a = memory[part].reshape(2, 3)

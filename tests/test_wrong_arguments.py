@@ -239,7 +239,7 @@ RULES = [
      "out must not have overlapping elements"),
     ("", "out", [read_only, lambda out: np.broadcast_to(out[..., :1], out.shape)], ValueError,
      "out must be writeable, got a read-only array"),
-    ("", "a out|input out|data out", [(lambda out: out.ravel()[:6].reshape(2, 3), np.asarray)], ValueError,
+    ("", "a out|input out|data out|arrays out", [(lambda out: out[..., :2, :3], np.asarray)], ValueError,
      "out must not share memory with the input"),
     ("", "arrays out", [(lambda out: [out.ravel()[-6:].reshape(2, 3)], np.asarray)], ValueError,
      "out must not share memory with arrays[0]"),
