@@ -1,10 +1,7 @@
 """tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
 
 import inspect
-import os
 import pickle
-import sys
-import sysconfig
 
 import numpy as np
 import pytest
@@ -83,26 +80,6 @@ def without():
 def test_an_exception_at_any_moment_restores(function, raised_between):
     for at, _ in enumerate(raised_between(function)):
         assert np.tile is NUMPYS, at
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),
-    reason="a child of such a fork may hang in this Python, without tilecore too",
-)
-def test_fork_while_another_thread_replaces(program):
-    """The child can replace and restore numpy.tile, whatever the other thread was doing."""
-    program("""
-import signal, threading, warnings
-warnings.simplefilter("ignore")     # of the threads, which here are there
-def work():
-    while True: tilecore.replace_numpy_tile().restore()
-for _ in range(3): threading.Thread(target=work, daemon=True).start()
-def child():
-    signal.alarm(20)
-    with tilecore.replace_numpy_tile(): numpy.tile([1], 2)
-for _ in range(60): forked(child)
-""")
 
 
 @pytest.mark.parametrize("order", ["012", "021", "102", "120", "201", "210"])
@@ -267,17 +244,6 @@ def test_arrays_of_other_libraries_see_numpys():
 
     with tilecore.replace_numpy_tile():
         assert np.tile(Duck(), 2) == (NUMPYS, 2)
-
-
-def test_einops_repeats_with_it(monkeypatch):
-    einops = pytest.importorskip("einops")
-    expected = einops.repeat(X, "a b -> n a (b k)", n=2, k=3)
-    with tilecore.replace_numpy_tile():
-        ours, calls = np.tile, []
-        monkeypatch.setattr(np, "tile", lambda A, reps: calls.append(reps) or ours(A, reps))
-        np.testing.assert_array_equal(einops.repeat(X, "a b -> n a (b k)", n=2, k=3), expected, strict=True)
-        monkeypatch.undo()
-    assert len(calls) == 1
 
 
 def test_numpys_name_is_deleted_meanwhile():

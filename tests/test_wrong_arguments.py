@@ -103,6 +103,8 @@ THINGS = [
     lambda: np.ma.array([2, 2], mask=[0, 1]), lambda: np.zeros(2, "V3"), lambda: np.zeros(1000),
     lambda: np.array(["2001"], "M8[s]"), lambda: np.array([2**63, 2], np.uint64),
     lambda: np.array(["2"], np.dtypes.StringDType()),
+    # Classes of other libraries may have the names of those that errors abbreviate.
+    *[type(name, (), {}) for name in ("ndarray", "array", "int", "dict", "bytes", "deque")],
 ]  # fmt: skip
 
 
