@@ -70,14 +70,16 @@ class TestPlan:
             with pytest.raises(AttributeError):
                 setattr(plan, name, None)
 
-    def test_equality_and_hash(self):
+    def test_equality_hash_and_copies(self):
         plan = tilecore.TilePlan((2, 3), 2, "f4")
         assert plan == tilecore.TilePlan([2, 3], (1, 2), np.float32)
         assert hash(plan) == hash(tilecore.TilePlan([2, 3], (1, 2), np.float32))
-        assert plan != tilecore.TilePlan((2, 3), 3, "f4")
-        assert plan != tilecore.TilePlan((2, 3), 2, "i4")
-        assert plan != "plan"
+        for other in (tilecore.TilePlan((2, 3), 3, "f4"), tilecore.TilePlan((2, 3), 2, "i4"), "plan"):
+            assert plan != other
         assert repr(plan) == "TilePlan((2, 3), (1, 2), 'float32')"
+        plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
+        for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+            assert again == plan and again.dtype.names == ("a", "b")
 
     def test_is_the_packages_own_class(self):
         """Users do not see in which module it is compiled, nor how."""
@@ -96,11 +98,6 @@ class TestPlan:
             object.__new__(tilecore.TilePlan)
         with pytest.raises(TypeError):
             tilecore.TilePlan.__new__(tilecore.TilePlan)
-
-    def test_survives_pickling_and_copying(self):
-        plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
-        for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
-            assert again == plan and again.dtype.names == ("a", "b")
 
 
 def test_a_view_of_any_strides():

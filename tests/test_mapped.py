@@ -34,7 +34,7 @@ def numbered(shape, dtype="f4"):
     return (np.arange(prod(shape)) % 32749).astype(dtype).reshape(shape)
 
 
-WORTH_IT = [  # shape, reps, dtype
+SHARED = [  # shape, reps, dtype
     ((2**16,), (64, 1), "f4"),  # pages, outermost
     ((2**18,), 40, "f4"),  # one axis
     ((750,), 20_000, "f4"),  # joined to whole pages
@@ -43,22 +43,27 @@ WORTH_IT = [  # shape, reps, dtype
     ((4, 2**15), (48, 2), "f4"),  # rows repeat within each of them
     ((1, 2, 1, 2**13), (20, 2, 6, 2), "f4"),
 ]
+COPIED = [  # sharing does not pay
+    ((2, 3), (2, 2), "f4"),  # small
+    *[((2**20,), 1, "f4"), ((2**20,), 2, "f4")],
+    ((2**18 + 1,), (50, 1), "f4"),  # never whole pages
+    *[((1024,), (2000,), "O"), ((1024,), (300,), "T")],
+    *[((0, 2**20), (1000, 5), "f4"), ((2**20,), (0, 7), "f4")],
+]
 
 
-@needs_mapping
 @pytest.mark.whole_process
-@pytest.mark.parametrize(("shape", "reps", "dtype"), WORTH_IT)
-def test_mapped_values(shape, reps, dtype, oracle):
-    x = numbered(shape, dtype)
-    y = tilecore.tile_mapped(x, reps)
-    assert mapped(y) and y.dtype == x.dtype
-    assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned
-    want = oracle(x, reps)
+@pytest.mark.parametrize(("shape", "reps", "dtype"), SHARED + COPIED)
+def test_shared_or_an_ordinary_copy(shape, reps, dtype, oracle):
+    x = numbered(shape, "i4").astype(dtype)
+    y, want = tilecore.tile_mapped(x, reps), oracle(x, reps)
+    assert mapped(y) == (available and (shape, reps, dtype) in SHARED) != y.flags.owndata
+    assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned and y.dtype == x.dtype
     assert np.array_equal(y, want)
     x[...] = 0  # a copy of it, not the input itself, is what shows
     assert np.array_equal(y, want)
     del y  # and nothing was mapped after its end
-    assert mappings() == 0
+    assert not available or mappings() == 0
 
 
 LAYOUTS = [np.asarray, np.transpose, np.asfortranarray, np.flip, lambda x: x[..., ::2], lambda x: x[None, ::-1]]
@@ -81,24 +86,6 @@ def test_mapped_results_equal_those_of_tile(axes, extent, repeats, dtype, laid_o
     outer = max(1, 4 * MIB // inner.nbytes)
     y = tilecore.tile_mapped(x, [outer, *reps])
     assert y.tobytes() == inner.tobytes() * outer
-
-
-@pytest.mark.parametrize(
-    ("shape", "reps", "dtype"),
-    [
-        ((2, 3), (2, 2), "f4"),  # small
-        *[((2**20,), 1, "f4"), ((2**20,), 2, "f4")],
-        ((2**18 + 1,), (50, 1), "f4"),  # never whole pages
-        *[((1024,), (2000,), "O"), ((1024,), (300,), "T")],
-        *[((0, 2**20), (1000, 5), "f4"), ((2**20,), (0, 7), "f4")],
-    ],
-)
-def test_an_ordinary_copy_where_sharing_does_not_pay(shape, reps, dtype, oracle):
-    x = numbered(shape, "i4").astype(dtype)
-    y = tilecore.tile_mapped(x, reps)
-    assert not mapped(y)
-    assert y.flags.owndata and y.flags.writeable and y.dtype == x.dtype
-    assert np.array_equal(y, oracle(x, reps))
 
 
 @needs_mapping
