@@ -1,6 +1,7 @@
 """tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
 
 import inspect
+import itertools
 import pickle
 
 import numpy as np
@@ -82,24 +83,19 @@ def test_an_exception_at_any_moment_restores(function, raised_between):
         assert np.tile is NUMPYS, at
 
 
-@pytest.mark.parametrize("order", ["012", "021", "102", "120", "201", "210"])
-def test_several_are_restored_in_any_order(order):
-    several = [tilecore.replace_numpy_tile() for _ in range(3)]
-    for which in order:
-        assert is_ours()
-        several[int(which)].restore()
-    assert np.tile is NUMPYS
-
-
-@pytest.mark.parametrize("order", ["01", "10"])
-def test_another_replacement_stays_in_any_order(order, monkeypatch):
+@pytest.mark.parametrize("another", [None, theirs])
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))], ids=str)
+def test_several_are_restored_in_any_order(order, another, monkeypatch):
+    """Another replacement, after the first of ours, stays."""
     monkeypatch.setattr(np, "tile", np.tile)  # set back at the end, whatever happens
     several = [tilecore.replace_numpy_tile()]
-    np.tile = theirs
-    several.append(tilecore.replace_numpy_tile())
+    if another:
+        np.tile = another
+    several += [tilecore.replace_numpy_tile() for _ in range(2)]
     for which in order:
-        several[int(which)].restore()
-    assert np.tile is theirs
+        assert another or is_ours()
+        several[which].restore()
+    assert np.tile is (another or NUMPYS)
 
 
 def test_another_replacement_between_two_of_ours(monkeypatch):

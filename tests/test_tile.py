@@ -39,7 +39,6 @@ SEVERAL = "repeats of several axes are one argument: (2, 3); input shape (2, 3),
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: tilecore.num_threads(0), "num_threads: expected at least 1 thread, got 0"),  # before it is entered
         (lambda x: tilecore.output_shape(x, 2), "but item 0 is a ndarray; pass the array's shape; shape [["),
         (lambda x: tilecore.TilePlan(x[0], 2, "f4"), "but item 0 is of type float32; pass the array's shape; shape ["),
         (lambda x: tilecore.tile((2, 2), x), "but item 0 is a ndarray; are a and reps swapped?; input shape (2,)"),
