@@ -146,7 +146,8 @@ def raising(method, error):
     return type("Raising", (), {method: lambda *_, **__: fail(error)})()
 
 
-SHAPES, SIZES = {"reps", "start", "stop", "shape", "axis"}, {"input_shape", "data_shape", "sizes"}
+SHAPES = {"reps", "start", "stop", "shape", "axis"}
+SIZES = {next(iter(each.parameters)) for each in PUBLIC if "repeats" in each.parameters and not each.traits["tiles"]}
 INTEGERS = [
     pytest.param(function, argument, id=f"{function.label} {argument}")
     for function in PUBLIC
