@@ -2,25 +2,24 @@
 
 Call `pytest`, not `python -m pytest`: the latter would import the uncompiled checkout.
 
-A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, the name of a
-case, and a number of threads if the test has that. `prepare(kind, **params)` returns what `timing.in_turn` samples. The
-cases of one test and one workload take turns: the first that runs has all of them timed, and each records its own
-samples by the fixture `record`. If tilecore is slower than numpy, and the module sets SECONDS_OF_LOSERS, the cases are
-timed again, each that long. Ctrl-C ends a run, and the cases recorded before are written.
+A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, and the name of a
+case. `prepare(kind, workload, case)` returns what `timing.in_turn` samples, or raises an error, which fails the case:
+ImportError or NotImplementedError skips it. The cases of one test and one workload take turns: the first that runs has
+all of them timed, and each records its own samples by the fixture `record`. Ctrl-C ends a run, and the cases recorded
+before are written.
 """
 
 import math
 import sys
 import warnings
 from pathlib import Path
-from statistics import median
 
 # pytest's importlib mode puts nothing on the path; the benchmarks share a few plain modules.
 sys.path.insert(0, str(Path(__file__).parent))
 
 import machine
 import pytest
-from timing import CASE_SECONDS, KeptCall, in_turn
+from timing import CASE_SECONDS, in_turn
 
 BYTES_A_SECOND = 2e8  # of output that is verified and then timed a few times
 
@@ -77,18 +76,8 @@ def measure(items):
             calls[item.nodeid] = Guarded(item.module.prepare(kind(item), **item.callspec.params))
         except Exception as error:  # of one case: the others are timed
             failed[item.nodeid] = error
-    kept = any(isinstance(guarded.call, KeptCall) for guarded in calls.values())
-    found = in_turn(calls, most=30 if kept else 1000, seconds=case_seconds(items[0]))
-    longer = getattr(items[0].module, "SECONDS_OF_LOSERS", 0)
-    if longer and is_slower({item.callspec.params["case"]: found.get(item.nodeid) for item in items}):
-        found = in_turn(calls, seconds=longer)
+    found = in_turn(calls, seconds=case_seconds(items[0]))
     return found | {name: guarded.error for name, guarded in calls.items() if guarded.error} | failed
-
-
-def is_slower(found):
-    """Whether tilecore is slower than numpy, or nearly."""
-    ours, theirs = found.get("tilecore"), found.get("numpy")
-    return ours and theirs and median(theirs) < 1.05 * median(ours)
 
 
 @pytest.fixture
@@ -99,7 +88,7 @@ def record(request, workload, case):
         measured.clear()
         measured.update(measure([other for other in request.session.items if in_group(other) == in_group(item)]))
     samples = measured[item.nodeid]
-    if isinstance(samples, ImportError):
+    if isinstance(samples, (ImportError, NotImplementedError)):
         pytest.skip(str(samples))
     if isinstance(samples, Exception):
         raise samples
@@ -143,10 +132,9 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    names = [name for name in ("workload", "case", "threads") if name in metafunc.fixturenames]
     chosen = list(metafunc.module.choose(kind(metafunc.definition), metafunc.config.getoption("full")))
-    ids = ["-".join([workload.name, *map(str, others)]) for workload, *others in chosen]
-    metafunc.parametrize(names, chosen, ids=ids)
+    ids = [f"{workload.name}-{case}" for workload, case in chosen]
+    metafunc.parametrize(["workload", "case"], chosen, ids=ids)
 
 
 def pytest_collection_modifyitems(items):

@@ -124,9 +124,9 @@ def time_all(points: Iterable[Point]) -> tuple[Run, list[Key]]:
             sets = dict.fromkeys(isa for isa, *_ in found if isa != "libc")
             for isa, kernel, is_chosen, samples in found:
                 for kind in sets if isa == "libc" else [isa]:
-                    run.samples[Key(kind, point.words, kernel, 0)] = samples
+                    run.samples[Key(kind, point.words, kernel)] = samples
                 if is_chosen:
-                    chosen.append(Key(isa, point.words, kernel, 0))
+                    chosen.append(Key(isa, point.words, kernel))
     return run, chosen
 
 

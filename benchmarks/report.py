@@ -31,8 +31,7 @@ HERE = Path(__file__).parent.resolve()
 BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 # Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
-OMITTED = ("copied", "tiled", "form", "input", "drawn", "references", "references_out")
-OMITTED += ("memory", "tasks", "get", "built")
+OMITTED = ("copied", "tiled", "form", "input", "drawn", "references", "memory", "get", "built")
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture, and the README's table
 SHORT += ("attention heads", "a large matrix")
 
@@ -121,23 +120,10 @@ Calls in another thread than the main one have {mean(other):.2f} times the speed
 """
 
 
-def threads_table(run: Run, kind: str) -> str:
-    keys = [key for key in run.samples if key.kind == kind]
-    return pivot([""], [([f"{key.case}: {key.workload}"], f"threads: {key.threads}", speed(run, key)) for key in keys])
-
-
-def forms_table(run: Run, kind: str) -> str:
-    """The workloads' names begin with a row and a column."""
-    found = run.ratios(run.calls(kind), ["numpy"])
-    names = [key.workload.partition(":")[0].partition(", ") for key, *_ in found]
-    cells = [([row], column, it.mid) for (row, _, column), (*_, it) in zip(names, found, strict=True)]
-    return pivot([kind], cells, lambda values: f"{times(median(values))}, {times(min(values))}")
-
-
 def kinds_table(run: Run, *kinds: str) -> str:
     """A column for each kind."""
     keys = [key for key in run.samples if key.kind in kinds]
-    show = {"memory": lambda nbytes: f"{nbytes / 2**20:.0f} MiB", "tasks": "{:.0f}".format}
+    show = {"memory": lambda nbytes: f"{nbytes / 2**20:.0f} MiB"}
     cells = [(key, show.get(key.kind, seconds)(run.times(key).mid)) for key in keys]
     return pivot([""], [([f"{key.workload}: {key.case}"], key.kind, text) for key, text in cells])
 
@@ -146,18 +132,14 @@ def every_case(run: Run) -> str:
     rows = []
     for key in run.samples:
         if key.kind not in OMITTED:
-            row = [key.workload, key.kind, key.case, str(key.threads or "")]
-            rows.append([*row, *map(seconds, run.times(key)), speed(run, key)])
+            speed = f"{size(run.nbytes[key.group] / run.times(key).mid)}/s"
+            rows.append([key.workload, key.kind, key.case, *map(seconds, run.times(key)), speed])
     spread = ["lower quartile", "median", "upper quartile"]
-    return table(["workload", "kind", "case", "threads", *spread, "bytes a second"], rows)
+    return table(["workload", "kind", "case", *spread, "bytes a second"], rows)
 
 
 def fold(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n</details>\n"
-
-
-def speed(run: Run, key: Key) -> str:
-    return f"{size(run.nbytes[key.group] / run.times(key).mid)}/s"
 
 
 # ---------------------------------------------------------------- one version
@@ -277,28 +259,14 @@ computes the gradient of the input.
 {contests_table(run, "call", "step")}
 ## Random forms
 
-Shapes, layouts, dtypes and repeats at random. Forms in which tilecore was slower were timed a second time, for longer.
-First numbers, then references (objects and strings), then these into an array that was there already.
+Shapes, layouts, dtypes and repeats at random. First numbers, then references: objects and strings.
 
 {summary_table(run, "drawn")}
 {summary_table(run, "references")}
-{summary_table(run, "references_out")}
-## By threads
-
-Into memory that was written to before.
-
-{threads_table(run, "threads")}
-## Small calls of several threads at once
-
-Bytes written a second, by all of them together.
-
-{threads_table(run, "scaling")}
 ## By form of the repeats, and by kind of input
 
-The time of `numpy.tile` relative to tilecore: the median of the calls, and the least.
-
-{forms_table(run, "form")}
-{forms_table(run, "input")}
+{summary_table(run, "form")}
+{summary_table(run, "input")}
 ## By what is done with a large result
 
 The time to get it, to read and to write all of it. Its memory is what the process has more once the result was read.
@@ -306,9 +274,9 @@ The time to get it, to read and to write all of it. Its memory is what the proce
 {kinds_table(run, "get", "read", "write", "memory")}
 ## Lazy arrays of Dask
 
-By its threads: the call alone, with the sum of the result, with the whole result; and the number of tasks.
+By its threads: the call alone, with the sum of the result, with the whole result.
 
-{kinds_table(run, "built", "summed", "whole", "tasks")}
+{kinds_table(run, "built", "summed", "whole")}
 ## Every case
 
 {fold("Median and quartiles", every_case(run))}"""

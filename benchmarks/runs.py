@@ -20,7 +20,6 @@ class Key(NamedTuple):
     kind: str
     workload: str
     case: str
-    threads: int
 
     @property
     def group(self) -> tuple[str, str]:
@@ -33,8 +32,7 @@ class Key(NamedTuple):
 
     @property
     def words(self) -> str:
-        threads = f", threads {self.threads}" if self.threads else ""
-        return f"{self.workload}, {self.case}{threads} ({self.kind})"
+        return f"{self.workload}, {self.case} ({self.kind})"
 
 
 class Times(NamedTuple):
@@ -97,7 +95,7 @@ def load(path: Path) -> Run:
             continue  # of another project
         name, shape, reps, dtype = params["workload"]
         kind = benchmark["name"].partition("[")[0].removeprefix("test_")
-        key = Key(kind, name, params["case"], params.get("threads", 0))
+        key = Key(kind, name, ", ".join(str(params[what]) for what in params if what != "workload"))
         run.samples[key] = benchmark["stats"]["data"]
         run.nbytes[key.group] = benchmark["extra_info"]["output bytes"]
         run.shapes[key.group] = " × ".join(f"({','.join(map(str, part))})" for part in (shape, reps)) + f" {dtype}"

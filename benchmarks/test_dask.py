@@ -1,4 +1,4 @@
-"""Lazy tilings: tilecore's and dask.array.tile's, from the call to the result, by Dask's threads; and their tasks."""
+"""Lazy tilings: tilecore's and dask.array.tile's, from the call to the result, by Dask's threads."""
 
 from itertools import product
 
@@ -7,8 +7,6 @@ from timing import Call
 from workloads import Workload, verify
 
 da = pytest.importorskip("dask.array")
-import dask  # noqa: E402
-
 from tilecore.integrations.dask import tile  # noqa: E402
 
 CASES = {
@@ -21,24 +19,13 @@ ENDS = {"built": lambda y: y, "summed": lambda y: y.sum().compute(), "whole": la
 CASE_SECONDS = dict.fromkeys(ENDS, 0.5)
 
 
-class Tasks:
-    def __init__(self, result):
-        self.number = len(dict(dask.optimize(result)[0].__dask_graph__()))
-
-    def sample(self):
-        return self.number
-
-
 def choose(kind, full):
     return product(WORKLOADS if full else WORKLOADS[1:], CASES)  # Dask's own sum of the pattern takes seconds
 
 
 def prepare(kind, workload, case):
     x, reps = workload.input(), workload.reps
-    result = CASES[case](x, reps)
-    if kind == "tasks":
-        return Tasks(result)
-    verify(result.compute(), x, reps)
+    verify(CASES[case](x, reps).compute(), x, reps)
     return Call(lambda: ENDS[kind](CASES[case](x, reps)))
 
 
@@ -52,7 +39,3 @@ def test_summed(record):
 
 def test_whole(record):
     """The call, and all of the result."""
-
-
-def test_tasks(record):
-    """Not seconds but the number of tasks."""

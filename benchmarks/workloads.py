@@ -1,4 +1,4 @@
-"""What is tiled: named workloads, and blocks by the size of the output."""
+"""What is tiled: named workloads, and whether a result is right."""
 
 from math import prod
 from typing import NamedTuple
@@ -47,17 +47,8 @@ WORKLOADS = [
     Workload("wide rows", (4096, 1024), (1, 8), "f4"),
 ]
 
-# By the number of threads.
-LARGE = [Workload("long rows", (2**16,), (2**8,), "f4"), Workload("12-byte rows", (2**20, 3), (1, 5), "f4")]
-
 # One array to a batch of 20.
 LONG = [Workload(f"{n} MB", (1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)]
-
-
-def blocks(full: bool) -> list[Workload]:
-    """A block of 256 KiB, small enough for the cache, repeated to 1 MiB up to 256 MiB or 1 GiB."""
-    exponents = range(20, 31) if full else range(20, 29, 2)
-    return [Workload(f"block {2**n // 2**20} MiB", (2**16,), (2**n // 2**18,), "f4") for n in exponents]
 
 
 def verify(result: np.ndarray, x: np.ndarray, reps: tuple[int, ...]) -> None:
