@@ -100,25 +100,19 @@ def record(request, workload, case):
 
 
 class Progress:
-    """Estimates how long a run takes, and notes how far it came and how busy the machine was."""
+    """Estimates how long a run takes, and notes how busy the machine was."""
 
     def __init__(self):
-        self.elsewhere, self.all, self.ended = machine.Elsewhere(), 0, 0
+        self.elsewhere = machine.Elsewhere()
 
     def pytest_report_collectionfinish(self, items):
-        self.all = len(items)
         seconds = sum(case_seconds(item) + item.callspec.params["workload"].nbytes / BYTES_A_SECOND for item in items)
         return f"takes about {seconds / 60:.1f} minutes; Ctrl-C ends it and keeps what is there"
-
-    def pytest_runtest_logfinish(self):
-        self.ended += 1
 
     def pytest_benchmark_update_machine_info(self, machine_info):
         machine_info.update(machine.describe())
         if share := self.elsewhere.share():
             machine_info[machine.Elsewhere.NAME] = share
-        if self.ended < self.all:
-            machine_info[machine.ENDED] = f"after {self.ended} of {self.all} cases"
 
 
 def pytest_addoption(parser):

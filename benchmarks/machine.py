@@ -5,26 +5,28 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-ENDED = "ended early"  # a run that was
-PACKAGES = ("numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "dask", "opencv-python-headless")
+PACKAGES = ("tilecore", "numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "dask", "opencv-python-headless")
 PACKAGES += ("pytest-benchmark",)
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 
 
 def describe() -> dict[str, str]:
+    import cpuinfo  # a report of times from elsewhere needs neither
+
+    import tilecore
+
+    # The first one of a name is imported.
+    installed = {package.name: package.version for package in reversed(list(metadata.distributions()))}
     about = {
-        "processor": _processor(),
+        "processor": cpuinfo.get_cpu_info().get("brand_raw", platform.machine()),
         "CPUs usable": f"{usable_cpus()} of {os.cpu_count()}",
         "memory": _memory(),
         "caches": _caches(),
         "huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "system": platform.platform(),
         "Python": f"{platform.python_version()}, built by {platform.python_compiler()}",
-        "versions": ", ".join(f"{package} {version}" for package in PACKAGES if (version := _version(package))),
+        "versions": ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed),
     }
-    import tilecore  # a report of times from elsewhere does not need it
-
-    about["versions"] = f"tilecore {tilecore.__version__}, {about['versions']}"
     config = tilecore.show_config(mode="dicts")
     for part in ("Build", "Kernels", "Threads"):
         known = (f"{what} {it}" for what, it in config[part].items() if what != "include")
@@ -61,7 +63,7 @@ class Elsewhere:
 
 # Where a report was made, in this order; what else a file holds is not printed.
 SHOWN = ("memory", "caches", Elsewhere.NAME, "huge pages", "system", "Python", "versions")
-SHOWN += ("tilecore, build", "tilecore, kernels", "tilecore, threads", ENDED)
+SHOWN += ("tilecore, build", "tilecore, kernels", "tilecore, threads")
 
 
 def others_share(machine: dict[str, str]) -> int:
@@ -98,26 +100,12 @@ def _memory() -> str:
         return ""
 
 
-def _processor() -> str:
-    for line in _read("/proc/cpuinfo").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
 def _caches() -> str:
     sizes = []
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, kind, size = (_read(folder / name) for name in ("level", "type", "size"))
         sizes.append(f"L{level} {kind.lower()} {size}")
     return ", ".join(sizes)
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _read(path: str | Path) -> str:
