@@ -62,13 +62,8 @@ def points(full: bool) -> list[Point]:
 class Job(ctypes.Structure):
     """The beginning of the one in kernels.c."""
 
-
-Job._fields_ = [
-    ("next", ctypes.POINTER(Job)),
-    ("set", ctypes.c_char_p),
-    ("kernel", ctypes.c_char_p),
-    ("chosen", ctypes.c_int),
-]
+    _fields_ = [("next", ctypes.c_void_p), ("set", ctypes.c_char_p), ("kernel", ctypes.c_char_p)]
+    _fields_ += [("chosen", ctypes.c_int)]
 
 
 class Kernel:
@@ -90,8 +85,8 @@ def build(folder: str) -> ctypes.CDLL:
     flags = ["-O3", "-falign-loops=64", "-shared", "-fPIC", f"-I{core}", *sources, "-o", library]
     subprocess.run([COMPILER, *flags], check=True)
     loaded = ctypes.CDLL(str(library))
-    loaded.list_jobs.argtypes, loaded.list_jobs.restype = [ctypes.c_ssize_t] * 4, ctypes.POINTER(Job)
-    loaded.run_job.argtypes = [ctypes.POINTER(Job), ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    loaded.list_jobs.argtypes, loaded.list_jobs.restype = [ctypes.c_ssize_t] * 4, ctypes.c_void_p
+    loaded.run_job.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int]
     return loaded
 
 
@@ -99,17 +94,18 @@ def time_point(library: ctypes.CDLL, point: Point) -> list[tuple[str, str, bool,
     """Of each kernel that can serve it: set, name, whether it is the chosen one, and seconds by round."""
     src = np.resize(np.arange(1, 252, dtype="u1"), (point.rows, point.pitch))
     wanted, dst = np.tile(src[:, : point.row], point.repeats), np.ones(point.nbytes, "u1")
-    jobs, job = [], library.list_jobs(*point)
-    while job:
-        call = partial(library.run_job, job, dst.ctypes.data, src.ctypes.data)
-        jobs.append((job.contents.set.decode(), job.contents.kernel.decode(), bool(job.contents.chosen), call))
+    jobs, address = [], library.list_jobs(*point)
+    while address:
+        job = Job.from_address(address)
+        call = partial(library.run_job, address, dst.ctypes.data, src.ctypes.data)
+        jobs.append((job.set.decode(), job.kernel.decode(), bool(job.chosen), call))
         dst[:] = 0
         call(1)
         if jobs[-1][1] != "memset" and not np.array_equal(dst, wanted.ravel()):
             raise AssertionError(f"wrong bytes by {jobs[-1]} at {point}")
-        job = job.contents.next
+        address = job.next
     rounds = LARGE_ROUNDS if point.nbytes >= LARGE_BYTES else ROUNDS
-    found = in_turn({job: Kernel(job[3]) for job in jobs}, least=rounds, most=rounds)
+    found = in_turn({job: Kernel(job[3]) for job in jobs}, least=rounds, seconds=0)
     return [(*job[:3], samples) for job, samples in found.items()]
 
 

@@ -1,15 +1,11 @@
 """pytest-benchmark's JSON as Markdown and charts, and the comparison of two versions.
 
-    python benchmarks/report.py
-    pytest benchmarks --benchmark-json=new.json
-    python benchmarks/report.py new.json --output FOLDER
-    python benchmarks/report.py new.json --against old.json --fail
+    python benchmarks/report.py                                     # measures; see build/report
+    python benchmarks/report.py new.json --output FOLDER            # report.md and its charts
+    python benchmarks/report.py new.json --against old.json --fail  # 1 if a case became slower: see judge.py
 
-Without a file, the benchmarks are run first and the report lies in build/report; Ctrl-C ends the run,
-and the report shows what was timed until then. The third form writes report.md and the charts that it
-shows; without --output it prints the Markdown. The last says of every case of tilecore whether it became
-faster or slower: see judge.py. Either side may be several files, runs of the same version: the more of
-them, the smaller the difference that can be told from noise. --fail exits with 1 if a case became slower.
+Without --output the second form prints the Markdown. Either side may be several files, runs of the same version: the
+more of them, the smaller the difference that can be told from noise.
 """
 
 import argparse

@@ -52,10 +52,6 @@ class Run(NamedTuple):
     def times(self, key: Key) -> Times:
         return spread(self.samples[key])
 
-    def rate(self, key: Key) -> Times:
-        """GB/s."""
-        return Times(*(self.nbytes[key.group] / 1e9 / value for value in self.times(key)[::-1]))
-
     def calls(self, kind: str, case: str = "tilecore") -> list[Key]:
         return [key for key in self.samples if (key.kind, key.case) == (kind, case)]
 

@@ -9,13 +9,14 @@ several threads cost; a loop would hide it.
     python benchmarks/test_programs.py sizes tilecore 35-23   # seconds a call, the peak of resident memory in MB
 """
 
-import os
 import random
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import product
 from math import log
+from pathlib import Path
 from statistics import mean, median
 
 import numpy as np
@@ -120,12 +121,11 @@ def main(kind, case, megabytes):
     print(median(times[len(times) // 3 :]))
 
 
-def resident():
-    """MB; 0 on other systems than Linux."""
-    if not os.path.exists("/proc/self/statm"):
-        return 0
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+def peak_memory():
+    """The most that was resident, in MB; 0 on other systems than Linux."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM")), 0)
 
 
 def vary(case, regime):
@@ -134,8 +134,8 @@ def vary(case, regime):
     x = np.ones((1, 8192), "f4")
     sizes = [int(2**17 * (largest / 2**17) ** rng.random()) // x.nbytes for _ in range(300)]
     calls = [make(case, x, (size, 1)) for size in sizes]
-    alive, kept, times, peak = 0, [], [], 0
-    least, begin = resident(), time.perf_counter()
+    alive, kept, times = 0, [], []
+    before, begin = peak_memory(), time.perf_counter()
     while (started := time.perf_counter()) < begin + SECONDS:
         y = rng.choice(calls)()
         kept.append(y)
@@ -147,9 +147,7 @@ def vary(case, regime):
             kept[k] = kept[-1]
             kept.pop()
         times.append(time.perf_counter() - started)
-        if len(times) % 16 == 0:  # seldom: it makes arrays die in other places of the heap
-            peak = max(peak, resident() - least)
-    print(mean(times[len(times) // 3 :]), peak)
+    print(mean(times[len(times) // 3 :]), peak_memory() - before)
 
 
 def beside(case, regime):
@@ -164,9 +162,5 @@ def beside(case, regime):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sizes":
-        vary(*sys.argv[2:])
-    elif sys.argv[1] == "busy":
-        beside(*sys.argv[2:])
-    else:
-        main(*sys.argv[1:])
+    kind, *words = sys.argv[1:]
+    {"sizes": vary, "busy": beside}.get(kind, partial(main, kind))(*words)

@@ -7,8 +7,7 @@ machine that drifts does so for all.
 import ctypes
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from timeit import Timer
 from typing import Any
 
@@ -17,7 +16,7 @@ import tilecore
 SAMPLE_SECONDS = 0.002  # the least that one sample lasts
 SETTLE_SECONDS = 0.01  # some libraries' threads go on spinning for milliseconds after a call
 CASE_SECONDS = 0.25  # for each call that takes turns, or more if the least rounds take longer
-MIN_ROUNDS = 5
+MIN_ROUNDS, MAX_ROUNDS = 5, 1000
 KEPT_BYTES = 2**29  # the most that the results of one case take together, but for the last
 TRIM = getattr(ctypes.pythonapi, "malloc_trim", lambda pad: None)  # glibc's
 
@@ -43,23 +42,17 @@ class WithThreads(Call):
     """A call with this many threads of PyTorch and tilecore; other calls have as many as before."""
 
     def __init__(self, call: Callable[[], Any], threads: int):
+        super().__init__(call)
         self.threads = threads
-        with self.set_threads():
-            super().__init__(call)
 
     def sample(self) -> float:
-        with self.set_threads():
-            return super().sample()
-
-    @contextmanager
-    def set_threads(self) -> Iterator[None]:
         import torch
 
         before = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
             with tilecore.num_threads(self.threads):
-                yield
+                return super().sample()
         finally:
             torch.set_num_threads(before)
 
@@ -82,13 +75,11 @@ class KeptCall:
         return time.perf_counter() - begin
 
 
-def in_turn(
-    calls: Mapping[str, Any], least: int = MIN_ROUNDS, most: int = 1000, seconds: float = CASE_SECONDS
-) -> dict[str, list[float]]:
+def in_turn(calls: Mapping[str, Any], least: int = MIN_ROUNDS, seconds: float = CASE_SECONDS) -> dict[str, list[float]]:
     """As many samples of each as the time for all allows, `seconds` each; rounds in random order."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds * len(calls)
-    for count in range(most):
+    for count in range(MAX_ROUNDS):
         if count >= least and time.perf_counter() > end:
             break
         for name in random.sample(list(calls), len(calls)):  # memory that was just freed is the quickest to get
