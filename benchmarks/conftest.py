@@ -4,15 +4,16 @@ Call `pytest`, not `python -m pytest`: the latter would import the uncompiled ch
 
 A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, and the name of a
 case. `prepare(kind, workload, case)` returns what `timing.in_turn` samples, or raises an error, which fails the case:
-ImportError or NotImplementedError skips it. The cases of one test and one workload take turns: the first that runs has
-all of them timed, and each records its own samples by the fixture `record`. Ctrl-C ends a run, and the cases recorded
-before are written.
+ImportError or SkipTest skips it. The cases of one test and one workload take turns: the first that runs has all of them
+timed, and each records its own samples by the fixture `record`. Ctrl-C ends a run, and the cases recorded before are
+written.
 """
 
 import math
 import sys
 import warnings
 from pathlib import Path
+from unittest import SkipTest
 
 # pytest's importlib mode puts nothing on the path; the benchmarks share a few plain modules.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -88,7 +89,7 @@ def record(request, workload, case):
         measured.clear()
         measured.update(measure([other for other in request.session.items if in_group(other) == in_group(item)]))
     samples = measured[item.nodeid]
-    if isinstance(samples, (ImportError, NotImplementedError)):
+    if isinstance(samples, (ImportError, SkipTest)):
         pytest.skip(str(samples))
     if isinstance(samples, Exception):
         raise samples

@@ -104,9 +104,7 @@ def limits_table(run: Run) -> str:
     if not shares:
         return ""
     names = {key: key.workload.partition(", ") for key in shares}
-    cells = [
-        ([row], state, f"{shares[key]:.2f}") for key, (row, _, state) in names.items() if "another" not in key.case
-    ]
+    cells = [([row], state, f"{shares[key]:.2f}") for key, (row, _, state) in names.items() if "," not in key.case]
     middle, least = mean(min(share, 1) for share in shares.values()), min(shares, key=shares.__getitem__)
     other = [shares[key] / shares[key._replace(case=key.case.partition(",")[0])] for key in shares if "," in key.case]
     return f"""\

@@ -6,6 +6,7 @@ By one thread. tilecore and numpy.copyto write to memory that was written to bef
 from functools import partial
 from itertools import product
 from math import isqrt
+from unittest import SkipTest
 
 import numpy as np
 from peers import memcpy, numpy, tilecore_out, torch, warm_output
@@ -81,7 +82,7 @@ def choose(kind, full):
 def prepare(kind, workload, case):
     x = workload.input()
     if case == "torch" and min(x.strides) < 0:
-        raise NotImplementedError("torch has no negative strides")
+        raise SkipTest("torch has no negative strides")
     call = CASES[kind][case](x, workload.reps)
     if case != "memcpy":
         verify(np.asarray(call()), x, workload.reps)

@@ -10,6 +10,7 @@ Every way does the same tiling: a block of 1 MiB, repeated to 256 MiB, with --fu
 import time
 from functools import partial
 from pathlib import Path
+from unittest import SkipTest
 
 import numpy as np
 import peers
@@ -56,7 +57,7 @@ def footprint():
     """This process' share of memory in bytes; a page that it maps several times counts once."""
     file = Path("/proc/self/smaps_rollup")
     if not file.exists():
-        raise NotImplementedError(f"no {file}")
+        raise SkipTest(f"no {file}")
     return 1024 * int(file.read_text().partition("\nPss:")[2].split()[0])
 
 
