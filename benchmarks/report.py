@@ -301,8 +301,7 @@ def main() -> None:
         parser.error("--fail needs --against")
     if new and (arguments.full or arguments.only):
         parser.error("--full and --only choose what is measured, and there are files already")
-    if not new:
-        folder = folder or Path("build", "report")
+    folder = folder or (None if new else Path("build", "report"))
     if folder:
         if not arguments.against and importlib.util.find_spec("matplotlib") is None:
             parser.error("the charts need matplotlib; in the clone: pip install '.[bench]'")

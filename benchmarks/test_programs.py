@@ -74,7 +74,7 @@ def choose(kind, full):
 def prepare(kind, workload, case):
     x = workload.input()[:100]
     call = make(case, x, workload.reps)  # ImportError, if it is not installed
-    verify(np.asarray(call()), x, workload.reps)
+    verify(call(), x, workload.reps)
     return Program(kind, case, workload.name.partition(" ")[0])
 
 

@@ -1,22 +1,28 @@
 """Whole calls: tilecore, its peers and the bounds of the machine, by workload."""
 
+from functools import partial
 from itertools import product
 
-import numpy as np
-from peers import BOUNDS, PEERS, TILECORE
+from machine import usable_cpus
+from peers import BOUNDS, PEERS, TILECORE, memset, tilecore_out
 from timing import Call, KeptCall
 from workloads import LONG, WORKLOADS, verify
 
 CASES = TILECORE | PEERS | BOUNDS
-FRESH = ["tilecore", "tilecore 1 thread", "numpy", "memset"]
-FRESH_BYTES = 2**20  # below, an allocator hardly ever gives pages that were never written
+THREADS = {
+    f"{name} by {n}": partial(case, threads=n)
+    for n, (name, case) in product((1, 2, 4, 8, 16, 32), (("tilecore out", tilecore_out), ("memset", memset)))
+    if n <= usable_cpus()
+}
 
 
 def choose(kind, full):
     workloads, cases = {
         "warm": (WORKLOADS, CASES),
+        "threads": (WORKLOADS[-3:], THREADS),
         "long": (LONG, ["tilecore", "tilecore out 1 thread", "numpy", "memset"]),
-        "fresh": ([w for w in WORKLOADS if w.nbytes >= FRESH_BYTES], FRESH),
+        # Smaller results hardly ever lie in pages that were never written.
+        "fresh": ([w for w in WORKLOADS if w.nbytes >= 2**20], ["tilecore", "tilecore 1 thread", "numpy", "memset"]),
     }[kind]
     return product(workloads, cases)
 
@@ -24,15 +30,19 @@ def choose(kind, full):
 def prepare(kind, workload, case):
     """What is sampled, once its result has been verified."""
     x = workload.input()
-    call = CASES[case](x, workload.reps)
-    if case in BOUNDS:
+    call = (CASES | THREADS)[case](x, workload.reps)
+    if case.startswith(tuple(BOUNDS)):
         return Call(call)
-    verify(np.asarray(call()), x, workload.reps)
+    verify(call(), x, workload.reps)
     return KeptCall(call, workload.nbytes) if kind == "fresh" else Call(call)
 
 
 def test_warm(record):
     """The result is dropped before the next call, which may get the same memory again."""
+
+
+def test_threads(record):
+    """Into memory that has been written to, by the number of threads."""
 
 
 def test_long(record):

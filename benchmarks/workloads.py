@@ -4,6 +4,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import tilecore
 
@@ -51,9 +52,9 @@ WORKLOADS = [
 LONG = [Workload(f"{n} MB", (1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)]
 
 
-def verify(result: np.ndarray, x: np.ndarray, reps: tuple[int, ...]) -> None:
+def verify(result: ArrayLike, x: np.ndarray, reps: tuple[int, ...]) -> None:
     """Check ``result[i] == x[i mod x.shape]``, for one repeat of the first axis after the other."""
-    shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
+    result, shape = np.asarray(result), tuple(n * r for n, r in zip(x.shape, reps, strict=True))
     if result.shape != shape or result.dtype != x.dtype:
         raise AssertionError(f"{result.shape}, {result.dtype}; not {shape}, {x.dtype}")
     others = np.ix_(*(np.arange(n * r) % n for n, r in zip(x.shape[1:], reps[1:], strict=True)))
