@@ -9,7 +9,7 @@ from timing import Call, KeptCall
 from workloads import LONG, WORKLOADS, verify
 
 CASES = TILECORE | PEERS | BOUNDS
-THREADS = {
+THREADS = {"memset": memset} | {
     f"{name} by {n}": partial(case, threads=n)
     for n, (name, case) in product((1, 2, 4, 8, 16, 32), (("tilecore out", tilecore_out), ("memset", memset)))
     if n <= usable_cpus()
