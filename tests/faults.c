@@ -29,6 +29,7 @@ enum { MALLOC,
        PWRITE,
        PTHREAD_CREATE,
        INTERRUPTED,    /* fallocate, by a signal */
+       ENDED,          /* tgkill: before the n-th call, any thread is still there */
        THREAD_CLOCK }; /* counted, and does not fail: a job of several threads reads it twice. The clock stops */
 
 static int armed = -1, every;
@@ -157,6 +158,7 @@ long syscall(long number, ...)
     for (i = 0; i < 6; i++) a[i] = va_arg(arguments, long);
     va_end(arguments);
     if (number == SYS_memfd_create && fails(MEMFD, 0)) REFUSE(-1);
+    if (number == SYS_tgkill && a[1] && __atomic_load_n(&armed, __ATOMIC_SEQ_CST) == ENDED) return -fails(ENDED, 0);
     return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

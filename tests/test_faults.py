@@ -38,8 +38,7 @@ faults = ctypes.CDLL(None)
 faults.faults_arm.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
 faults.faults_disarm.restype = ctypes.c_long
 FUNCTIONS = "malloc mmap mprotect munmap madvise memfd_create fallocate pwrite pthread_create".split()
-INTERRUPTED = len(FUNCTIONS)            # fallocate, by a signal
-THREAD_CLOCK = len(FUNCTIONS) + 1       # read twice in a job of several threads
+INTERRUPTED, ENDED, THREAD_CLOCK = range(len(FUNCTIONS), len(FUNCTIONS) + 3)
 handler_name = np._core.multiarray.get_handler_name
 
 def numbered(n, dtype="f4"):
@@ -227,6 +226,16 @@ for number in signal.valid_signals():
     if number not in (32, 33):          # glibc's own
         blocks = name not in ("SIGBUS", "SIGSEGV", "SIGKILL", "SIGSTOP")
         assert faults.faults_worker_blocks(int(number)) == blocks, number
+""")
+
+
+def test_a_fork_waits_until_the_system_counts_no_worker(faulty):
+    """The system may count ended workers for a while, and Python would warn of them."""
+    faulty("""
+tilecore.tile(x, (24, 1), np.empty((24, MIB), "u1"), threads=4)
+faults.faults_arm(ENDED, 150, 0, True)
+forked(list)
+assert faults.faults_disarm() == 3
 """)
 
 

@@ -220,23 +220,6 @@ def test_by_default_a_part_of_the_memory(program):
     assert limit == min(2**30, memory // 16)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="not on this system")
-def test_fork_after_an_import_that_failed(run, tmp_path):
-    """What happens at fork() is registered once, however often the module is imported."""
-    code = """
-import os, signal
-for text in ("nonsense", "nonsense", "1G"):
-    os.environ["TILECORE_RECYCLE_BYTES"] = text
-    try:
-        import tilecore
-    except ValueError: pass
-signal.alarm(60)
-if not (child := os.fork()): os._exit(0)
-print(tilecore.get_recycle_limit(), os.waitpid(child, 0)[1])
-"""
-    assert run(sys.executable, "-c", code, cwd=tmp_path) == f"{2**30} 0\n"
-
-
 def test_locked_memory_is_not_kept(program):
     """The system cannot take locked pages back, so idle ones would cost other programs."""
     program("""
@@ -258,9 +241,10 @@ assert tilecore.recycled_bytes() == 40 * 2**20
 
 
 def test_results_outlive_the_interpreter(program):
-    """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down."""
+    """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down; so do workers, parked
+    or in a job."""
     program("""
-import atexit
+import atexit, time
 kept = [tilecore.tile(x, 40) for _ in range(3)]
 kept.append(kept)
 sys.kept = tilecore.tile(x, 41)
@@ -269,7 +253,10 @@ atexit.register(lambda: tilecore.tile(x, 42).sum())
 class Late:
     def __del__(self, y=tilecore.tile(x, 40), tile=tilecore.tile, x=x): del y; tile(x, 40)
 late = Late()
-threading.Thread(target=lambda: [tilecore.tile(x, 40) for _ in range(50)], daemon=True).start()
+def work():
+    while True: tilecore.tile(x, 40, threads=4)
+for _ in range(2): threading.Thread(target=work, daemon=True).start()
+time.sleep(0.05)
 """)
 
 
