@@ -1,5 +1,6 @@
-/* The arena by itself, as a library for test_arena.py. */
+/* The arena by itself, as a library for test_arena.py; as a program, which reads memory after its free. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #define __builtin_ctzll(word) (looked++, __builtin_ctzll(word))
 #define TILECORE_IDLE_MILLISECONDS minute
 long looked;              /* so many times at a run of bits */
@@ -12,3 +13,14 @@ int give_back(char *data) { return tilecore_arena_free(data); }
 void trim(ptrdiff_t most) { tilecore_arena_trim(most); }
 void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most); }
 ptrdiff_t idle(void) { return tilecore_arena_idle(); }
+
+int main(void)
+{
+    int prefaulted;
+    char *data;
+    start(), set_limit(1 << 20);
+    data = take(100000, &prefaulted), data[99999] = 1, give_back(data);
+    data = take(100000, &prefaulted), data[99999] = 2, give_back(data);
+    printf("%d\n", prefaulted), fflush(stdout);
+    return *(volatile char *)data;
+}
