@@ -243,16 +243,12 @@ NEEDED = {"program": "process", "run": "process", "compile_c": "compiler", "buil
 def pytest_collection_modifyitems(items):
     """Each test is in one tier: that of its own mark, else of its class's, else of its file's; or the later one that a
     fixture needs."""
-    tiers, wrong = {}, []
+    tiers = {}
     for item in items:
-        found = []
-        for node in reversed(item.listchain()):
-            found = found or [mark.name for mark in node.own_markers if mark.name in TIERS]
-        if len(found) != 1:
-            wrong.append(f"{item.nodeid}: expected a mark of one tier, got {found}")
-        tiers[item] = max(found + [NEEDED[name] for name in item.fixturenames if name in NEEDED], key=TIERS.index)
-    if wrong:
-        raise pytest.UsageError("\n".join(wrong))
+        marks = [mark.name for mark in item.iter_markers() if mark.name in TIERS]  # the closest one first
+        if not marks:
+            raise pytest.UsageError(f"{item.nodeid}: expected a mark of a tier: {', '.join(TIERS)}")
+        tiers[item] = max(marks[:1] + [NEEDED[name] for name in item.fixturenames if name in NEEDED], key=TIERS.index)
     for item, tier in tiers.items():
         for node in item.listchain():
             node.own_markers = [mark for mark in node.own_markers if mark.name not in TIERS]
@@ -260,24 +256,6 @@ def pytest_collection_modifyitems(items):
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
     items.sort(key=lambda item: TIERS.index(tiers[item]))
-
-
-# ---------------------------------------------------------------- reports
-
-reported = {}  # the errors of shared fixtures, by the test that told of each
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    """A fixture that several tests share and that fails is an error once; the others are skipped."""
-    report = yield
-    if call.when == "setup" and report.failed:
-        first = reported.setdefault(call.excinfo.value, item.nodeid)
-        if first != item.nodeid:
-            path, line, _ = item.location
-            reason = f"Skipped: what it needs could not be made, see the error of {first}"
-            report.outcome, report.longrepr = "skipped", (path, (line or 0) + 1, reason)
-    return report
 
 
 class Asked(tilecore.num_threads):
