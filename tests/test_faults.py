@@ -35,10 +35,8 @@ import numpy as np
 MIB = 2**20
 x = np.ones(MIB, "u1")
 faults = ctypes.CDLL(None)
-faults.faults_arm.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
+faults.faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_size_t, ctypes.c_int]
 faults.faults_disarm.restype = ctypes.c_long
-FUNCTIONS = "malloc mmap mprotect munmap madvise memfd_create fallocate pwrite pthread_create".split()
-INTERRUPTED, ENDED, THREAD_CLOCK = range(len(FUNCTIONS), len(FUNCTIONS) + 3)
 handler_name = np._core.multiarray.get_handler_name
 
 def numbered(n, dtype="f4"):
@@ -48,6 +46,15 @@ def state():
     gc.collect()
     return len(os.listdir("/proc/self/fd")), handler_name()
 
+def without(n, call):
+    "A call in which the interpreter has no memory for its n-th allocation: the result, and the error."
+    import _testcapi
+    y = error = None
+    _testcapi.set_nomemory(n, n + 1)
+    try: y = call()
+    except Exception as e: error = e
+    _testcapi.remove_mem_hooks()
+    return y, error
 """
 
 CALLS = """
@@ -108,42 +115,42 @@ def test_every_call_that_can_fail(faulty_calls):
     """Each function, each call of it, once or from then on, with and without idle memory."""
     out = faulty_calls("""
 before = state()
-met = dict.fromkeys(FUNCTIONS, 0)
+met = dict.fromkeys("malloc mmap mprotect munmap madvise memfd_create fallocate pwrite pthread_create".split(), 0)
 refused = right = 0
 
 def fail(name, function, n, every, idle):
-    # Whether there was an n-th call of the function to fail.
+    "Whether there was an n-th call of the function to fail."
     global refused, right
     call, want = CALLS[name]
-    what = FUNCTIONS[function]
     tilecore.release_memory()
     if idle:
         tilecore.tile(x, (40, 1))
-    if what == "pthread_create":
+    if function == "pthread_create":
         forked(list)    # workers end before every fork(), so that the next large result makes others
     y = error = None
     # The interpreter's own allocations are smaller; a failure of theirs is its own.
-    faults.faults_arm(function, n, {"malloc": 2**15, "mmap": 2**19, "munmap": 2**19}.get(what, 0), every)
+    least = {"malloc": 2**15, "mmap": 2**19, "munmap": 2**19}.get(function, 0)
+    faults.faults_arm(function.encode(), n, least, every)
     try:
         y = call()
     except MemoryError as e:
         error = e
     failures = faults.faults_disarm()
-    where = f"{name}: {what} number {n}, {'all later, ' if every else ''}idle {idle}"
+    where = f"{name}: {function} number {n}, {'all later, ' if every else ''}idle {idle}"
     if error is None:
         assert np.array_equal(y, want), where
         right += failures > 0
     else:
         assert failures and "no memory for a result of" in str(error) and "input shape (" in str(error), (where, error)
         refused += 1
-    met[what] += failures > 0
+    met[function] += failures > 0
     y = None
     assert state() == before, where
     return failures > 0
 
 for name in CALLS:
     for idle in (False, True)[:1 + (name in ("recycled", "strided", "objects", "mapped"))]:
-        for function in range(len(FUNCTIONS)):
+        for function in met:
             n = 1
             while fail(name, function, n, False, idle):
                 fail(name, function, n, True, idle)
@@ -159,7 +166,7 @@ def test_a_signal_while_room_is_made(faulty_calls):
     """Linux' fallocate undoes its work and reports the signal; tilecore calls it again."""
     faulty_calls("""
 call, want = CALLS["mapped, in place"]
-faults.faults_arm(INTERRUPTED, 1, 0, False)
+faults.faults_arm(b"fallocate, interrupted", 1, 0, False)
 y = call()
 assert faults.faults_disarm() == 1
 assert type(y.base).__name__ == "Mapping" and np.array_equal(y, want)
@@ -170,7 +177,7 @@ def test_addresses_that_cannot_be_closed_lose_their_pages_all_the_same(faulty):
     faulty("""
 tilecore.tile(x, 2)
 before = status("VmRSS")
-faults.faults_arm(FUNCTIONS.index("mmap"), 1, 16 * MIB, True)
+faults.faults_arm(b"mmap", 1, 16 * MIB, True)
 for _ in range(10):
     tilecore.tile(x, 40)
     tilecore.release_memory()
@@ -208,7 +215,7 @@ def test_no_thread_to_release_memory(faulty):
     """Then a later result does."""
     faulty("""
 tilecore.set_recycle_limit(2**30)
-faults.faults_arm(FUNCTIONS.index("pthread_create"), 1, 0, True)
+faults.faults_arm(b"pthread_create", 1, 0, True)
 tilecore.tile(x, 100, threads=1)
 assert faults.faults_disarm() == 1 and tilecore.recycled_bytes() == 100 * MIB
 faults.faults_wait(61)
@@ -233,7 +240,7 @@ def test_a_fork_waits_until_the_system_counts_no_worker(faulty):
     """The system may count ended workers for a while, and Python would warn of them."""
     faulty("""
 tilecore.tile(x, (24, 1), np.empty((24, MIB), "u1"), threads=4)
-faults.faults_arm(ENDED, 150, 0, True)
+faults.faults_arm(b"tgkill", 150, 0, True)
 forked(list)
 assert faults.faults_disarm() == 3
 """)
@@ -244,7 +251,6 @@ def test_the_interpreters_own_allocations(faulty_calls):
     is left behind: no memory handler of ours that NumPy goes on to use, no reference, no mapping."""
     pytest.importorskip("_testcapi")
     faulty_calls("""
-import _testcapi
 assert handler_name() == "default_allocator"
 refused = right = 0
 def counts():
@@ -255,18 +261,11 @@ for name, (call, want) in CALLS.items():
     before, held = state(), counts()
     n = in_a_row = 0
     while in_a_row < 12:                # by then the call needs no more of them
-        n += 1
-        y = error = None
-        _testcapi.set_nomemory(n - 1, n)
-        try:
-            y = call()
-        except MemoryError as e:
-            error = e
-        _testcapi.remove_mem_hooks()
+        y, error = without(n, call)
         assert handler_name() == "default_allocator", (name, n)
-        assert error or np.array_equal(y, want), (name, n)
+        assert type(error) is MemoryError if error else np.array_equal(y, want), (name, n)
         right, refused = right + (error is None), refused + (error is not None)
-        in_a_row = 0 if error else in_a_row + 1
+        n, in_a_row = n + 1, 0 if error else in_a_row + 1
     y = error = None
     assert state() == before, name
     assert counts() == held, (name, held, counts())
@@ -280,7 +279,7 @@ def test_a_call_is_one_job(faulty):
     faulty("""
 x, out = numbered(2**18), np.empty((24, 2**18), "f4")
 def jobs(threads):
-    faults.faults_arm(THREAD_CLOCK, 1, 0, 1)
+    faults.faults_arm(b"thread clock", 1, 0, 1)
     tilecore.tile(x, (24, 1), out, threads=threads)
     return faults.faults_disarm() / 2
 assert [jobs(threads) for threads in (1, 2, 3, 2)] == [0, 1, 1, 1]
@@ -292,7 +291,6 @@ def test_the_interpreters_own_allocations_for_errors(faulty):
     so these are raised in compiled code."""
     pytest.importorskip("_testcapi")
     faulty("""
-import _testcapi
 from functools import partial
 x, plan = np.arange(3), tilecore.TilePlan(3, 2, "i8")
 pair = [x, np.arange(2)]
@@ -306,17 +304,8 @@ ERRORS = {
     "TilePlan.tile: ": partial(plan.tile, pair[1]),
     "arrays[1]": partial(plan.batch, pair),
 }
-def without(n, call):
-    _testcapi.set_nomemory(n, n + 1)
-    try:
-        call()
-    except Exception as error:
-        _testcapi.remove_mem_hooks()
-        return error
-    finally:
-        _testcapi.remove_mem_hooks()
 for text, call in ERRORS.items():
-    kinds = [type(without(n, call)) for n in range(200)]
+    kinds = [type(without(n, call)[1]) for n in range(200)]
     refuse(call, kinds[-1], text)
     assert MemoryError in kinds and set(kinds) == {MemoryError, kinds[-1]}, (text, kinds)
 
