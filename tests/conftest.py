@@ -95,6 +95,10 @@ def status(name):
     "The bytes that Linux shows for the process under this name."
     with open("/proc/self/status") as file: sizes = dict(line.split(":", 1) for line in file)
     return int(sizes[name].split()[0]) << 10
+
+def threads():
+    "How many the process has, as Linux counts them."
+    return len(os.listdir("/proc/self/task"))
 """
 
 
@@ -172,6 +176,24 @@ def settings_stay():
     tilecore.set_max_bytes(max_bytes)
     tilecore.set_recycle_limit(recycle_limit)
     tilecore.set_num_threads(None)
+
+
+class Asked(tilecore.num_threads):
+    """Runs code whenever a call asks how many threads may write its result."""
+
+    def __init__(self, code):
+        self.code = code
+
+    @property
+    def _count(self):
+        self.code()
+        return 1
+
+
+@pytest.fixture
+def while_threads_are_asked():
+    with ExitStack() as stack:
+        yield lambda code: stack.enter_context(Asked(code))
 
 
 @pytest.fixture(scope="session")
@@ -256,21 +278,3 @@ def pytest_collection_modifyitems(items):
         if ALONE.intersection(item.fixturenames):
             item.add_marker("whole_process")
     items.sort(key=lambda item: TIERS.index(tiers[item]))
-
-
-class Asked(tilecore.num_threads):
-    """Runs code whenever a call asks how many threads may write its result."""
-
-    def __init__(self, code):
-        self.code = code
-
-    @property
-    def _count(self):
-        self.code()
-        return 1
-
-
-@pytest.fixture
-def while_threads_are_asked():
-    with ExitStack() as stack:
-        yield lambda code: stack.enter_context(Asked(code))

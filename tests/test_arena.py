@@ -157,7 +157,6 @@ arena.take.restype = arena.idle.restype = size
 assert arena.start() == arena.start() == 0      # again after an import that failed
 arena.set_limit(size(2**30))
 minute, prefaulted = ctypes.c_longlong.in_dll(arena, "minute"), ctypes.c_int()
-def threads(): return len(os.listdir("/proc/self/task"))
 def take(mib, byte=1):
     at = size(arena.take(size(mib * MIB), ctypes.byref(prefaulted)))
     ctypes.memset(at.value, byte, mib * MIB)

@@ -24,12 +24,6 @@ def all_kinds(value):
     out = np.empty_like(y)
     tilecore.tile(y[:20], (2, 1), out, threads=2)
     assert not out[7].any() and not out[27].any() and (out[19] == y[19]).all()
-
-def child(work):
-    pid = os.fork()
-    if pid: return pid
-    try: work(), os._exit(0)
-    finally: os._exit(1)
 """
 
 
@@ -47,10 +41,9 @@ def work(value):
 
 def forks():
     try:
-        for number in range(8):
-            children = [child(lambda: all_kinds(99)) for _ in range(2)]
-            grandchild = child(lambda: os.waitpid(child(lambda: all_kinds(98)), 0)[1] and sys.exit(1))
-            for pid in (*children, grandchild): assert os.waitpid(pid, 0)[1] == 0
+        for _ in range(12):
+            forked(lambda: all_kinds(99))
+            forked(lambda: forked(lambda: all_kinds(98)))
     finally: stop.set()
 
 together(forks, *(lambda value=value: work(value) for value in range(3)))
@@ -85,7 +78,6 @@ def test_no_thread_of_ours_lives_at_a_fork(program):
     """Workers end, and so does the thread that waits to release idle memory, which goes back at once. Python counts the
     threads after the fork, and warns."""
     program("""
-def threads(): return len(os.listdir("/proc/self/task"))
 def work(number):
     assert threads() == 1
     if number % 10 == 0: all_kinds(7)

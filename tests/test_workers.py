@@ -16,15 +16,7 @@ HERE = Path(__file__).parent
 
 START = """
 import time
-def threads(): return len(os.listdir("/proc/self/task"))
-def processor_time():
-    times = []
-    for task in os.listdir("/proc/self/task"):
-        if task != str(os.getpid()):
-            with open(f"/proc/self/task/{task}/stat") as file: text = file.read()
-            fields = text.rpartition(")")[2].split()
-            times.append(sum(map(int, fields[11:13])))
-    return times
+def workers(): return {int(task) for task in os.listdir("/proc/self/task")} - {os.getpid()}
 before = threads()
 x = numpy.arange(2**18, dtype="u1")
 out = numpy.empty((64, 2**18), "u1")
@@ -80,6 +72,12 @@ for way in ways: forked(lambda: work(way))
 @needs_proc
 def test_parked_workers_take_no_time(program):
     program("""
+def processor_time():
+    times = []
+    for worker in workers():
+        with open(f"/proc/self/task/{worker}/stat") as file: fields = file.read().rpartition(")")[2].split()
+        times.append(sum(map(int, fields[11:13])))
+    return times
 tilecore.tile(x, (63, 1), out[:63], threads=3)
 patience = time.monotonic() + 60        # seconds: a busy machine parks them late
 before, now = None, processor_time()
@@ -98,8 +96,7 @@ def test_workers_run_where_their_caller_may(program):
 all_of_them = os.sched_getaffinity(0)
 def workers_run_on(processors):
     tilecore.tile(x, (63, 1), out[:63], threads=3)
-    workers = {int(task) for task in os.listdir("/proc/self/task")} - {os.getpid()}
-    return [os.sched_getaffinity(task) for task in workers] == [processors] * 2
+    return [os.sched_getaffinity(worker) for worker in workers()] == [processors] * 2
 def move(one):
     os.sched_setaffinity(0, {one})
     assert workers_run_on({one})
@@ -118,9 +115,8 @@ def test_workers_take_no_processor_from_their_caller(callers, workers, program):
     program(f"""
 os.sched_setscheduler(0, os.SCHED_{callers}, os.sched_param(0))
 tilecore.tile(x, (64, 1), out, threads=2)
-workers = {{int(task) for task in os.listdir("/proc/self/task")}} - {{os.getpid()}}
 patience = time.monotonic() + 60    # seconds: a worker begins when there is a processor for it
-while [os.sched_getscheduler(worker) for worker in workers] != [os.SCHED_{workers}]:
+while [os.sched_getscheduler(worker) for worker in workers()] != [os.SCHED_{workers}]:
     assert time.monotonic() < patience
     time.sleep(0.01)
 assert os.sched_getscheduler(0) == os.SCHED_{callers}
