@@ -78,32 +78,27 @@ assert tilecore.get_num_threads() == before
 """)
 
 
-TWO = "/sys/fs/cgroup/"
-
-
 @pytest.mark.parametrize(
-    ("files", "cpus", "memory"),
+    ("groups", "files", "cpus", "memory"),
     [
-        ({}, sys.maxsize, None),
-        ({"/proc/self/cgroup": "0::/a/b", TWO + "a/cpu.max": "150000 100000"}, 2, None),
+        ("", {}, sys.maxsize, None),
+        ("0::/a/b", {"a/cpu.max": "150000 100000"}, 2, None),
+        ("0::/a", {"cpu.max": "max 100000", "a/memory.max": "4096"}, sys.maxsize, 4096),
         (
-            {"/proc/self/cgroup": "0::/a", TWO + "cpu.max": "max 100000", TWO + "a/memory.max": "4096"},
-            *(sys.maxsize, 4096),
-        ),
-        (
+            "3:cpu,cpuacct:/x\n5:memory:/y",
             {
-                "/proc/self/cgroup": "3:cpu,cpuacct:/x\n5:memory:/y",
-                **{TWO + "cpu/x/cpu.cfs_quota_us": "300000", TWO + "cpu/x/cpu.cfs_period_us": "100000"},
-                **{TWO + "cpu/cpu.cfs_quota_us": "-1", TWO + "cpu/cpu.cfs_period_us": "100000"},
-                TWO + "memory/y/memory.limit_in_bytes": "8192",
-                TWO + "memory/memory.limit_in_bytes": "9223372036854771712",
+                **{"cpu/x/cpu.cfs_quota_us": "300000", "cpu/x/cpu.cfs_period_us": "100000"},
+                **{"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
+                "memory/y/memory.limit_in_bytes": "8192",
+                "memory/memory.limit_in_bytes": "9223372036854771712",
             },
             *(3, 8192),
         ),
-        ({"/proc/self/cgroup": "0::/my jobs/\x85 a\n", TWO + "my jobs/\x85 a/memory.max": "4096\n"}, sys.maxsize, 4096),
+        ("0::/my jobs/\x85 a\n", {"my jobs/\x85 a/memory.max": "4096\n"}, sys.maxsize, 4096),
     ],
 )
-def test_control_groups(monkeypatch, files, cpus, memory):
+def test_control_groups(monkeypatch, groups, files, cpus, memory):
+    files = {"/proc/self/cgroup": groups} | {f"/sys/fs/cgroup/{path}": text for path, text in files.items()}
     monkeypatch.setattr(host, "read_text", lambda path: files.get(path, ""))
     assert host.cpu_quota() == cpus
     assert memory is None or host.physical_memory() == memory
