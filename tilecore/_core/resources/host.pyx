@@ -8,7 +8,6 @@ import threading
 
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.integers import read_count
-from tilecore._core.request.errors import pass_on
 
 from tilecore._core.resources.locks cimport (
     tilecore_affinity, tilecore_atomic_load, tilecore_atomic_store, tilecore_read_affinity,
@@ -24,22 +23,14 @@ cdef extern from "Python.h":
 cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])i?)?B?\s*", re.IGNORECASE | re.ASCII)
 
 
-def parse_bytes(text):
-    """A count of bytes as people write it: '1048576', '256M', '4G' (binary K, M, G, T)."""
-    match = BYTES.fullmatch(text)
-    if not match:
-        raise ValueError(f"expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(text)}")
-    return int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
-
-
 def read_bytes(name, n):
-    """A count of bytes, from an integer or a text; errors begin with `name`."""
+    """A count of bytes, from an integer, or from a text with binary units: '256M', '4G'. Errors begin with `name`."""
     if isinstance(n, str):
-        try:
-            return min(parse_bytes(n), sys.maxsize)  # a limit above all addresses is none
-        except ValueError as error:
-            pass_on(error)
-            raise ValueError(f"{name}: {error}") from None
+        match = BYTES.fullmatch(n)
+        if not match:
+            raise ValueError(f"{name}: expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(n)}")
+        nbytes = int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
+        return min(nbytes, sys.maxsize)  # a limit above all addresses is none
     n = read_count(name, n)
     if not 0 <= n <= sys.maxsize:
         raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {short_repr(n)}")
