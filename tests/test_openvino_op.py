@@ -14,6 +14,7 @@ opset1 = pytest.importorskip("openvino.opset1")
 opset3 = pytest.importorskip("openvino.opset3")
 integration = pytest.importorskip("tilecore.integrations.openvino_op")
 Tile, replace_tile = integration.Tile, integration.replace_tile
+TILES = Tile, opset1.tile
 
 CORE = ov.Core()
 X = np.arange(6, dtype=np.float32)
@@ -56,25 +57,17 @@ def partial(*dims):
 # --- shapes before there is data -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("shape", "repeats", "expected"),
-    [
-        (partial(4, 2, 3), [2, 2], partial(4, 4, 6)),
-        (partial((1, 5), (2, -1), -1), [3, 2, 0], partial((3, 15), (4, -1), 0)),
-        (partial(3), [2, -1], partial(2, 0)),
-        (partial((2, 4), 3), 2, partial(-1, -1)),
-        (partial(2, 3), 4, partial(-1, -1, -1, -1)),
-        (partial(6, 8, 10), 2, partial(-1, -1, -1)),  # no axis is known to have one repeat
-        (partial(6, 8, 10), 1, partial(-1, -1, -1)),
-        (partial(2, 3), 0, partial(2, 3)),
-        (partial(), [2, 2], partial(2, 2)),
-        (ov.PartialShape.dynamic(), [2, 2], ov.PartialShape.dynamic()),
-        (partial(2, 3), [], partial(2, 3)),
-        *[(partial(2, 3), shape, ov.PartialShape.dynamic()) for shape in (partial(-1), ov.PartialShape.dynamic())],
-    ],
-)
-def test_shapes_are_inferred(shape, repeats, expected):
-    assert model(shape, repeats).output(0).get_partial_shape() == expected
+def test_shapes_are_those_of_the_built_in():
+    """Random ones, also of an unknown rank; repeats are known, or their number, or not even that."""
+    rng = np.random.default_rng(5)
+    dims, unknown = [-1, 0, 1, 2, 3, (1, 2), (2, 5), (0, 3), (1, -1), (3, -1)], ov.PartialShape.dynamic()
+    for number in range(200):
+        shape = partial(*[dims[i] for i in rng.integers(0, len(dims), rng.integers(0, 5))]) if number % 8 else unknown
+        length = [partial(int(rng.integers(1, 5))), partial(-1), unknown][min(number % 20, 2)]
+        repeats = constant(rng.integers(-2, 4, rng.integers(0, 5))) if number % 3 else opset1.parameter(length, np.int64)
+        ours, theirs = (make(opset1.parameter(shape), repeats).output(0).get_partial_shape() for make in TILES)
+        assert ours == theirs, (shape, repeats)
+    assert model(partial(2, 3), 0).output(0).get_partial_shape() == partial(2, 3)  # of which the built-in knows less
 
 
 @pytest.mark.parametrize("kind", ["i64", "i32"])
@@ -102,7 +95,7 @@ def test_repeats_of_which_some_are_known():
     unknown = opset1.parameter([2], np.int64)
     repeats = opset1.concat([constant([3]), unknown], 0)  # OpenVINO finds bounds of all entries, or of none
     for data in (partial(2, 3), partial(6, 8, 10, 5)):
-        shapes = [make(opset1.parameter(data), repeats).output(0).get_partial_shape() for make in (Tile, opset1.tile)]
+        shapes = [make(opset1.parameter(data), repeats).output(0).get_partial_shape() for make in TILES]
         assert shapes[0] == shapes[1]
 
 
@@ -183,7 +176,7 @@ def test_random_models_of_constant_repeats(oracle, dynamic):
     for x, repeats in requests(dynamic, 85):
         data = opset1.parameter([-1] * x.ndim if dynamic else x.shape, x.dtype)
         inputs.append((data, x))
-        for make in (Tile, opset1.tile) if built_in_is_right(repeats) else (Tile,):
+        for make in TILES if built_in_is_right(repeats) else (Tile,):
             results.append(make(data, constant(repeats)))
             expected.append(oracle(x, repeats))
         np.testing.assert_array_equal(dialect.tile(x, repeats), expected[-1], strict=True)
