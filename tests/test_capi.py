@@ -17,7 +17,6 @@ from tilecore import capi
 
 pytestmark = pytest.mark.quick
 
-PAGE = Path(__file__).parent.parent / "docs" / "c-api.md"
 POINTER, INT, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_ssize_t
 
 
@@ -274,10 +273,3 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
     assert (rows == x[:3]).all()
     assert example.each(POINTER(x.ctypes.data), POINTER(tiled.ctypes.data), 3) == capi.TILECORE_OK
     assert (tiled == np.tile(x.reshape(3, 4, 5), (1, 2, 3))).all()
-
-
-@pytest.mark.tree
-def test_the_docs_find_functions_by_ctypes():
-    text, names = PAGE.read_text(encoding="utf-8"), {}
-    exec(re.search(r"^```python\n(# in_ctypes.py\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1], names)
-    assert names["address"]("tilecore_plan_nbytes") == address("tilecore_plan_nbytes")

@@ -156,7 +156,7 @@ def requests(seed):
     for number in range(150):
         dtype, rank = np.dtype(NUMBERS[number % len(NUMBERS)]), rng.integers(0, 6)
         shape, repeats = rng.choice([0, 1, 1, 2, 2, 3, 3, 4], rank), rng.choice([0, 1, 1, 2, 2, 3], rank)
-        if dtype == bool:
+        if dtype.kind == "b":
             x = rng.integers(0, 2, shape).astype(bool)
         else:
             x = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)

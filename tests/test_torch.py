@@ -1,7 +1,4 @@
-"""PyTorch: tensors in, tensors out, a DataLoader; nothing is copied that need not be."""
-
-import re
-from pathlib import Path
+"""PyTorch: tensors in, tensors out; nothing is copied that need not be. `test_docs.py` runs a DataLoader."""
 
 import numpy as np
 import pytest
@@ -14,7 +11,6 @@ pytestmark = pytest.mark.quick
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
-PAGE = Path(__file__).parent.parent / "docs" / "data-loaders.md"
 X = np.arange(6, dtype="f4").reshape(2, 3)
 
 
@@ -64,48 +60,6 @@ def test_what_is_not_in_plain_memory(make, text):
         wanted = f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"
         with pytest.raises(TypeError, match=wanted):
             call()
-
-
-# ---------------------------------------------------------------- the data loader of docs/data-loaders.md
-
-
-class Images(torch.utils.data.Dataset):
-    def __init__(self, as_image):
-        self.as_image = as_image
-
-    def __len__(self):
-        return 150
-
-    def __getitem__(self, i):
-        return self.as_image(np.full((28, 28, 1), i, np.uint8))
-
-
-@pytest.fixture
-def example():
-    """The names that the page's example defines, with a dataset that is ours."""
-    code = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
-    code, found = re.subn("(?<=^dataset = ).*", "Images(np.asarray)", code, flags=re.MULTILINE)
-    assert found == 1
-    names = {"Images": Images}
-    exec(code, names)
-    return names
-
-
-def values(batch):
-    """Each image's one value, after a look at all the others."""
-    assert batch.shape[1:] == (28, 28, 3) and batch.dtype == torch.uint8
-    assert (batch == batch[:, :1, :1, :1]).all()
-    return batch[:, 0, 0, 0].tolist()
-
-
-@pytest.mark.tree
-def test_data_loader(example):
-    loader = torch.utils.data.DataLoader(example["dataset"], batch_size=64, collate_fn=example["tiled"])
-    seen = [value for batch in loader for value in values(batch)]
-    assert seen == list(range(150))
-    assert values(example["batch"]) == seen[128:]
-    tensors = torch.utils.data.DataLoader(Images(torch.from_numpy), batch_size=64, collate_fn=example["tiled"])
-    assert [value for batch in tensors for value in values(batch)] == seen
 
 
 def test_what_a_handler_raises_is_no_refusal(raised_between):

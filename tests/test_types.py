@@ -23,16 +23,12 @@ def check(run, tmp_path):
 
 
 def test_types_are_strict(tmp_path, check):
-    """All that is installed, and a file that uses every public name."""
-    used = (HERE / "typing" / "every_name.py").read_text()
-    for name in tilecore.__all__:
-        dialect = hasattr(getattr(tilecore, name), "DIALECT")
-        assert dialect or f".{name}" in used or f" {name}" in used, name
+    """All that is installed, and a file that uses every public name, as test_docs.py sees."""
     seen = ["import tilecore"]  # by `import tilecore` alone
     for module in vars(tilecore).values():
         if hasattr(module, "DIALECT"):
             seen += [f"{module.__name__}.{name}" for name in module.__all__]
-    (tmp_path / "every_name.py").write_text(used)
+    shutil.copy(HERE / "typing" / "every_name.py", tmp_path)
     (tmp_path / "visible.py").write_text("\n".join(seen))
     check("mypy", "--strict", "-p", "tilecore", "-m", "every_name", "-m", "visible")
 
