@@ -3,9 +3,9 @@
 #define TILECORE_UNIQUE_SYMBOL cpp_consumer_tilecore
 #include <tilecore/tilecore.h>
 
-#include <atomic>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -53,6 +53,7 @@ PyObject *tile_in_threads(PyObject *, PyObject *args)
     Py_ssize_t repeats;
     if (!PyArg_ParseTuple(args, "O!n", &PyList_Type, &parts, &repeats)) return nullptr;
     std::vector<std::vector<char>> sources, results(static_cast<size_t>(PyList_GET_SIZE(parts)));
+    std::vector<std::string> errors(results.size());
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parts); i++) {
         char *bytes;
         Py_ssize_t length;
@@ -60,21 +61,19 @@ PyObject *tile_in_threads(PyObject *, PyObject *args)
         sources.emplace_back(bytes, bytes + length);
     }
     std::vector<std::thread> threads;
-    std::atomic<bool> failed{false};
     for (size_t i = 0; i < results.size(); i++)
         threads.emplace_back([&, i]() noexcept {
             try {
                 const auto length = static_cast<ptrdiff_t>(sources[i].size());
                 results[i] = i % 2 ? tile(sources[i], {length}, {repeats}) : tile_by_plan(sources[i], repeats);
-            } catch (const std::exception &) {
-                failed = true;
+            } catch (const std::exception &error) {
+                errors[i] = error.what();
             }
         });
     for (std::thread &thread : threads) thread.join();
-    if (failed) {
-        PyErr_SetString(PyExc_ValueError, "tile_in_threads: a part cannot be tiled");
-        return nullptr;
-    }
+    for (const std::string &error : errors)
+        if (!error.empty()) PyErr_SetString(PyExc_ValueError, error.c_str());
+    if (PyErr_Occurred()) return nullptr;  // the last part's
     PyObject *list = PyList_New(0);
     for (const std::vector<char> &result : results) {
         PyObject *bytes = PyBytes_FromStringAndSize(result.data(), static_cast<Py_ssize_t>(result.size()));
@@ -123,42 +122,9 @@ PyObject *middle(PyObject *, PyObject *args)
     return result;
 }
 
-struct Buffer : Py_buffer {
-    bool get(PyObject *object, int flags) { return held = PyObject_GetBuffer(object, this, flags) == 0; }
-    ~Buffer()
-    {
-        if (held) PyBuffer_Release(this);
-    }
-    bool held = false;
-};
-
-// spread(source: bytes, repeats: int, target): the repeated bytes to a target of rank 1 and any stride.
-PyObject *spread(PyObject *, PyObject *args)
-{
-    const char *source;
-    Py_ssize_t length, repeats, nbytes;
-    PyObject *to;
-    Buffer target;
-    if (!PyArg_ParseTuple(args, "y#nO", &source, &length, &repeats, &to)) return nullptr;
-    if (!target.get(to, PyBUF_STRIDED)) return nullptr;
-    const int status = tilecore_output_shape(1, &length, 1, &repeats, 1, nullptr, &nbytes);
-    if (status != TILECORE_OK) {
-        PyErr_SetString(PyExc_ValueError, tilecore_status_text(status));
-        return nullptr;
-    }
-    if (target.ndim != 1 || target.itemsize != 1 || target.shape[0] != nbytes) {
-        PyErr_SetString(PyExc_ValueError, "expected a target with as many bytes as the output");
-        return nullptr;
-    }
-    // NULL for strides: C-contiguous.
-    tilecore_tile(1, &length, nullptr, 1, &repeats, 1, source, target.buf, target.strides, 1);
-    Py_RETURN_NONE;
-}
-
 PyMethodDef methods[] = {
     {"tile_rows", tile_rows, METH_VARARGS, nullptr},
     {"middle", middle, METH_VARARGS, nullptr},
-    {"spread", spread, METH_VARARGS, nullptr},
     {"tile_any", tile_any, METH_VARARGS, nullptr},
     {"tile_in_threads", tile_in_threads, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
