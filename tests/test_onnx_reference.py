@@ -1,4 +1,4 @@
-"""Tile of every opset in the reference evaluator: graphs, subgraphs, functions, random and published cases; and onnxruntime."""
+"""Tile of every opset in the reference evaluator and in onnxruntime: graphs, functions, random and published cases."""
 
 from pathlib import Path
 

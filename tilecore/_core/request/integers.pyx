@@ -108,7 +108,7 @@ def repeats_of(value, type_mask):
     return value
 
 
-def read_index(value):
+cdef read_index(value):
     """`operator.index`, but a bool of Python or NumPy is a TypeError."""
     # Compiled: no signal handler can raise here, unless `__index__` is Python code.
     if isinstance(value, (bool, numpy.bool_)):
