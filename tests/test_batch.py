@@ -31,6 +31,12 @@ def test_arrays_of_every_kind(oracle):
     assert rows.batch([[1.0, 2.0], (3.0, 4.0)]).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
 
 
+@pytest.mark.parametrize("dtype", [">f4", "i4", [("a", "<f4")]])
+def test_another_dtype_of_the_same_size(dtype):
+    with pytest.raises(TypeError, match=r"^TilePlan.batch: arrays\[1\] must have dtype float32, got "):
+        tilecore.TilePlan(3, 2, "<f4").batch([np.zeros(3, "<f4"), np.zeros(3, dtype)])
+
+
 def test_out_that_shares_memory_with_a_later_array():
     memory = np.zeros((4, 4, 6), "f4")
     with pytest.raises(ValueError, match=r"^TilePlan.batch: out must not share memory with arrays\[1\]"):

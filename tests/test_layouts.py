@@ -154,7 +154,8 @@ assert (out == (7 * (rows % 640) + 3 * (columns % 3592)) % 251).all()
         *[(True, (3, 4), strides) for strides in ((2, 2), (0, 2), (1, 6))],
         *[(True, (2, 2), (3, 2)), (True, (4, 2), (4, 12)), (False, (1, 4), (0, 2)), (False, (4, 1), (2, 0))],
         *[(False, (2, 2), (6, 4)), (False, (3, 2), (4, 6)), (False, (2, 3), (10, 4)), (False, (2, 4), (10, 4))],
-        (False, (2, 2), (-6, 4)),
+        *[(False, (2, 2), (-6, 4)), (False, (3,), (2,)), (True, (3,), (1,)), (True, (3,), (0,))],
+        *[(True, (2, 2, 2), (1, 8, 4)), (True, (2, 2, 2), (8, 4, 1)), (False, (2, 2, 2), (8, 2, 4))],
     ],
 )
 def test_elements_that_share_a_byte(shape, strides, meets):

@@ -182,6 +182,10 @@ def test_resize_in_place():
         assert (y[:both] == 5).all() and not y[both:].any()
         del y
         assert (result(after, 6) == 6).all()
+    y = result(3, 5)
+    tilecore.release_memory()
+    y.resize(MIB, refcheck=False)  # moves
+    assert tilecore.recycled_bytes() == 3 * MIB
     y = result(1, 5)
     y.resize(10, refcheck=False)
     assert (y == 5).all()

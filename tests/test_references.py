@@ -72,6 +72,12 @@ def test_strings_inside_structures(dtype, ways):
 KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
 
 
+def test_strings_in_another_order_than_c():
+    """A few along the last axis: the texts belong to the copy that is tiled."""
+    x = np.array([f"a text that is no short one, {k}" for k in range(24)], Strings()).reshape(3, 8)[:, ::2]
+    assert tilecore.tile(x, (2, 1)).tolist() == x.tolist() * 2
+
+
 @pytest.mark.parametrize("n", [1, 2**14])
 def test_texts_die_with_their_array(n):
     """Texts lie in memory of the dtype: that of a large result was the input's, and grew with each call."""

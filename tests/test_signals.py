@@ -94,6 +94,14 @@ def test_an_interrupt_ends_the_call_and_leaves_nothing_behind(name, out):
     assert state() == before
 
 
+def test_an_interrupt_is_not_lost_in_a_small_call():
+    """NumPy's function that makes a dtype of a pair would swallow it."""
+    x, none = np.zeros(20), np.zeros(3, [("none", "S0"), ("n", "i4")])["none"]
+    for call in (partial(tilecore.tile, x[::2], 1, x[1::2]), partial(tilecore.tile, none, 2)):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(call)
+
+
 def test_an_interrupt_ends_a_batch_of_small_results(out):
     """None of them is so large that it checks for signals."""
     plan, small = tilecore.TilePlan(4096, 1, "u1"), out.reshape(-1, 4096)

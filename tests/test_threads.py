@@ -44,6 +44,16 @@ def test_num_threads_decorates_functions():
     assert tilecore.get_num_threads() == before
 
 
+def test_num_threads_left_in_another_order():
+    before, first, second = tilecore.get_num_threads(), tilecore.num_threads(3), tilecore.num_threads(2)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert tilecore.get_num_threads() == 2
+    second.__exit__(None, None, None)
+    assert tilecore.get_num_threads() == before
+
+
 def test_num_threads_left_in_another_context():
     """An async generator that was broken off, say, is closed by the event loop in a context of its own."""
 

@@ -190,7 +190,7 @@ RULES = [
     (CORE, INTEGERS, [(2, 1.0), (-1, "a"), (2, True)], TypeError, "{name} must be integers, but " + SECOND),
     (CORE, INTEGERS, [[[1, 2]], np.ones((1, 2), int)], ValueError,
      "{name} must be one-dimensional, but item 0 is a {0[0].__class__.__name__}"),
-    (CORE, INTEGERS, [[1] * 65, itertools.repeat(1)], ValueError, "{name} must have at most 64 entries"),
+    (CORE, INTEGERS, [[1] * 65, np.ones(65, int), np.ones(65, "u1"), itertools.repeat(1)], ValueError, "{name} must have at most 64 entries"),
     (CORE, "reps|shape", [-1, (-1, 2**63)], ValueError, "{name} must not be negative, got -1"),
     (CORE, "reps|shape", [(1, -(10**30))], ValueError, "{name} must not be negative, got {0[1]}"),
     # sizes
@@ -225,7 +225,7 @@ RULES = [
     # axis
     ("", "reps axis", [(2, 2), (2, -3)], AXIS_ERROR, "axis {0[1]} is out of bounds for array of dimension 2"),
     ("", "reps axis", [(2, 9**30), (2, -(2**70))], AXIS_ERROR, "axis {0[1]} is out of bounds for every array"),
-    ("", "reps axis", [((2, 2), (1, -1))], ValueError, "axis must not contain axis 1 twice"),
+    ("", "reps axis", [((2, 2), (1, -1)), ((1, 0), (1, 1))], ValueError, "axis must not contain axis 1 twice"),
     ("", "reps axis", [((2, 2), 1)], ValueError, "reps must have one entry for each of the 1 axes, got 2"),
     ("", "reps axis", [(2, (0, 1))], ValueError, "reps must have one entry for each of the 2 axes, got 1"),
     ("", "reps axis", [([2] * 65, range(65))], ValueError, "reps must have at most 64 entries"),

@@ -150,7 +150,7 @@ def choose_chunks(requested: list[Any], plan: tilecore.TilePlan, blocks: Chunks 
     if blocks is not None and max(map(len, blocks), default=0) > 1:
         previous = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
     # Dask refuses to count the bytes of objects; here they are references of a known size.
-    plain = np.dtype((np.void, max(plan.dtype.itemsize, 1)))
+    plain = np.dtype(f"V{max(plan.dtype.itemsize, 1)}")
     try:
         wanted: Chunks = normalize_chunks(requested, plan.output_shape, dtype=plain, previous_chunks=previous)
     except ZeroDivisionError:

@@ -52,7 +52,10 @@ typedef struct tilecore_bitmap {
 } tilecore_bitmap;
 
 /* What is known of all bits before `cover`. */
-static tilecore_runs *tilecore_bitmap_root(const tilecore_bitmap *map) { return map->runs + map->size / map->cover; }
+TILECORE_UNUSED static tilecore_runs *tilecore_bitmap_root(const tilecore_bitmap *map)
+{
+    return map->runs + map->size / map->cover;
+}
 
 /* Sets the bits in [from, to), 0 <= from < to <= cover, to `value`. */
 static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t to, int value)

@@ -7,20 +7,18 @@ holds all tilings. The array is new, or the caller's.
     write       bytes, or items that hold references
 """
 
-import math
-
 import numpy
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyDataType_REFCHK
+from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport check_out, has_shape, shape_error, share_bytes
 from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
-from tilecore._core.resources.memory cimport new_array
+from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.signals cimport check_signals, raise_pending
 from tilecore._core.write.tiling cimport (
@@ -101,15 +99,17 @@ cdef int measure(Call *call, const Plan *plan, sources, const Bounds *bounds) ex
 
 cdef cnp.ndarray allocate(const Call *call, cnp.dtype dtype, bint *prefaulted):
     """A new array for the result. Garbage may be collected, so other code may run."""
-    cdef Py_ssize_t *shape = <Py_ssize_t *>call.shape
+    cdef Sizes sizes
     if dtype.itemsize or dtype.kind not in b"SU":
-        return new_array(call.ndim, shape, dtype, call.nbytes, prefaulted)
-    # NumPy makes strings of length 0 strings of length 1.
-    dtype = numpy.dtype(((<object>dtype).type, 1))
-    nbytes = min(math.prod(as_tuple(shape, call.ndim)) * dtype.itemsize, PY_SSIZE_T_MAX)
-    array = new_array(call.ndim, shape, dtype, nbytes, prefaulted)
-    array.fill("")
-    return array
+        return new_array(call.ndim, <Py_ssize_t *>call.shape, dtype, call.nbytes, prefaulted)
+    # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
+    dtype = numpy.dtype((<object>dtype).str[:2] + "1")
+    sizes_check(&sizes, sizes_init(&sizes, call.ndim, call.shape, 0, NULL, dtype.itemsize))
+    check_size(sizes.nbytes)
+    try:
+        return numpy.zeros(as_tuple(call.shape, call.ndim), dtype)
+    except MemoryError:
+        raise no_memory_error(sizes.nbytes) from None
 
 
 cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
