@@ -74,7 +74,7 @@ KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for miss
 
 def test_strings_in_another_order_than_c():
     """A few along the last axis: the texts belong to the copy that is tiled."""
-    x = np.array([f"a text that is no short one, {k}" for k in range(24)], Strings()).reshape(3, 8)[:, ::2]
+    x = np.array([f"a text that is no short one, {k}" for k in range(27)], Strings()).reshape(3, 9)[:, ::2]
     assert tilecore.tile(x, (2, 1)).tolist() == x.tolist() * 2
 
 
