@@ -152,3 +152,19 @@ def test_every_hint_of_a_profile_is_explained():
     assert len(hints) > 7
     for hint in (*hints, measure.VIEW):
         assert hint.partition(":")[0] in "\n".join(rows)
+
+
+@pytest.mark.tree
+def test_what_python_imports_from_a_compiled_module_is_in_its_stub():
+    """`test_types.py` also compares their types."""
+    found, imports = 0, re.compile(r"^ *from (tilecore[\w.]*) import (\([^)]+|.+)", re.MULTILINE)
+    for path in (ROOT / "tilecore").rglob("*.py"):
+        text = re.sub(".*# type: ignore.*", "", path.read_text(encoding="utf-8"))
+        for module, names in [] if "# mypy: ignore-errors" in text else imports.findall(text):
+            source = ROOT.joinpath(*module.split(".")).with_suffix(".pyx")
+            if source.exists():
+                stub = source.with_suffix(".pyi").read_text(encoding="utf-8")
+                names = {name.split()[0] for name in re.sub("#.*|[(]", "", names).split(",") if name.strip()}
+                assert not [name for name in names if not re.search(rf"^(def |class )?{name}\b", stub, re.MULTILINE)]
+                found += len(names)
+    assert found > 20
