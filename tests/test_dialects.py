@@ -63,6 +63,17 @@ def test_every_default_is_the_default_version(dialect):
                 assert parameters[name].default in (defaults[name], inspect.Parameter.empty)
 
 
+def test_the_types_of_repeats(dialect):
+    """Those that the dialect names, and no other."""
+    for code in "?bBhHiIlLqQefdO":
+        repeats = np.ones(4, code)
+        if repeats.dtype.name in dialect.DIALECT.count_types.names:
+            assert dialect.tile(X, repeats).shape == X.shape
+        else:
+            with pytest.raises(TypeError, match="repeats has dtype "):
+                dialect.tile(X, repeats)
+
+
 def test_the_default_of_onnx_is_the_newest():
     for opset in (13, 10**6):
         assert onnx.for_opset(opset) is onnx.tile and onnx.supported_types(opset) == onnx.supported_types()

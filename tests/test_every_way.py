@@ -264,7 +264,7 @@ def showing(call):
         function, keywords = getattr(call, "func", call), getattr(call, "keywords", {}).items()
         arguments = [*map(show, getattr(call, "args", ())), *(f"{name}={show(value)}" for name, value in keywords)]
         plan = getattr(function, "__self__", None)
-        error.add_note(f"{plan or 'tilecore'}.{function.__name__}({', '.join(arguments)})")
+        error.add_note(f"{plan or function.__module__}.{function.__name__}({', '.join(arguments)})")
         raise
 
 
