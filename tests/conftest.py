@@ -160,10 +160,13 @@ def raised_between():
         finally:
             sys.settrace(before)
             gc.enable()
-        return came or place not in seen if place else seen  # another time it may go another way
+        return seen, came
 
     def runs(call, is_own=lambda code: True, error=RuntimeError):
-        return (run(call, is_own, error, place) for place in run(call, is_own, error))
+        for place in run(call, is_own, error)[0]:
+            seen, came = run(call, is_own, error, place)
+            if place in seen:  # this time it may have gone another way
+                yield came
 
     return runs
 
