@@ -16,15 +16,15 @@ from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, NPY_VSTRING, PyArray_Check, PyDataType_REFCHK, array_upon
-from tilecore._core.plan.plan cimport Plan, Sizes, plan_for, sizes_check, sizes_init
+from tilecore._core.numpy_api cimport MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
+from tilecore._core.plan.plan cimport SIZES_OK, Plan, Sizes, plan_for, plan_init, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
 from tilecore._core.request.integers cimport (
-    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
+    Bounds, as_tuple, read_bounds, read_fast, read_integers, read_repeats, read_threads,
 )
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport write_result
+from tilecore._core.write.results cimport make_small, write_result
 
 cnp.import_array()
 
@@ -42,6 +42,14 @@ cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, 
     return target
 
 
+cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps) except -1:
+    """Make the plan, if `reps` are read without the caller's code and it has no error; else return False."""
+    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef int n = read_fast(reps, 0, repeats)
+    return n >= 0 and plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                                cnp.PyArray_ITEMSIZE(array)) == SIZES_OK
+
+
 cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
     cdef Plan plan
     cdef int max_threads = 0 if threads is None else read_threads(threads)
@@ -52,6 +60,10 @@ cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
 
 def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
     """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
+    cdef Plan plan
+    if out is None and threads is None and plan_at_once(&plan, array, reps):
+        result = make_small(&plan.sizes, array)
+        return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
     return tile_plain(array, reps, out, None, threads)
 
 
@@ -133,8 +145,18 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
+    cdef Plan plan
     cdef cnp.ndarray array = None
+    cdef bint planned = False
+    if PyArray_CheckExact(a) and out is None and axis is None and threads is None:
+        planned = plan_at_once(&plan, a, reps)
+        if planned:
+            array = make_small(&plan.sizes, a)
+            if array is not None:
+                return array
     try:
+        if planned:
+            return write_result(&plan, (<cnp.ndarray>a).descr, a, NULL, None, 0)
         array = as_plain_array(a)
         if array is None:
             return tile_other(a, reps, out, axis, threads)

@@ -224,7 +224,7 @@ static void tilecore_prepare_expand(tilecore_rows *self)
 #define TILECORE_SET(set, needs, bytes, packing, ...) \
     static const tilecore_kernels tilecore_set_##set = { \
         #set, needs, tilecore_copy_##bytes, tilecore_stream_##bytes, tilecore_stream_end_##bytes, \
-        tilecore_replicate_##bytes, tilecore_transpose_##packing, tilecore_deinterleave_##packing, __VA_ARGS__}
+        tilecore_replicate_##bytes, tilecore_write_small_##bytes, tilecore_transpose_##packing, tilecore_deinterleave_##packing, __VA_ARGS__}
 
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)

@@ -16,43 +16,48 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
 
     As in NumPy, an empty result is an error if the product of its non-zero extents overflows.
     """
-    cdef int k, status = SIZES_OK
-    cdef int rank = ndim if ndim > nreps else nreps
-    cdef Py_ssize_t count = 1, elements = 1, copies = 1, extent, repeat, nbytes
-    cdef bint empty = False
-    sizes.ndim = rank
-    sizes.input_ndim = ndim
-    sizes.itemsize = itemsize
-    sizes.axis = 0
+    cdef int k, rank = ndim if ndim > nreps else nreps
+    cdef Py_ssize_t count = 1, elements = 1, copies = 1, extent, repeat, output, nbytes
+    cdef bint empty = False, failed = False
+    sizes.ndim, sizes.input_ndim, sizes.itemsize = rank, ndim, itemsize
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
         extent = shape[k - (rank - ndim)] if k >= rank - ndim else 1
         repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
-        sizes.shape[k] = extent
-        sizes.repeats[k] = repeat
-        if repeat < 0:  # precedence of errors: negative repeat, overflow of an axis, of the product
-            sizes.axis = k
-            return SIZES_NEGATIVE
-        if tilecore_multiply(extent, repeat, &sizes.output[k]):
-            if status != SIZES_AXIS_OVERFLOW:
-                status = SIZES_AXIS_OVERFLOW
-                sizes.axis = k
-        elif extent == 0 or repeat == 0:
-            empty = True
-        elif tilecore_multiply(count, extent * repeat, &count):
-            if status == SIZES_OK:
-                status = SIZES_COUNT_OVERFLOW
-                sizes.axis = k
-        else:
+        failed |= tilecore_multiply(extent, repeat, &output) | (repeat < 0)
+        sizes.shape[k], sizes.repeats[k], sizes.output[k] = extent, repeat, output
+        if output:
+            failed |= tilecore_multiply(count, output, &count)
             elements *= extent
             copies *= repeat
-    if status != SIZES_OK:
-        return status
-    if tilecore_multiply(count, itemsize, &nbytes):
-        return SIZES_BYTES_OVERFLOW
+        else:
+            empty = True
+    failed |= tilecore_multiply(count, itemsize, &nbytes)
+    if failed:
+        return find_fault(sizes)
     sizes.nbytes = 0 if empty else nbytes
     sizes.input_nbytes = 0 if empty else elements * itemsize
     sizes.copies = 0 if empty else copies
     return SIZES_OK
+
+
+cdef int find_fault(Sizes *sizes) noexcept nogil:
+    """Return what is wrong with `sizes`, whose axes are set: a negative repeat first, then the overflow of an axis, of
+    the elements, of the bytes. Set `axis` to the first one at fault.
+    """
+    cdef Py_ssize_t count = 1, product
+    cdef int k, status = SIZES_BYTES_OVERFLOW
+    for k in range(sizes.ndim):
+        if sizes.repeats[k] < 0:
+            sizes.axis = k
+            return SIZES_NEGATIVE
+        if tilecore_multiply(sizes.shape[k], sizes.repeats[k], &product):
+            if status != SIZES_AXIS_OVERFLOW:
+                status = SIZES_AXIS_OVERFLOW
+                sizes.axis = k
+        elif product and tilecore_multiply(count, product, &count) and status == SIZES_BYTES_OVERFLOW:
+            status = SIZES_COUNT_OVERFLOW
+            sizes.axis = k
+    return status
 
 
 cdef int sizes_check(const Sizes *sizes, int status) except -1:

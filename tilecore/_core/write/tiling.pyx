@@ -11,7 +11,6 @@ worker cannot be created, the others do its share.
 """
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from tilecore._core.plan.nest cimport (
     Axis, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
@@ -19,9 +18,9 @@ from tilecore._core.plan.nest cimport (
 from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
-from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks, write_one_block
+from tilecore._core.write.blocks cimport TILECORE_BLOCK_BYTES, Blocks, choose_blocks, write_blocks, write_one_block
 from tilecore._core.write.panels cimport Panels, choose_panels, runs_along, write_panels
-from tilecore._core.write.processor cimport hot_bytes, stream_bytes
+from tilecore._core.write.processor cimport hot_bytes, is_small, stream_bytes, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
 
@@ -36,8 +35,6 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
 
 cdef enum:
-    SMALL_BYTES = 1024
-    SMALL_COPIES = 16
     LONG_RUN_BYTES = 512    # the least run of copies of a first repeat: see pack_first_repeat
 
 
@@ -58,11 +55,9 @@ cdef bint plan_prepare(Plan *plan) noexcept nogil:
     """
     cdef Nest nest
     cdef Blocks *blocks
-    cdef Py_ssize_t row
     if not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:  # an empty result's other extents may overflow
         return True
-    choose_small_row(&plan.sizes, &row)
-    if row:
+    if is_small(&plan.sizes):
         return True
     # The kernels' masks need an alignment that Python's objects lack. Not PyMem_RawMalloc: under tracemalloc it takes
     # the GIL, and C callers make plans without the GIL.
@@ -100,77 +95,24 @@ cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil:
     return options
 
 
-# ---------------------------------------------------------------- small results
-
-cdef inline int choose_small_row(const Sizes *sizes, Py_ssize_t *row) noexcept nogil:
-    """Return the innermost repeated axis, or -1. Set `row` to its bytes in the source; 0: the result is not small."""
-    cdef int k = sizes.ndim - 1
-    row[0] = sizes.itemsize
-    while k >= 0 and sizes.repeats[k] == 1:
-        row[0] *= sizes.shape[k]
-        k -= 1
-    if k >= 0:
-        row[0] *= sizes.shape[k]
-    if sizes.nbytes > SMALL_BYTES or (k >= 0 and sizes.nbytes > SMALL_COPIES * row[0]):
-        row[0] = 0
-    return k
-
-
-cdef bint write_small(const Sizes *sizes, char *dst, const char *src) noexcept nogil:
-    """Write a result of few rows, C-contiguous from C-contiguous; return False, with nothing written, for others.
-
-    Nine results in ten are this small, and half of all repeat nothing: loops and kernels take longer to choose than to
-    run. First, all rows with their repeats are written, packed at the start. Then, axis by axis outward, each group of
-    rows is moved to its final offset, the last group first, and copied after itself.
-    """
-    cdef Py_ssize_t row, group, packed, repeats, r
-    cdef int k = choose_small_row(sizes, &row)
-    cdef const char *end = src + sizes.input_nbytes
-    cdef const char *group_at
-    cdef char *at = dst
-    if row == 0:
-        return False
-    if k < 0:
-        memcpy(dst, src, row)
-        return True
-    repeats = sizes.repeats[k]
-    while src < end:
-        for r in range(repeats):  # no-cython-lint: a typed loop needs its variable
-            memcpy(at, src, row)
-            at += row
-        src += row
-    group = row * repeats
-    packed = at - dst
-    for k in range(k - 1, -1, -1):
-        group *= sizes.shape[k]
-        repeats = sizes.repeats[k]
-        if repeats == 1:
-            continue
-        group_at = dst + packed
-        packed *= repeats
-        at = dst + packed
-        while group_at > dst:
-            group_at -= group
-            at -= group * repeats
-            if group_at > dst:
-                memcpy(at, group_at, group)
-            for r in range(1, repeats):
-                memcpy(at + r * group, at, group)
-        group *= repeats
-    return True
-
-
 # ---------------------------------------------------------------- all results
 
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil:
     """Write the whole result; return 0, or -1 if a signal handler raised."""
     cdef Nest nest
+    cdef Blocks blocks
     if source.contiguous and target.contiguous:
-        if write_small(&plan.sizes, target.data, source.data):
+        if is_small(&plan.sizes):
+            write_small(&plan.sizes, target.data, source.data)
             return 0
         if plan.block != NULL:
             write_one_block(<const Blocks *>plan.block, target.data, source.data)
+            return 0
+        if plan.sizes.nbytes <= TILECORE_BLOCK_BYTES:  # one block: it needs no options
+            nest_init(&plan.sizes, NULL, NULL, &nest)
+            choose_blocks(&blocks, &nest, False, True)
+            write_one_block(&blocks, target.data, source.data)
             return 0
     nest_init(&plan.sizes, strides_or_null(source), strides_or_null(target), &nest)
     return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, options)

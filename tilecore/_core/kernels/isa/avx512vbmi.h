@@ -15,6 +15,7 @@
 #define TILECORE_STORE_LANES(p, lanes, v) _mm512_mask_storeu_epi8((void *)(p), lanes, v)
 #include "copy.h"
 #include "register_rows.h"
+#include "small.h"
 #include "permute.h"
 
 static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {

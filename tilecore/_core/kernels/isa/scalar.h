@@ -18,6 +18,7 @@ TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcp
 #include "vectors32_in_halves.h"
 #include "copy.h"
 #include "register_rows.h"
+#include "small.h"
 #include "transpose.h"
 
 static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {

@@ -2,6 +2,7 @@
 
 #include "copy.h"
 #include "register_rows.h"
+#include "small.h"
 #include "short_rows.h"
 #include "transpose.h"
 #include "deinterleave.h"

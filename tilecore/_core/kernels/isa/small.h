@@ -1,0 +1,147 @@
+/* Results of a few kilobytes, C-contiguous from C-contiguous, at once: `write_small`. To order loops and to choose a
+ * kernel would take longer than to write them. Nine results in ten are this small.
+ *
+ *     (2, 3) of 4 bytes, tiled (2, 2):   rows of 12 bytes, 2 copies of each; then both rows once more
+ *
+ * The innermost repeated axis and the axes inside it make a row. All rows are written with their copies, from
+ * registers. Each time that a repeated axis outside the rows is complete, what it wrote is copied after itself. */
+
+/* A number of bytes below 64 as two words that may overlap, the longest that fit. */
+#define TILECORE_BY_WORDS(n, action) \
+    do { \
+        if ((n) >= 32) { action(32); } \
+        else if ((n) >= 16) { action(16); } \
+        else if ((n) >= 8) { action(8); } \
+        else if ((n) >= 4) { action(4); } \
+        else if ((n) >= 2) { action(2); } \
+        else { action(1); } \
+    } while (0)
+
+/* n >= 1 bytes. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const char *src, ptrdiff_t n)
+{
+#define TILECORE_COPY(size) \
+    char head[size], tail[size]; \
+    memcpy(head, src, size), memcpy(tail, src + n - size, size); \
+    memcpy(dst, head, size), memcpy(dst + n - size, tail, size)
+    if (n > 64) TILECORE_NAME(copy)(dst, src, n);
+    else TILECORE_BY_WORDS(n, TILECORE_COPY);
+#undef TILECORE_COPY
+}
+
+/* The `n` bytes at dst, `times` - 1 times more after themselves; returns the end. */
+TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(repeat_few)(char *dst, ptrdiff_t n, ptrdiff_t times)
+{
+    char *const end = dst + n * times;
+    char *at = dst + n;
+    if (times > 4) { /* what is written so far, again and again */
+        for (; at - dst < end - at; at += at - dst) TILECORE_NAME(copy_few)(at, dst, at - dst);
+        n = end - at;
+    }
+    for (; at < end; at += n) TILECORE_NAME(copy_few)(at, dst, n);
+    return end;
+}
+
+/* A row of 1, 2, 4 or 8 bytes, as often as it fits 8 bytes. */
+TILECORE_INLINE uint64_t TILECORE_NAME(load_word)(const char *src, const ptrdiff_t row)
+{
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (row) {
+    case 1: return (uint8_t)*src * UINT64_C(0x0101010101010101);
+    case 2: memcpy(&two, src, 2); return two * UINT64_C(0x0001000100010001);
+    case 4: memcpy(&four, src, 4); return four * UINT64_C(0x0000000100000001);
+    default: memcpy(&eight, src, 8); return eight;
+    }
+}
+
+/* Rows of 1, 2, 4 or 8 bytes: `row` is fixed per call site. The stores of long spans are aligned. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const char *src, const char *end,
+                                                                const ptrdiff_t row, ptrdiff_t span)
+{
+    ptrdiff_t i;
+#define TILECORE_FILL(size) \
+    for (; src < end; src += row, dst += span) { \
+        const uint64_t word = TILECORE_NAME(load_word)(src, row), words[4] = {word, word, word, word}; \
+        memcpy(dst, words, size); \
+        if (size == 32) \
+            for (i = (ptrdiff_t)(0 - (uintptr_t)dst) & (size - row); i < span - size; i += size) \
+                memcpy(dst + i, words, size); \
+        memcpy(dst + span - size, words, size); \
+    }
+    TILECORE_BY_WORDS(span, TILECORE_FILL);
+#undef TILECORE_FILL
+}
+
+/* `rows` rows, each with its copies; returns the end of the output. */
+TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(few_rows)(char *dst, const char *src, ptrdiff_t rows,
+                                                                ptrdiff_t row, ptrdiff_t repeats)
+{
+    const char *const end = src + rows * row;
+    const ptrdiff_t span = row * repeats;
+    ptrdiff_t r;
+#define TILECORE_ROWS(size) \
+    for (; src < end; src += row) { \
+        char head[size], tail[size]; \
+        memcpy(head, src, size), memcpy(tail, src + row - size, size); \
+        for (r = 0; r < repeats; r++, dst += row) { \
+            memcpy(dst, head, size); \
+            if (row > size) memcpy(dst + row - size, tail, size); \
+        } \
+    }
+    switch (row) {
+    case 1: TILECORE_NAME(fill_rows)(dst, src, end, 1, span); return dst + rows * span;
+    case 2: TILECORE_NAME(fill_rows)(dst, src, end, 2, span); return dst + rows * span;
+    case 4: TILECORE_NAME(fill_rows)(dst, src, end, 4, span); return dst + rows * span;
+    case 8: TILECORE_NAME(fill_rows)(dst, src, end, 8, span); return dst + rows * span;
+    default:
+        if (row <= 64 && repeats <= 16) {
+            TILECORE_BY_WORDS(row, TILECORE_ROWS);
+            return dst;
+        }
+    }
+    for (; src < end; src += row) {
+        TILECORE_NAME(copy_few)(dst, src, row);
+        dst = TILECORE_NAME(repeat_few)(dst, row, repeats);
+    }
+#undef TILECORE_ROWS
+    return dst;
+}
+
+TILECORE_TARGETED static void TILECORE_NAME(write_small)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
+                                                         ptrdiff_t itemsize, char *dst, const char *src)
+{
+    /* The repeated axes outside the rows, innermost first; an axis that is not repeated is part of the next one. */
+    struct {
+        ptrdiff_t count, times; /* steps, of the rows or of the axis inside; how often they are written */
+        ptrdiff_t left;         /* steps */
+        char *begin;            /* of these steps in the output */
+    } outer[TILECORE_SMALL_RANK];
+    ptrdiff_t row = itemsize, copies = 1, count = 1;
+    int k = ndim - 1, n = 0;
+    for (; k >= 0 && copies == 1; k--) row *= shape[k], copies = repeats[k];
+    for (; k >= 0; k--) {
+        count *= shape[k];
+        if (repeats[k] == 1) continue;
+        if (count == 1 && n == 0) copies *= repeats[k];
+        else outer[n].count = outer[n].left = count, outer[n].times = repeats[k], outer[n++].begin = dst, count = 1;
+    }
+    if (n == 0) {
+        if (copies == 1) TILECORE_NAME(copy_few)(dst, src, row * count);
+        else TILECORE_NAME(few_rows)(dst, src, count, row, copies);
+        return;
+    }
+    for (;;) {
+        dst = TILECORE_NAME(few_rows)(dst, src, outer[0].count, row, copies);
+        src += outer[0].count * row;
+        dst = TILECORE_NAME(repeat_few)(outer[0].begin, dst - outer[0].begin, outer[0].times);
+        for (k = 1; k < n && --outer[k].left == 0; k++) {
+            outer[k].left = outer[k].count;
+            dst = TILECORE_NAME(repeat_few)(outer[k].begin, dst - outer[k].begin, outer[k].times);
+        }
+        if (k == n && --count == 0) return;
+        while (k-- > 0) outer[k].begin = dst;
+    }
+}
+#undef TILECORE_BY_WORDS
