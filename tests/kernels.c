@@ -169,7 +169,7 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             tilecore_prepare_rows(&prepared, kernels, row, repeats, src_pitch, dst_pitch, rows, behind);
             if (kernel) {
                 if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
-                if (kernel->prepare) kernel->prepare(&prepared);
+                if (kernel->prepare) kernel->prepare(&prepared, rows);
                 prepared.write = kernel->write;
             } else check_choice(kernels, &prepared, repeats, rows);
             prepared.write(&prepared, dst, src, rows, repeats);

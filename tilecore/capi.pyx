@@ -18,7 +18,7 @@ from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, pla
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.host cimport find_cpu_share
 from tilecore._core.write.tiling cimport (
-    WriteOptions, caller_options, plan_clear, plan_prepare, write_region, write_tiling,
+    WriteOptions, caller_options, write_region, write_tiling,
 )
 
 from tilecore._core.arrays import tile
@@ -83,13 +83,11 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
     if status[0] != TILECORE_OK:
         return NULL
     plan = <Plan *>malloc(sizeof(Plan))
-    if plan != NULL:
+    if plan == NULL:
+        status[0] = TILECORE_NO_MEMORY
+    else:
         plan[0] = checked
-        if plan_prepare(plan):
-            return <tilecore_plan *>plan
-    free(plan)
-    status[0] = TILECORE_NO_MEMORY
-    return NULL
+    return <tilecore_plan *>plan
 
 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
@@ -113,9 +111,7 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
 
 
 cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
-    if plan != NULL:
-        plan_clear(<Plan *>plan)
-        free(plan)
+    free(plan)
 
 
 cdef void tilecore_plan_output_shape(const tilecore_plan *plan, Py_ssize_t *shape) noexcept nogil:

@@ -146,17 +146,19 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef Plan plan
-    cdef cnp.ndarray array = None
-    cdef bint planned = False
     if PyArray_CheckExact(a) and out is None and axis is None and threads is None:
-        planned = plan_at_once(&plan, a, reps)
-        if planned:
-            array = make_small(&plan.sizes, a)
-            if array is not None:
-                return array
+        if plan_at_once(&plan, a, reps):
+            result = make_small(&plan.sizes, a)
+            return tile_any(&plan, a, reps, out, axis, threads) if result is None else result
+    return tile_any(NULL, a, reps, out, axis, threads)
+
+
+cdef tile_any(const Plan *plan, a, reps, out, axis, threads):
+    """`tile` for every request, or for one whose plan is made and that has no other argument."""
+    cdef cnp.ndarray array = None
     try:
-        if planned:
-            return write_result(&plan, (<cnp.ndarray>a).descr, a, NULL, None, 0)
+        if plan != NULL:
+            return write_result(plan, (<cnp.ndarray>a).descr, a, NULL, None, 0)
         array = as_plain_array(a)
         if array is None:
             return tile_other(a, reps, out, axis, threads)

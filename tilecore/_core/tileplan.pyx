@@ -32,7 +32,6 @@ from tilecore._core.request.integers cimport (
     Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
 )
 from tilecore._core.write.results cimport write_result
-from tilecore._core.write.tiling cimport plan_clear, plan_prepare
 
 cnp.import_array()
 
@@ -112,12 +111,7 @@ cdef class TilePlan:
         sizes_check(sizes, plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize))
         self.output_shape = as_tuple(sizes.output, sizes.ndim)
         self.reps = as_tuple(sizes.repeats, sizes.ndim)
-        if not PyDataType_REFCHK(self.dtype) and not plan_prepare(&self.plan):
-            raise RequestError(MemoryError, "no memory for the plan")
         return 0
-
-    def __dealloc__(self):
-        plan_clear(&self.plan)
 
     @property
     def nbytes(self):

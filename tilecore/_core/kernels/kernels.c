@@ -105,13 +105,16 @@ ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 /* ---------------------------------------------------------------- what the choice goes by */
 
 enum {
+    TILECORE_FEW_COST = 640,  /* see row_cost in small.h */
     TILECORE_FEW = 8,         /* written rows up to which nothing is worth preparing */
     TILECORE_EXPAND_ROW = 16, /* a shuffle takes from 16 source bytes */
     /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
     TILECORE_EXPAND_SPAN = 40,
     TILECORE_EXPAND_FEW_SPAN = 64,
     TILECORE_EXPAND_FEW = 3,
-    TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks pays */
+    TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks of aligned vectors pays */
+    TILECORE_EXPAND_ROWS = 24,      /* rows from which one mask for several of them pays */
+    TILECORE_EXPAND_ALIGNED = 4096, /* bytes of output from which another vector's mask pays */
     TILECORE_PATTERN_ROW = 32,
     TILECORE_DOUBLING_SPAN = 2048, /* row*repeats from which doubling beats rows in registers, and a copy each */
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
@@ -162,17 +165,26 @@ static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptr
            (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
 }
 
+/* Whether all vectors of a period are prepared, and stores aligned. Otherwise there is one vector of whole spans, which
+ * the next store overlaps: its mask is made sooner. */
+static int tilecore_expand_aligns(const tilecore_rows *self, ptrdiff_t rows)
+{
+    return self->span > 16 || rows * self->span >= TILECORE_EXPAND_ALIGNED * (ptrdiff_t)(tilecore_period(self->span) - 1);
+}
+
 static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     return tilecore_can_expand(self, repeats, rows) &&
-           rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span);
+           (self->span <= 16 ? rows >= TILECORE_EXPAND_ROWS
+                             : rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span));
 }
 
 /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
  * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
-static void tilecore_prepare_pattern(tilecore_rows *self)
+static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
 {
     /* clang-format off */
+    (void)rows;
     const ptrdiff_t row = self->row;
     const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
     int j, column = 0;
@@ -188,28 +200,25 @@ static void tilecore_prepare_pattern(tilecore_rows *self)
 /* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
  * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
  * a copy ends within the half. */
-static void tilecore_prepare_expand(tilecore_rows *self)
+static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
 {
-    const ptrdiff_t row = self->row, span = self->span;
-    const int vectors = tilecore_period(span);
+    const ptrdiff_t row = self->row, span = self->span, repeats = span / row;
+    const int vectors = tilecore_expand_aligns(self, rows) ? tilecore_period(span) : 1;
     ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
     int half, j;
-    tilecore_prepare_pattern(self); /* which writes what is not a whole period */
+    tilecore_prepare_pattern(self, rows); /* which writes what is not a whole period */
     self->u.short_rows.vectors = vectors;
     self->u.short_rows.period_rows = vectors * 32 / span;
     self->u.short_rows.reach = 0;
     for (half = 0; half < 2 * vectors; half++) {
-        ptrdiff_t source[16], least = PTRDIFF_MAX;
+        const int again = row - column < 16 && copy + 1 < repeats; /* the row's start follows its end */
+        const ptrdiff_t least = again ? first : first + column;
         for (j = 0; j < 16; j++) {
-            source[j] = first + column;
-            if (source[j] < least) least = source[j];
+            self->u.short_rows.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(first + column - least);
             if (++column == row) {
                 column = 0;
-                if (++copy * row == span) copy = 0, first += row;
+                if (++copy == repeats) copy = 0, first += row;
             }
-        }
-        for (j = 0; j < 16; j++) {
-            self->u.short_rows.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(source[j] - least);
         }
         self->u.short_rows.offset[half / 2][half % 2] = (uint16_t)least;
         if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;

@@ -122,7 +122,7 @@ typedef struct tilecore_row_kernel {
     /* Whether it can write rows of this shape, and must not be used otherwise; NULL: rows of all shapes. */
     int (*can)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     /* Makes what it needs beforehand; NULL: nothing. */
-    void (*prepare)(tilecore_rows *self);
+    void (*prepare)(tilecore_rows *self, ptrdiff_t rows);
 } tilecore_row_kernel;
 
 /* ---------------------------------------------------------------- instruction sets */
@@ -153,29 +153,6 @@ typedef struct tilecore_shuffles {
     uint8_t mask[3][TILECORE_MAX_PIECES][32];
 } tilecore_shuffles;
 
-/* Small results: C-contiguous from C-contiguous, not empty, below TILECORE_SMALL_BYTES. */
-enum {
-    TILECORE_SMALL_BYTES = 65536,
-    TILECORE_SMALL_RANK = 16, /* so many axes can be repeated in less than 2^16 bytes */
-    TILECORE_SMALL_COST = 1000
-};
-
-/* Whether `write_small` of a set writes a result sooner than a kernel is chosen. Its cost is what it takes beyond the
- * time of a long copy: three stores for each copy of a row, for example. */
-TILECORE_INLINE int tilecore_is_small(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats, ptrdiff_t itemsize,
-                                      ptrdiff_t input_nbytes, ptrdiff_t nbytes)
-{
-    ptrdiff_t row = itemsize, cost;
-    int k = ndim - 1;
-    if (nbytes <= 256) return 1;
-    if (nbytes >= TILECORE_SMALL_BYTES) return 0;
-    for (; k >= 0 && repeats[k] == 1; k--) row *= shape[k];
-    if (k < 0) return 1;
-    row *= shape[k];
-    cost = row <= 8 && !(row & (row - 1)) ? 3 : 3 * (repeats[k] < 16 ? repeats[k] : 16);
-    return cost * (input_nbytes / row) <= TILECORE_SMALL_COST;
-}
-
 /* The kernels of one instruction set. */
 typedef struct tilecore_kernels {
     const char *name;
@@ -186,9 +163,9 @@ typedef struct tilecore_kernels {
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after: reads and writes dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* A small result: see tilecore_is_small. */
-    void (*write_small)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats, ptrdiff_t itemsize, char *dst,
-                        const char *src);
+    /* A small result: not empty, less than 64 KiB, C-contiguous from C-contiguous. */
+    void (*write_small)(const struct tilecore_kernels *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
+                        ptrdiff_t itemsize, char *dst, const char *src);
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
      * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
      * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
@@ -242,7 +219,7 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_k
     self->span = row * repeats;
     self->in_first_cache = in_first_cache;
     kernel = kernels->choose(self, repeats, rows);
-    if (kernel->prepare) kernel->prepare(self);
+    if (kernel->prepare) kernel->prepare(self, rows);
     self->write = kernel->write;
 }
 

@@ -1,7 +1,7 @@
 """Plan: a tiling of checked sizes that write/ executes for any source of its shape, whole or in part, many times.
 
     tile, tilecore_tile         make one on the stack, and execute it once
-    TilePlan, tilecore_plan     keep one, with its block prepared
+    TilePlan, tilecore_plan     keep one
 """
 
 cimport numpy as cnp
@@ -37,8 +37,6 @@ cdef struct Sizes:
 cdef struct Plan:
     Sizes sizes
     bint endless        # for regions: the input repeats without end in all directions
-    void *memory        # the allocation that holds `block`, or NULL
-    void *block         # prepared Blocks (write/blocks.pxd) of a result in C order, if it is a single block; or NULL
 
 
 cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -56,7 +54,6 @@ cdef inline int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nre
                           Py_ssize_t itemsize) noexcept nogil:
     """Fill `plan`; return a SizesStatus, as sizes_init does."""
     plan.endless = False
-    plan.memory = plan.block = NULL
     return sizes_init(&plan.sizes, ndim, shape, nreps, repeats, itemsize)
 
 

@@ -16,13 +16,13 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
 
     As in NumPy, an empty result is an error if the product of its non-zero extents overflows.
     """
-    cdef int k, rank = ndim if ndim > nreps else nreps
+    cdef Py_ssize_t k, rank = ndim if ndim > nreps else nreps, padding = rank - ndim, spared = rank - nreps
     cdef Py_ssize_t count = 1, elements = 1, copies = 1, extent, repeat, output, nbytes
     cdef bint empty = False, failed = False
-    sizes.ndim, sizes.input_ndim, sizes.itemsize = rank, ndim, itemsize
+    sizes.ndim, sizes.input_ndim, sizes.itemsize = <int>rank, ndim, itemsize
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
-        extent = shape[k - (rank - ndim)] if k >= rank - ndim else 1
-        repeat = repeats[k - (rank - nreps)] if k >= rank - nreps else 1
+        extent = shape[k - padding] if k >= padding else 1
+        repeat = repeats[k - spared] if k >= spared else 1
         failed |= tilecore_multiply(extent, repeat, &output) | (repeat < 0)
         sizes.shape[k], sizes.repeats[k], sizes.output[k] = extent, repeat, output
         if output:

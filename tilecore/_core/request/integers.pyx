@@ -17,7 +17,7 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_scalar
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_scalar, short_int
 
 cnp.import_array()
 
@@ -32,7 +32,9 @@ cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
     """Read an int or a NumPy integer from `least` to PY_SSIZE_T_MAX, else return False. Runs no caller's code."""
     cdef int overflow = 0
     cdef long long number
-    if PyLong_CheckExact(item):
+    if short_int(item, &number):
+        pass
+    elif PyLong_CheckExact(item):
         number = PyLong_AsLongLongAndOverflow(item, &overflow)
     elif not integer_scalar(item, &number):
         return False

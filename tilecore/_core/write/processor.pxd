@@ -2,6 +2,11 @@
 
 from tilecore._core.plan.plan cimport Sizes
 
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_NOGIL_BYTES
+
+
 cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_rows:
         void (*write)(const tilecore_rows *self, char *dst, const char *src,
@@ -17,16 +22,14 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
-        void (*write_small)(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats, Py_ssize_t itemsize,
-                            char *dst, const char *src) noexcept nogil
+        void (*write_small)(const tilecore_kernels *self, int ndim, const Py_ssize_t *shape,
+                            const Py_ssize_t *repeats, Py_ssize_t itemsize, char *dst, const char *src) noexcept nogil
         void (*transpose)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
                           Py_ssize_t columns, Py_ssize_t item, int store_mode, char *cells) noexcept nogil
         int into_memory
         void (*deinterleave)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
                              Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
 
-    bint tilecore_is_small(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats, Py_ssize_t itemsize,
-                           Py_ssize_t input_nbytes, Py_ssize_t nbytes)
     void tilecore_move(char *dst, const char *src, Py_ssize_t bytes)
     enum: TILECORE_CELL_BYTES, TILECORE_BY_TILES, TILECORE_PAST_CACHES
     int tilecore_prepare_deinterleave(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
@@ -45,10 +48,9 @@ cdef Py_ssize_t stream_bytes, hot_bytes, move_bytes
 
 
 cdef inline bint is_small(const Sizes *sizes) noexcept nogil:
-    """Whether `write_small` may write the result, C-contiguous from C-contiguous. An empty result is not small."""
-    return sizes.nbytes and tilecore_is_small(sizes.ndim, sizes.shape, sizes.repeats, sizes.itemsize,
-                                              sizes.input_nbytes, sizes.nbytes)
+    """Whether write_small may write the result, C-contiguous from C-contiguous."""
+    return 0 < sizes.nbytes < TILECORE_NOGIL_BYTES
 
 
 cdef inline void write_small(const Sizes *sizes, char *dst, const char *src) noexcept nogil:
-    kernels.write_small(sizes.ndim, sizes.shape, sizes.repeats, sizes.itemsize, dst, src)
+    kernels.write_small(kernels, sizes.ndim, sizes.shape, sizes.repeats, sizes.itemsize, dst, src)

@@ -41,7 +41,7 @@ cdef cnp.ndarray make_small(const Sizes *sizes, cnp.ndarray array):
     """
     cdef cnp.ndarray result
     if (sizes.nbytes > max_bytes or not is_small(sizes) or not PyArray_IS_C_CONTIGUOUS(array)
-            or PyDataType_REFCHK(array.descr)):
+            or (cnp.PyArray_TYPE(array) >= cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))):
         return None
     result = try_array(sizes.ndim, sizes.output, array.descr, NULL, 0)
     if result is None or not PyArray_IS_C_CONTIGUOUS(array) or not has_shape(array, sizes.input_ndim, input_shape(sizes)):

@@ -26,8 +26,6 @@ cdef struct WriteOptions:   # how a call writes
     SignalChecks signals    # none in all threads but the main one
 
 
-cdef bint plan_prepare(Plan *plan) noexcept nogil
-cdef void plan_clear(Plan *plan) noexcept nogil
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *
 cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,

@@ -1,6 +1,6 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
-    write_tiling    a small result, or the block that a plan keeps; else the nest of the plan
+    write_tiling    a small result at once (kernels/isa/small.h); else the nest of the plan
     write_region    a nest for each of its pieces, each written as a whole tiling is (nest.pyx)
       write_nest    by panels, if the source has to be packed (panels.pyx), or by blocks
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
@@ -10,15 +10,13 @@ is decided by tilecore_choose_threads, in workers.h. Nothing can fail: the plan 
 worker cannot be created, the others do its share.
 """
 
-from libc.stdlib cimport free, malloc
-
 from tilecore._core.plan.nest cimport (
     Axis, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
 from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
-from tilecore._core.write.blocks cimport TILECORE_BLOCK_BYTES, Blocks, choose_blocks, write_blocks, write_one_block
+from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, runs_along, write_panels
 from tilecore._core.write.processor cimport hot_bytes, is_small, stream_bytes, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
@@ -48,34 +46,6 @@ cdef union Job:
     Panels panels
 
 
-cdef bint plan_prepare(Plan *plan) noexcept nogil:
-    """Prepare the block if the result is a single one; return False if there is no memory for it.
-
-    A call with it is 1.5 times as fast, over 13 results of 2 to 16 KB that docs and benchmarks make, from Python and C.
-    """
-    cdef Nest nest
-    cdef Blocks *blocks
-    if not 0 < plan.sizes.nbytes < TILECORE_NOGIL_BYTES:  # an empty result's other extents may overflow
-        return True
-    if is_small(&plan.sizes):
-        return True
-    # The kernels' masks need an alignment that Python's objects lack. Not PyMem_RawMalloc: under tracemalloc it takes
-    # the GIL, and C callers make plans without the GIL.
-    plan.memory = malloc(sizeof(Blocks) + 64)
-    if plan.memory == NULL:
-        return False
-    blocks = <Blocks *>((<size_t>plan.memory + 63) & ~<size_t>63)
-    nest_init(&plan.sizes, NULL, NULL, &nest)
-    choose_blocks(blocks, &nest, False, True)
-    if blocks.loops == 0:
-        plan.block = blocks
-    return True
-
-
-cdef void plan_clear(Plan *plan) noexcept nogil:
-    free(plan.memory)
-
-
 # ---------------------------------------------------------------- options
 
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
@@ -101,19 +71,9 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
                       WriteOptions *options) noexcept nogil:
     """Write the whole result; return 0, or -1 if a signal handler raised."""
     cdef Nest nest
-    cdef Blocks blocks
-    if source.contiguous and target.contiguous:
-        if is_small(&plan.sizes):
-            write_small(&plan.sizes, target.data, source.data)
-            return 0
-        if plan.block != NULL:
-            write_one_block(<const Blocks *>plan.block, target.data, source.data)
-            return 0
-        if plan.sizes.nbytes <= TILECORE_BLOCK_BYTES:  # one block: it needs no options
-            nest_init(&plan.sizes, NULL, NULL, &nest)
-            choose_blocks(&blocks, &nest, False, True)
-            write_one_block(&blocks, target.data, source.data)
-            return 0
+    if source.contiguous and target.contiguous and is_small(&plan.sizes):
+        write_small(&plan.sizes, target.data, source.data)
+        return 0
     nest_init(&plan.sizes, strides_or_null(source), strides_or_null(target), &nest)
     return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, options)
 

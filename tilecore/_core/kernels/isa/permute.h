@@ -82,8 +82,9 @@ static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t repeat
 }
 
 /* index[k] = k modulo row. Looked up at 0 to row, 64 bytes at a time. */
-TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self)
+TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self, ptrdiff_t rows)
 {
+    (void)rows;
     unsigned k;
     for (k = 0; k < self->row + 64; k += 64)
         TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
@@ -221,9 +222,10 @@ static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t repea
 }
 
 /* index[k] = the source byte of output byte k, for k < span + 64. */
-TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self)
+TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self, ptrdiff_t rows)
 {
     const unsigned row = (unsigned)self->row, span = (unsigned)self->span;
+    (void)rows;
     unsigned k, most = 1;
     while (span * most < 128) most *= 2;
     for (k = 0; k < span + 64; k += 64) {
@@ -278,10 +280,11 @@ static int TILECORE_NAME(can_spread)(const tilecore_rows *self, ptrdiff_t repeat
     return self->span <= 64;
 }
 
-static void TILECORE_NAME(prepare_spread)(tilecore_rows *self)
+static void TILECORE_NAME(prepare_spread)(tilecore_rows *self, ptrdiff_t rows)
 {
     const ptrdiff_t n = TILECORE_NAME(spread_rows)(self), row = self->row;
     ptrdiff_t i, k, from = self->src_pitch < 0 ? (1 - n) * self->src_pitch : 0;
+    (void)rows;
     self->u.spread.rows = n;
     self->u.spread.from = self->u.spread.to = 0;
     for (i = 0; i < n; i++, from += self->src_pitch) {

@@ -50,11 +50,12 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods of aligned stores. With up to three vectors in one, all masks stay in registers. */
+/* Whole periods. With up to three vectors in one, all masks stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
                                                                  ptrdiff_t periods, const int vectors)
 {
     const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
+    const ptrdiff_t dst_advance = self->u.short_rows.period_rows * self->span;
     TILECORE_VECTOR mask[3];
     ptrdiff_t low[3], high[3];
     int v;
@@ -63,7 +64,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_
         low[v] = self->u.short_rows.offset[v][0];
         high[v] = self->u.short_rows.offset[v][1];
     }
-    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
+    for (; periods > 0; periods--, src += advance, dst += dst_advance) {
         for (v = 0; v < vectors; v++) {
             const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + low[v], src + high[v]);
             TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, mask[v]));
@@ -92,15 +93,19 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row, span = self->span, period_rows = self->u.short_rows.period_rows;
-    ptrdiff_t done, periods;
+    const ptrdiff_t bytes = 32 * self->u.short_rows.vectors;
+    ptrdiff_t done = 0, periods, room;
     /* Rows until the output is aligned; for some spans it never is. */
-    for (done = 0; done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31); done++) {}
+    if (period_rows * span == bytes)
+        while (done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31)) done++;
     if (done == 32) done = 0;
     TILECORE_NAME(pattern)(self, dst, src, done, repeats);
-    /* The last period is one that reads no further than the source's end. */
+    /* The last period is one that reads no further than the source's end, and writes no further than the output's. */
     periods = rows * row - done * row - self->u.short_rows.reach;
     periods = periods < 0 ? 0 : periods / (period_rows * row) + 1;
-    if (periods * period_rows > rows - done) periods = (rows - done) / period_rows;
+    room = (rows - done) * span - bytes;
+    room = room < 0 ? 0 : room / (period_rows * span) + 1;
+    if (periods > room) periods = room;
     char *const d = dst + done * span;
     const char *const s = src + done * row;
     switch (self->u.short_rows.vectors) {

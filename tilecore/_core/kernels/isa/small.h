@@ -60,22 +60,37 @@ TILECORE_INLINE uint64_t TILECORE_NAME(load_word)(const char *src, const ptrdiff
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const char *src, const char *end,
                                                                 const ptrdiff_t row, ptrdiff_t span)
 {
+    const ptrdiff_t w = TILECORE_WIDTH;
     ptrdiff_t i;
 #define TILECORE_FILL(size) \
     for (; src < end; src += row, dst += span) { \
         const uint64_t word = TILECORE_NAME(load_word)(src, row), words[4] = {word, word, word, word}; \
-        memcpy(dst, words, size); \
-        if (size == 32) \
-            for (i = (ptrdiff_t)(0 - (uintptr_t)dst) & (size - row); i < span - size; i += size) \
-                memcpy(dst + i, words, size); \
-        memcpy(dst + span - size, words, size); \
+        memcpy(dst, words, size), memcpy(dst + span - size, words, size); \
     }
-    TILECORE_BY_WORDS(span, TILECORE_FILL);
+    if (span < w) {
+        TILECORE_BY_WORDS(span, TILECORE_FILL);
+        return;
+    }
+    for (; src < end; src += row, dst += span) {
+        const uint64_t word = TILECORE_NAME(load_word)(src, row);
+        const uint64_t words[8] = {word, word, word, word, word, word, word, word};
+        const TILECORE_VECTOR v = TILECORE_LOAD(words);
+        TILECORE_STORE(dst, v);
+        for (i = (ptrdiff_t)(0 - (uintptr_t)dst) & (w - row); i < span - w; i += w) TILECORE_STORE(dst + i, v);
+        TILECORE_STORE(dst + span - w, v);
+    }
 #undef TILECORE_FILL
 }
 
-/* `rows` rows, each with its copies; returns the end of the output. */
-TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(few_rows)(char *dst, const char *src, ptrdiff_t rows,
+/* What it costs few_rows to write a row: kernels write short rows several at a time, and hold long ones in registers. */
+TILECORE_INLINE ptrdiff_t TILECORE_NAME(row_cost)(ptrdiff_t row, ptrdiff_t copies)
+{
+    if (row <= 8 && !(row & (row - 1))) return row * copies < 16 ? 3 : 1;
+    return (row < 8 ? 4 : row <= 16 ? 2 : row <= 64 ? 10 : 32) * (copies < 64 ? copies : 16);
+}
+
+/* `rows` rows, each with its copies. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(few_rows)(char *dst, const char *src, ptrdiff_t rows,
                                                                 ptrdiff_t row, ptrdiff_t repeats)
 {
     const char *const end = src + rows * row;
@@ -91,57 +106,64 @@ TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(few_rows)(char *dst, const
         } \
     }
     switch (row) {
-    case 1: TILECORE_NAME(fill_rows)(dst, src, end, 1, span); return dst + rows * span;
-    case 2: TILECORE_NAME(fill_rows)(dst, src, end, 2, span); return dst + rows * span;
-    case 4: TILECORE_NAME(fill_rows)(dst, src, end, 4, span); return dst + rows * span;
-    case 8: TILECORE_NAME(fill_rows)(dst, src, end, 8, span); return dst + rows * span;
+    case 1: TILECORE_NAME(fill_rows)(dst, src, end, 1, span); return;
+    case 2: TILECORE_NAME(fill_rows)(dst, src, end, 2, span); return;
+    case 4: TILECORE_NAME(fill_rows)(dst, src, end, 4, span); return;
+    case 8: TILECORE_NAME(fill_rows)(dst, src, end, 8, span); return;
     default:
-        if (row <= 64 && repeats <= 16) {
+        if (row <= 64 && repeats < 64) {
             TILECORE_BY_WORDS(row, TILECORE_ROWS);
-            return dst;
+            return;
         }
     }
-    for (; src < end; src += row) {
+    for (; src < end; src += row, dst += span) {
         TILECORE_NAME(copy_few)(dst, src, row);
-        dst = TILECORE_NAME(repeat_few)(dst, row, repeats);
+        TILECORE_NAME(repeat_few)(dst, row, repeats);
     }
 #undef TILECORE_ROWS
-    return dst;
 }
 
-TILECORE_TARGETED static void TILECORE_NAME(write_small)(int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
-                                                         ptrdiff_t itemsize, char *dst, const char *src)
+TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_kernels *self, int ndim, const ptrdiff_t *shape,
+                                                         const ptrdiff_t *repeats, ptrdiff_t itemsize, char *dst,
+                                                         const char *src)
 {
     /* The repeated axes outside the rows, innermost first; an axis that is not repeated is part of the next one. */
     struct {
         ptrdiff_t count, times; /* steps, of the rows or of the axis inside; how often they are written */
         ptrdiff_t left;         /* steps */
         char *begin;            /* of these steps in the output */
-    } outer[TILECORE_SMALL_RANK];
-    ptrdiff_t row = itemsize, copies = 1, count = 1;
+    } outer[16];                /* each repeats at least once, of less than 2^16 bytes */
+    tilecore_rows rows;
+    ptrdiff_t row = itemsize, copies = 1, count = 1, all = 1;
     int k = ndim - 1, n = 0;
     for (; k >= 0 && copies == 1; k--) row *= shape[k], copies = repeats[k];
     for (; k >= 0; k--) {
-        count *= shape[k];
+        count *= shape[k], all *= shape[k];
         if (repeats[k] == 1) continue;
         if (count == 1 && n == 0) copies *= repeats[k];
         else outer[n].count = outer[n].left = count, outer[n].times = repeats[k], outer[n++].begin = dst, count = 1;
     }
-    if (n == 0) {
-        if (copies == 1) TILECORE_NAME(copy_few)(dst, src, row * count);
-        else TILECORE_NAME(few_rows)(dst, src, count, row, copies);
+    if (copies == 1) {
+        TILECORE_NAME(copy_few)(dst, src, row);
         return;
     }
+    rows.write = NULL;
+    if (all * TILECORE_NAME(row_cost)(row, copies) > TILECORE_FEW_COST)
+        tilecore_prepare_rows(&rows, self, row, copies, row, row * copies, n ? outer[0].count : count,
+                              all * row * copies <= TILECORE_BLOCK_BYTES);
     for (;;) {
-        dst = TILECORE_NAME(few_rows)(dst, src, outer[0].count, row, copies);
-        src += outer[0].count * row;
-        dst = TILECORE_NAME(repeat_few)(outer[0].begin, dst - outer[0].begin, outer[0].times);
+        const ptrdiff_t here = n ? outer[0].count : count;
+        if (!rows.write) TILECORE_NAME(few_rows)(dst, src, here, row, copies);
+        else rows.write(&rows, dst, src, here, copies);
+        if (n == 0) return;
+        src += here * row;
+        dst = TILECORE_NAME(repeat_few)(dst, here * row * copies, outer[0].times);
         for (k = 1; k < n && --outer[k].left == 0; k++) {
             outer[k].left = outer[k].count;
             dst = TILECORE_NAME(repeat_few)(outer[k].begin, dst - outer[k].begin, outer[k].times);
         }
         if (k == n && --count == 0) return;
-        while (k-- > 0) outer[k].begin = dst;
+        while (k-- > 1) outer[k].begin = dst;
     }
 }
 #undef TILECORE_BY_WORDS
