@@ -193,8 +193,11 @@ def test_pages_of_addresses_and_files(tmp_path, options, there, compile_c, run):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux recycles")
 def test_a_use_after_free_is_seen(tmp_path, compiler, compile_c):
     """By AddressSanitizer, which pages.h asks the compiler for; and use before it, twice, is none."""
-    flags = ["-fsanitize=address", "-pthread", f"-I{CORE}"]
-    compile_c(*flags, HERE / "arena.c", "-o", tmp_path / "arena", compiler=compiler)
+    flags = ["-fsanitize=address", "-pthread", f"-I{CORE}", "-o", tmp_path / "arena"]
+    (tmp_path / "asan.c").write_text("#include <sanitizer/asan_interface.h>\nint main(void) { return 0; }\n")
+    if compiler and subprocess.run([compiler, *flags, tmp_path / "asan.c"], capture_output=True).returncode:
+        pytest.skip("this clang comes without AddressSanitizer's header and library")
+    compile_c(*flags, HERE / "arena.c", compiler=compiler)
     done = subprocess.run([tmp_path / "arena"], capture_output=True, text=True)
     assert done.stdout == "1\n" and "use-after-poison" in done.stderr
 

@@ -53,7 +53,7 @@ TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t
 }
 
 /* Whether the next call is alone; counts it. */
-static int tilecore_next_is_alone(tilecore_record *record)
+TILECORE_UNUSED static int tilecore_next_is_alone(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
     ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;
@@ -78,7 +78,7 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
 
 /* After a call alone: its rate, in real time. To read a thread's processor time is a point at which Linux may take its
  * processor away: beside busy processes 13 MB took 2.4 ms with that, and 0.34 ms without. */
-static void tilecore_note_alone(tilecore_record *record, double rate)
+TILECORE_UNUSED static void tilecore_note_alone(tilecore_record *record, double rate)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
     const double ratio = rate / ((double)beside + 1); /* above 1, something else made the call slow */
@@ -86,7 +86,7 @@ static void tilecore_note_alone(tilecore_record *record, double rate)
 }
 
 /* After a call with workers: its rate, and that of its caller's part; 0: workers wrote all before it had begun. */
-static void tilecore_note_joint(tilecore_record *record, double rate, double beside, int threads)
+TILECORE_UNUSED static void tilecore_note_joint(tilecore_record *record, double rate, double beside, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
     if (factor == 0) factor = TILECORE_ONE;
