@@ -182,7 +182,10 @@ def test_an_iterable_may_refuse_to_be_an_integer():
 @pytest.mark.parametrize("error", [OwnType, ValueError])
 def test_dtypes_that_raise(error):
     thing = type("Own", (), {"dtype": property(lambda self: fail(error))})()
-    with pytest.raises(error, match="^mine$"):
+    kind, words = error, "^mine$"
+    if np.lib.NumpyVersion(np.__version__) < "2.4.0":  # which takes it for a thing without a dtype
+        kind, words = TypeError, "^TilePlan: expected a dtype, got "
+    with pytest.raises(kind, match=words):
         tilecore.TilePlan(3, 2, thing)
 
 
