@@ -23,6 +23,7 @@ pytestmark = pytest.mark.quick
 DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 X = np.ones((1, 1, 2, 3), np.float32)
 ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/guide.md", "docs/index.md")
 
 
 @pytest.fixture(params=DIALECTS, ids=lambda module: module.__name__)
@@ -38,10 +39,15 @@ def test_the_package_offers_every_dialect():
 
 @pytest.mark.tree
 def test_the_pages_name_every_dialect(dialect):
-    for page in ("README.md", "docs/guide.md", "docs/index.md"):
-        assert dialect.DIALECT.name in (ROOT / page).read_text(encoding="utf-8"), page
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert dialect.__name__.removeprefix("tilecore.") in project["keywords"]
+    texts |= {"pyproject.toml": project["description"], "tilecore/__init__.py": tilecore.__doc__.partition("\n")[0]}
+    for place, text in texts.items():
+        assert dialect.DIALECT.name in text, place
+    name = dialect.__name__.removeprefix("tilecore.")
+    assert name in project["keywords"] and f"`tilecore.{name}`" in tilecore.__doc__
+    (row,) = re.findall(r"^\| `--dialect` .*", (ROOT / "docs/files.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"`{name}`" in row, "docs/files.md"
 
 
 @pytest.mark.tree

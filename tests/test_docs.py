@@ -21,15 +21,17 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Which a page may import, and need not be installed.
 LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
-# Sizes in config.h, and the files that tell readers about them.
+# Sizes in config.h, and the files that tell readers about them; how often, if more than once.
 SIZES = {
-    "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
+    "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md:2 docs/performance.md tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/recycle.pyx",
-    "THREAD_BYTES": "docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
+    "THREAD_BYTES": "CHANGELOG.md docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
     "THREAD_BYTES * 2": "docs/threads.md tilecore/_core/resources/threads.pyx",
     "THREAD_BYTES / 2": "docs/threads.md tilecore/_core/resources/threads.pyx",
-    "SPARE_BYTES": "docs/memory.md tilecore/_core/resources/recycle.pyx",
+    "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md:3 tilecore/_core/resources/recycle.pyx:3",
+    "GRANULE_BYTES": "docs/memory.md",
+    "QUERY_BYTES": "tilecore/_core/resources/recycle.pyx",
 }
 
 
@@ -69,7 +71,8 @@ def run_examples(name, text, names, flags=0):
     """Run the examples in a text, and return how many there are; `names` are theirs before and after."""
     test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     report = []
-    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append, clear_globs=False)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=flags)  # None would read pytest's -v
+    runner.run(test, out=report.append, clear_globs=False)
     assert not report, "".join(report)
     names.update(test.globs)
     return len(test.examples)
@@ -126,21 +129,33 @@ def test_sizes_are_those_of_config_h(name, places):
     name, *factor = name.split()
     number, shift = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+) << (\d+)\)", header).groups()
     number = eval(f"{number} {' '.join(factor)}")
-    size = f" {number:g} {'KiB' if shift == '10' else 'MiB'}"
-    assert not [path for path in places if size not in (ROOT / path).read_text(encoding="utf-8")]
+    size, found = f" {number:g} {'KiB' if shift == '10' else 'MiB'}", []
+    for place in places:
+        path = place.partition(":")[0]
+        text = re.sub(r"^ *>>>.*", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        found.append(f"{path}:{n}" if (n := " ".join(text.split()).count(size)) != 1 else path)
+    assert found == places, f"{size} must be there as often"
 
 
 @pytest.mark.tree
 def test_every_option_and_function_is_explained():
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    commands = parser()._actions[-1].choices.values()
-    options = {option for command in commands for option in command._option_string_actions if len(option) > 2}
-    assert len(options) > 8 and not [option for option in options - {"--help"} if option not in text]
+    """The command line on its two pages; functions in the reference; these and what plans have, for type checkers."""
+    text = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("files.md", "profile.md"))
+    commands = parser()._actions[-1]
+    options = {option for command in commands.choices.values() for option in command._option_string_actions}
+    names = {option for option in options if len(option) > 2} | {f"`tilecore {name}" for name in commands.choices}
+    assert len(names) > 12 and not [name for name in names - {"--help"} if name not in text]
+    (info,) = (action.help for action in commands._choices_actions if action.dest == "info")
+    assert info.removeprefix("show ") in text
     text = (ROOT / "docs/reference.rst").read_text(encoding="utf-8")
     modules = {name: module for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")}
     names = {*tilecore.__all__, *(f"{dialect}.{name}" for dialect in modules for name in modules[dialect].__all__)}
     assert not [name for name in names - {*modules} if f"   {name}\n" not in text]
     used = (ROOT / "tests/typing/every_name.py").read_text(encoding="utf-8")
+    stub = (ROOT / "tilecore/_core/tileplan.pyi").read_text(encoding="utf-8")
+    members = {name for name in vars(tilecore.TilePlan) if not name.startswith("_")}
+    assert len(members) > 7 and not [name for name in members if f"    def {name}(" not in stub]
+    names |= {f"plan.{name}" for name in members}
     assert not [name for name in names - {*modules} if not re.search(rf"\b{re.escape(name)}\b", used)]
 
 

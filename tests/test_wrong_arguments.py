@@ -251,7 +251,7 @@ RULES = [
     ("", "input|data", [MASKED], TypeError, "{name} is a masked array of shape (2, 3), and a tensor has no mask: "
      "expected a plain array (tilecore.tile keeps masks)"),
     (lambda function: function.traits.get("types"), "input", [None, np.zeros((2, 3), "S1"), np.zeros((2, 3), "V4")],
-     TypeError, "input is of type "),
+     TypeError, "input is of type ...; tilecore.tile takes every dtype"),
     ("TilePlan", "a", [np.zeros(shape, "f4") for shape in ((3, 2), (6,), (1, 2, 3), ())], ValueError,
      "the plan is for shape (2, 3), got {0.shape}"),
     ("TilePlan", "a", [np.zeros((2, 3))], TypeError, "the plan is for dtype float32, got float64"),
@@ -373,14 +373,14 @@ def test_each_rule(functions, bad, kind, words):
         finally:
             tracemalloc.stop()
         begins, _, said = str(caught.value).partition(": ")
-        said, _, asked = said.partition("; ")
+        asked = [*said.rsplit("; ", 1), ""][1]
         assert caught.type is kind and len(str(caught.value)) < 1000
         if not bad.keys() & function.traits.get("options", {}).keys():
             assert begins == function.begin
             if arguments.keys() & {"a", "input", "data"} - bad.keys() and not function.name.startswith("TilePlan"):
                 assert asked.startswith(f"{'data' if 'data' in arguments else 'input'} shape (2, 3), dtype float32")
         begin, *more = words.split("...")
-        assert said.startswith(begin) and all(part in said + asked for part in more), said
+        assert said.startswith(begin) and all(part in said for part in more), said
         for shown in bad.keys() & {"reps", "shape", "repeats", "tiles"}:
             assert bad[shown] is None or f"{shown} " in asked
         assert fingerprints(arguments) == before
