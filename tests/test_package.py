@@ -2,6 +2,7 @@
 
 import collections
 import graphlib
+import os
 import re
 import shutil
 import subprocess
@@ -128,6 +129,14 @@ def test_no_script_chooses_where_packages_come_from():
     scripts = [path for path in (ROOT / ".ci").rglob("*") if path.is_file()]
     assert len(scripts) > 5
     assert not [path.name for path in scripts if "://" in path.read_text()]
+
+
+@pytest.mark.process
+def test_the_tests_run_where_nothing_can_be_written(run, tmp_path):
+    """pytest and Hypothesis would keep notes in the source tree."""
+    (file := tmp_path / "file").touch()
+    command = (sys.executable, "-m", "pytest", "-o", f"cache_dir={file}/cache", ROOT / "tests" / "test_dims.py")
+    assert " passed" in run(*command, env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": f"{file}/hypothesis"})
 
 
 @pytest.mark.process
