@@ -141,7 +141,7 @@ def raised_between():
             if not is_own(frame.f_code):
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode":
+            if event == "opcode" and frame.f_lineno:  # Python's own end of a generator has no line, and hears no signal
                 here = frame.f_code, frame.f_lasti
                 seen[here] = None
                 if here == place:
@@ -163,6 +163,7 @@ def raised_between():
         return seen, came
 
     def runs(call, is_own=lambda code: True, error=RuntimeError):
+        run(call, is_own, error)  # Python 3.12.1 traces not all of what is new to it
         for place in run(call, is_own, error)[0]:
             seen, came = run(call, is_own, error, place)
             if place in seen:  # this time it may have gone another way
