@@ -15,6 +15,13 @@ from tilecore._core.resources import host
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not on this system")
+def test_the_default_is_every_processor_that_may_be_used():
+    """As it was found at the import: a later test has it found anew."""
+    usable = min(len(os.sched_getaffinity(0)), host.cpu_quota(), 8)
+    assert tilecore.get_num_threads() == int(os.environ.get("TILECORE_NUM_THREADS") or usable)
+
+
 def test_threads_of_process_and_context():
     before = tilecore.get_num_threads()
     tilecore.set_num_threads(5)
