@@ -79,8 +79,8 @@ for dtype in "u1", "u8":  # more than the caches hold
         want = numpy.tile(y, reps)
         for out in numpy.zeros_like(want), strided_like(want):
             check([(want, partial(tilecore.tile, y, reps), {"out": out, "threads": 2})])
-texts = items((40, 30), "T")
-check_array(texts.T, (3, 40))
+if numpy.lib.NumpyVersion(numpy.__version__) >= "2.2.0":  # before, NumPy's own repeat breaks strings
+    check_array(items((40, 30), "T").T, (3, 40))
 structs = items((40, 30), [("a", "O"), ("b", "f4"), ("c", "O", 3)])
 check_array(structs, (3, 40))
 check_array(structs.T[::-1], (2, 2))
