@@ -98,6 +98,19 @@ def test_several_are_restored_in_any_order(order, another, monkeypatch):
     assert np.tile is (another or NUMPYS)
 
 
+@pytest.mark.parametrize("order", [*itertools.permutations(range(4))], ids=str)
+def test_beside_profile_in_any_order(order):
+    """Of those in force, `numpy.tile` is the latest."""
+    blocks, found = [], []
+    for make in [tilecore.replace_numpy_tile, tilecore.profile] * 2:
+        blocks.append(make())
+        blocks[-1].__enter__()
+        found.append(np.tile)
+    for n, which in enumerate(order, 1):
+        blocks[which].__exit__(None, None, None)
+        assert np.tile is found[max(order[n:])] if order[n:] else np.tile is NUMPYS
+
+
 def test_another_replacement_between_two_of_ours(monkeypatch):
     """Theirs comes back when the inner one ends, and ours when theirs ends."""
     with tilecore.replace_numpy_tile():
@@ -239,6 +252,28 @@ def test_arrays_of_other_libraries_see_numpys():
 
     with tilecore.replace_numpy_tile():
         assert np.tile(Duck(), 2) == (NUMPYS, 2)
+
+
+@pytest.mark.parametrize("replaces", [tilecore.replace_numpy_tile, tilecore.profile])
+def test_a_library_finds_the_function_in_its_table(replaces):
+    """As astropy does: its table is made when it is imported, before the replacement or after."""
+
+    class Duck:
+        def __array_function__(self, function, types, args, kwargs):
+            return tables["before"][function], tables["meanwhile"][function]
+
+    tables = {"before": {np.tile: "tile"}}
+    with replaces():
+        tables["meanwhile"] = {np.tile: "tile"}
+        assert np.tile == NUMPYS and np.tile != np.repeat
+        assert np.tile(Duck(), 2) == NUMPYS(Duck(), 2) == (tables["before"][np.tile],) * 2
+    assert np.tile(Duck(), 2) == (tables["meanwhile"][np.tile],) * 2
+
+
+def test_it_is_a_method_of_a_class_as_functions_are():
+    with tilecore.replace_numpy_tile():
+        kind = type("Own", (list,), {"tile": np.tile})
+        assert kind.tile is np.tile and kind([1, 2]).tile(2).tolist() == [1, 2, 1, 2]
 
 
 def test_numpys_name_is_deleted_meanwhile():

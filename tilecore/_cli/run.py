@@ -15,17 +15,14 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import ModuleType, TracebackType
 
-import numpy
-
 import tilecore
-from tilecore._profile.process import children_seconds, install, print_text
+from tilecore._profile.process import children_seconds, print_text
 
 kept: list[object] = []  # a replacement ends when it is garbage-collected
 
 
 def run(option: str, name: str, arguments: Sequence[str]) -> str | None:
     kept.append(tilecore.replace_numpy_tile())
-    install(numpy.tile)
     atexit.register(report_children, os.getpid())  # before the program's own functions, so it is called after them
     return start(option, name, arguments)
 

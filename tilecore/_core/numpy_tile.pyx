@@ -15,36 +15,52 @@ block, or between the block and `__exit__`.
 import functools
 import sys
 import warnings
+from types import MethodType
 
 import numpy
 
 from tilecore._core.arrays import tile as _tile
+from tilecore._core.request.errors import RequestError
 from tilecore._core.request.subclasses import numpy_tile
 
 cimport cython
 cimport numpy as cnp
+from cpython.object cimport PyObject
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check
-from tilecore._core.plan.plan cimport SIZES_OK, Sizes, sizes_init
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact
+from tilecore._core.plan.plan cimport SIZES_OK, Plan, plan_init
 from tilecore._core.request.arguments cimport KNOWN
 from tilecore._core.request.integers cimport as_tuple, read_fast
+from tilecore._core.write.results cimport write_result
 
 cnp.import_array()
 
 
-# In C variables, because Python clears the module's names at exit. `replaced` is a stack: the `numpy.tile` that each
-# replacement in force replaced. Replacements may end in any order: each restores the top of the stack.
-cdef list replaced = []
+cdef extern from "Python.h":
+    ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
+    ctypedef struct PyTypeObject:
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    enum: Py_TPFLAGS_HAVE_VECTORCALL
+    Py_ssize_t PyVectorcall_NARGS(size_t n) noexcept
+    object PyObject_Vectorcall(object function, PyObject *const *arguments, size_t n, PyObject *names)
+
+
+# In C variables, because Python clears the module's names at exit.
+cdef list overrides = []  # those in force, the earliest first
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
-cdef object replacement
+cdef Py_ssize_t in_force = 0  # how many replace_numpy_tile
 
 
-@functools.wraps(numpy_tile)
 def tile(A, reps):  # errors show this name
-    cdef Sizes sizes
+    return tile_as_numpy(A, reps)
+
+
+cdef tile_as_numpy(A, reps):
+    cdef Plan plan
     cdef Py_ssize_t counts[MAX_RANK]
-    if not replaced or dispatches(A):
+    if not in_force or dispatches(A):
         return numpy_tile(A, reps)
     cdef int n = read_fast(reps, 0, counts)
     if n < 0 and not dispatches(reps):
@@ -53,22 +69,101 @@ def tile(A, reps):  # errors show this name
         except TypeError:
             reps = (reps,)
         n = read_fast(reps, 0, counts)
-    if n >= 0:
-        if not PyArray_Check(A):
-            reps = as_tuple(counts, n)  # its code may change a list of repeats
-            A = cnp.PyArray_FROM_O(A)
-        if sizes_init(&sizes, cnp.PyArray_NDIM(A), <Py_ssize_t *>cnp.PyArray_DIMS(A), n, counts,
-                      cnp.PyArray_ITEMSIZE(A)) == SIZES_OK:
-            return _tile(A, reps)
-    return numpy_tile(A, reps)
-
-
-replacement = tile
+    if n < 0:
+        return numpy_tile(A, reps)
+    if not PyArray_Check(A):
+        reps = as_tuple(counts, n)  # its code may change a list of repeats
+        A = cnp.PyArray_FROM_O(A)
+    if plan_init(&plan, cnp.PyArray_NDIM(A), <Py_ssize_t *>cnp.PyArray_DIMS(A), n, counts,
+                 cnp.PyArray_ITEMSIZE(A)) != SIZES_OK:
+        return numpy_tile(A, reps)
+    if PyArray_CheckExact(A):
+        try:
+            return write_result(&plan, (<cnp.ndarray>A).descr, A, NULL, None, 0)
+        except RequestError:  # of memory: `_tile` makes the error
+            pass
+    return _tile(A, reps)
 
 
 cdef bint dispatches(argument) except -1:
     """Whether it is an array of another library, which decides what a function of NumPy does."""
     return not PyArray_Check(argument) and type(argument) not in KNOWN and hasattr(type(argument), "__array_function__")
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Replacement:
+    """A function in the place of `numpy.tile`, with its attributes; it compares and hashes equal to `numpy.tile`.
+
+    So a table of NumPy's functions that a library has filled with one has an entry for the other too.
+    """
+
+    cdef vectorcallfunc vectorcall
+    cdef object function
+    cdef bint is_tile
+    cdef dict __dict__
+
+    def __init__(self, function):
+        self.function, self.is_tile, self.vectorcall = function, function is tile, call
+        functools.update_wrapper(self, numpy_tile)
+
+    def __call__(self, *args, **kwargs):  # without it, the type is not callable
+        return self.function(*args, **kwargs)
+
+    def __eq__(self, other):
+        return other is numpy_tile or isinstance(other, Replacement)
+
+    def __hash__(self):
+        return hash(numpy_tile)
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)  # a method, as functions are
+
+    def __reduce__(self):
+        return "tile"  # pickled by its name, as functions are
+
+
+cdef call(own, PyObject *const *arguments, size_t n, PyObject *names):
+    """Call a Replacement by Python's vectorcall protocol: `names` are those of keywords, or NULL."""
+    if (<Replacement>own).is_tile and names == NULL and PyVectorcall_NARGS(n) == 2:
+        return tile_as_numpy(<object>arguments[0], <object>arguments[1])
+    return PyObject_Vectorcall((<Replacement>own).function, arguments, n, names)
+
+
+cdef Replacement replacement = Replacement(tile)
+# Python then calls by `vectorcall`, without a tuple of the arguments; Cython cannot express this.
+cdef PyTypeObject *kind = <PyTypeObject *>Replacement
+kind.tp_vectorcall_offset = <char *>&replacement.vectorcall - <char *><PyObject *>replacement
+kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Override:
+    """Makes `replacement` the present `numpy.tile`, from `begin` to `end`. Overrides may end in any order."""
+
+    cdef object replacement
+    cdef object found  # the `numpy.tile` that it replaced
+
+    def __init__(self, replacement):
+        self.replacement = replacement
+
+    cpdef begin(self):
+        self.found = module.tile
+        overrides.append(self)
+        module.tile = self.replacement
+
+    cpdef end(self):
+        cdef Override later
+        if self not in overrides:
+            return
+        if overrides[len(overrides) - 1] is not self:
+            later = overrides[overrides.index(self) + 1]
+            if later.found is self.replacement:
+                later.found = self.found
+        elif getattr(module, "tile", None) is self.replacement:
+            module.tile = self.found
+        overrides.remove(self)  # may fail without memory; then the next call does the rest
 
 
 @cython.final
@@ -93,7 +188,7 @@ cdef class replace_numpy_tile:
     what it was before the first. An exception in the ``with`` block also restores it, and so does the garbage
     collection of the object.
 
-    Arrays of other libraries, and subclasses with ``__array_function__``, still get `numpy.tile` itself.
+    Arrays of other libraries, and subclasses with ``__array_function__``, still get NumPy's function.
 
     Raises
     ------
@@ -108,8 +203,8 @@ cdef class replace_numpy_tile:
     - compiled code that holds NumPy's function;
     - `numpy.ma`, `numpy.matlib`, ``torch.tile``, ``jax.numpy.tile``: they do not call `numpy.tile`.
 
-    Import first, then replace: a library that stores NumPy's functions when it is imported, as astropy does,
-    would store the replacement.
+    It compares and hashes equal to NumPy's function. So a library's table of functions, such as astropy's, has an entry
+    for both, whether the library is imported before or after the replacement.
 
     Results are those of `tilecore.tile`, so a few differ from `numpy.tile`: they are C-contiguous, for instance. A
     request that `tilecore.tile` would reject is passed to NumPy's own function, which returns a result or raises its
@@ -118,16 +213,19 @@ cdef class replace_numpy_tile:
     Source: NumPy 2, `numpy.tile`.
     """
 
-    cdef bint in_force, entered
+    cdef Override override  # None if restored
+    cdef bint entered
 
     def __init__(self):
-        if not self.in_force:
-            replaced.append(module.tile)
-            module.tile = replacement
-            self.in_force = True
+        global in_force
+        if self.override is None:
+            override = Override(replacement)
+            override.begin()
+            self.override = override
+            in_force += 1
 
     def __del__(self):
-        cdef bint forgotten = self.in_force and not self.entered
+        cdef bint forgotten = self.override is not None and not self.entered
         self.restore()
         if forgotten and not is_finalizing():
             warnings.warn("replace_numpy_tile: the returned object was garbage-collected, so numpy.tile is restored; "
@@ -147,14 +245,14 @@ cdef class replace_numpy_tile:
 
         If other code has replaced `numpy.tile` in the meantime, its function stays.
         """
-        if self.in_force:
-            if getattr(module, "tile", None) is replacement:
-                module.tile = replaced[len(replaced) - 1]
-            replaced.pop()  # may fail without memory; then the next call does the rest
-            self.in_force = False
+        global in_force
+        if self.override is not None:
+            self.override.end()
+            self.override = None
+            in_force -= 1
 
     def __enter__(self):
-        if not self.in_force:
+        if self.override is None:
             raise RuntimeError("replace_numpy_tile: already restored; create a new one")
         self.entered = True
         return self

@@ -21,12 +21,13 @@ import numpy
 
 from tilecore._core.arrays import output_shape
 from tilecore._core.arrays import tile as tilecore_tile
+from tilecore._core.numpy_tile import Override, Replacement
 from tilecore._core.request.errors import pass_on
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import MIN_BYTES
-from tilecore._profile.process import children_seconds, install, print_text, processor_seconds
+from tilecore._profile.process import children_seconds, print_text, processor_seconds
 from tilecore._profile.table import FEW, Row, make_table
 
 BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
@@ -103,24 +104,21 @@ class Profile:
         self.retained, self.spent, self.cost = 0, 0.0, 0.0
         self.sites: dict[tuple[str, int, str], Site] = {}
         self.threads: set[int] = set()
+        self.override = Override(measured_tile)
 
     def start(self) -> None:
-        global replaced
         self.started, self.processors, self.times = perf_counter(), processor_seconds(), os.times()
         with lock:
             active.append(self)
-            if len(active) == 1 and not is_measured():
-                replaced = numpy.tile
-                install(tile)
+            self.override.begin()
 
     def end(self, file: TextIO | None, path: str | None = None) -> None:
         """Write the table to `file`, and as JSON to `path`."""
         with lock:
+            self.override.end()
             if self not in active:  # in a child
                 return
             active.remove(self)
-            if not active and is_measured():
-                numpy.tile = replaced
         # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         rows = [site.row(*place, whole) for place, site in list(self.sites.items())]
@@ -169,14 +167,8 @@ class Profile:
                 weakref.finalize(result if result.base is None else result.base, id, copy).atexit = False
 
 
-# Those that measure, the outermost first, and the `numpy.tile` before them.
-active: list[Profile] = []
-replaced: Callable[..., Any] = numpy_tile
+active: list[Profile] = []  # those that measure, the outermost first
 lock, local = threading.RLock(), threading.local()  # a signal handler may measure in the midst of a measurement
-
-
-def is_measured() -> bool:
-    return getattr(numpy.tile, "func", None) is tile
 
 
 def forget() -> None:
@@ -233,6 +225,9 @@ def tile(*args: Any, **kwargs: Any) -> Any:
                 profile.cost += cost
                 if room > 0:
                     profile.spent, site.spent = profile.spent + cost, site.spent + cost
+
+
+measured_tile = Replacement(tile)
 
 
 def is_plain(value: Any, depth: int = 0) -> bool:

@@ -1,43 +1,14 @@
-"""What is one for the whole process: `numpy.tile`, and the time of its children and of other processes."""
+"""The processor time of child processes and of other processes; and text for standard error."""
 
-import functools
 import os
 import sys
-from collections.abc import Callable
-from types import MethodType
-from typing import Any, TextIO
-
-import numpy
+from typing import TextIO
 
 from tilecore._core.request.errors import pass_on
-from tilecore._core.request.subclasses import numpy_tile
 from tilecore._units import with_unit
 
 # Start methods of multiprocessing for which the system does not report the children's times to this process.
 UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
-
-
-class Replacement(functools.partial[Any]):
-    """A function that replaces `numpy.tile`, and compares equal to it.
-
-    A library that is imported later may store it in a table of NumPy's functions, and look `numpy.tile` up there.
-    """
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is numpy_tile
-
-    def __hash__(self) -> int:
-        return hash(numpy_tile)
-
-    def __get__(self, instance: object, owner: object = None) -> Any:
-        return self if instance is None else MethodType(self, instance)  # a method, as functions are
-
-    def __reduce__(self) -> Any:
-        return "tile"  # pickled by its name, as functions are
-
-
-def install(function: Callable[..., Any]) -> None:
-    numpy.tile = functools.update_wrapper(Replacement(function), numpy_tile)
 
 
 def print_text(text: str, file: TextIO | None) -> None:

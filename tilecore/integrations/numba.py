@@ -32,7 +32,6 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 import tilecore
 from tilecore import capi
-from tilecore._core.numpy_tile import tile as replacement
 from tilecore._core.request.subclasses import numpy_tile
 
 __all__: list[str] = []  # Numba calls `init`
@@ -59,10 +58,7 @@ def init():
     overload(tilecore.tile)(tile)
     overload(tilecore.output_shape)(output_shape)
     if not any(value is numpy_tile for value, _ in builtin_registry.globals):
-        overload(numpy_tile)(tile_of_numpy)
-        overload(replacement)(tile_of_numpy)  # numpy.tile while replace_numpy_tile is in force
-        if np.tile is not numpy_tile and np.tile == numpy_tile:  # in a program that `tilecore run` started
-            overload(np.tile)(tile_of_numpy)
+        overload(numpy_tile)(tile_of_numpy)  # and for what replaces it, which compares equal
 
 
 def tile(a, reps, out=None, axis=None, threads=None):
