@@ -165,7 +165,7 @@ refuse(partial(list, calls), {kind}, "a handler's")
 """)
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, ValueError, TypeError])
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, TypeError, BufferError])
 @pytest.mark.parametrize("method", ["__array__", "__index__", "__iter__"])
 def test_what_a_handler_raises_while_an_argument_is_read(method, kind):
     """It is not taken for the argument's own refusal."""
@@ -212,12 +212,12 @@ INTERRUPTED = {
 }
 
 
-KINDS = [ValueError, TimeoutError, TypeError, OverflowError, KeyError]
+KINDS = [ValueError, TimeoutError, TypeError, OverflowError, KeyError, BufferError]
 
 
 # The profile takes seconds, and expects only the first two.
 @pytest.mark.parametrize(
-    "kind, name", [(kind, name) for name in INTERRUPTED for kind in KINDS[: 2 if name == "profile" else 5]]
+    "kind, name", [(kind, name) for name in INTERRUPTED for kind in KINDS[: 2 if name == "profile" else 6]]
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_what_a_handler_raises_at_any_moment(kind, name, settings_stay, raised_between):

@@ -44,11 +44,14 @@ class RequestError(Exception):
 def pass_on(reason):
     """Raise `reason` again if the caller's code or a signal handler raised it: then its traceback shows their code.
 
-    Otherwise Python, or a library that is known, says that an object is no array or no integer. So does a BufferError,
-    by DLPack's protocol.
+    Otherwise Python, or a library that is known, says that an object is no array or no integer. So does a BufferError
+    of a method of DLPack's protocol.
     """
-    trace = None if isinstance(reason, BufferError) else reason.__traceback__
+    trace = reason.__traceback__
     while trace is not None:
+        name = trace.tb_frame.f_code.co_name  # Cython's begins with the class
+        if isinstance(reason, BufferError) and name.endswith(("__dlpack__", "__dlpack_device__")):
+            return
         if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _LIBRARIES:
             raise reason
         trace = trace.tb_next
