@@ -61,9 +61,9 @@ def test_later_versions(oracle, opset):
     name = "Tile-6" if opset < 13 else "Tile-13"
     with pytest.raises(ValueError, match=f"{name}: repeats has length 1, expected"):
         run(new, X, np.array([2]))  # numpy.tile would prepend a 1
-    with pytest.raises(TypeError, match="^Issues with types") as raised:  # the evaluator's own
-        run(new, X, np.array([2, 2], np.int32))
-    assert str(raised.value.__cause__).startswith(f"ONNX {name}: repeats has dtype int32, expected int64")
+    for evaluator in (ReferenceEvaluator, TileEvaluator):  # neither hides it in a TypeError of its own
+        with pytest.raises(TypeError, match=f"^ONNX {name}: repeats has dtype int32, expected int64"):
+            run(new, X, np.array([2, 2], np.int32), evaluator=evaluator, new_ops=OPS)
 
 
 @pytest.mark.parametrize("opset", [1, 6, 13])

@@ -35,7 +35,7 @@ class Tile(OpRun):
     ------
     TypeError, ValueError, MemoryError
         As the functions of `tilecore.onnx`. A node with a wrong number of inputs is a ValueError before anything
-        runs. The evaluator raises a TypeError of its own, and tilecore's is its `__cause__`.
+        runs.
 
     Source: ONNX Tile-1, Tile-6 and Tile-13.
     """
@@ -50,6 +50,13 @@ class Tile(OpRun):
         if len(onnx_node.input) != len(names):  # a third input would be passed as `out`
             given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
             raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
+
+    def run(self, *inputs: Any, **options: Any) -> Any:
+        try:
+            return super().run(*inputs, **options)
+        except TypeError as error:  # "Issues with types ...", which OpRun makes of the one that `_run` raises
+            own = error.__cause__ or error
+            raise own from own.__cause__
 
     def _run(self, *inputs: NDArray[Any]) -> tuple[NDArray[Any]]:
         return (self._tile(*inputs),)
