@@ -136,7 +136,7 @@ def infer_shape(
         if shape is None or not isinstance(length, int):
             return None
         rank = max(len(shape), length)
-        # As in OpenVINO, unknown entries leave the whole shape unknown, padding included.
+        # As in OpenVINO, without values no repeat is known, the 1s in front included. An empty axis stays empty.
         counts: tuple[Any, ...] = (None,) * rank
         if entries is not None:
             counts = (1,) * (rank - length) + tuple(map(_clamp, entries))
