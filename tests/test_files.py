@@ -155,7 +155,7 @@ def source(tmp_path):
 
 
 @posix
-def test_what_is_missing_or_no_regular_file(source, tmp_path):
+def test_what_is_missing_or_no_regular_file(source, tmp_path, monkeypatch):
     names = ["link", "nowhere", "circle", "folder"]
     for name, to in zip(names, ["in.npy", "absent", "circle"], strict=False):
         (tmp_path / name).symlink_to(to)
@@ -170,6 +170,7 @@ def test_what_is_missing_or_no_regular_file(source, tmp_path):
     for path, target in (("absent.npy", "out.npy"), ("in.npy", "absent/out.npy")):
         with pytest.raises(FileNotFoundError, match="absent"):
             tile_file(tmp_path / path, tmp_path / target, 2)
+    monkeypatch.setattr(os, "write", None)  # it is not called
     with pytest.raises(FileNotFoundError):
         tile_file(source, "", 2)
     assert source.read_bytes() == before and sorted(os.listdir(tmp_path)) == sorted([*names, "in.npy"])
@@ -219,9 +220,47 @@ def test_an_error_leaves_what_was_there(end, source):
 def test_bytes_are_on_the_disk_before_they_have_the_name(tmp_path, monkeypatch):
     done = []
     monkeypatch.setattr(os, "fsync", lambda fd: done.append(os.fstat(fd).st_size))
-    monkeypatch.setattr(os, "replace", lambda *names: done.append(names[1]))
+    for name in ("link", "replace"):
+        monkeypatch.setattr(os, name, lambda *names: done.append(names[1]))
     monkeypatch.setattr(os, "write", lambda fd, data, real=os.write: real(fd, data[:2]))  # a part at a time
     target = str(tmp_path / "out.npy")
-    with files.open_output(target, 3, False) as fd:
-        files.write_all(fd, memoryview(b"new"))
-    assert done == [3, target]
+    for force in (False, True):
+        with files.open_output(target, 3, force) as fd:
+            files.write_all(fd, memoryview(b"new"))
+    assert done == [3, target] * 2
+
+
+MEANWHILE = {
+    "a file": lambda path: path.write_bytes(b"theirs"),
+    "a link": lambda path: path.symlink_to("elsewhere"),
+    "a FIFO": lambda path: os.mkfifo(path),
+}
+
+
+def no_links(*names):
+    raise PermissionError(errno.EPERM, "this file system has no links")
+
+
+@posix
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("link", [os.link, no_links])
+@pytest.mark.parametrize("what", MEANWHILE)
+def test_what_appears_while_the_result_is_written(what, link, force, tmp_path, monkeypatch):
+    """It stays, unless it is a file, and `force` is given."""
+    monkeypatch.setattr(os, "link", link)
+    replaces = force and what == "a file"
+    text = "exists already; use --force" if what == "a file" else "not a regular file"
+    refused = nullcontext() if replaces else pytest.raises(ValueError, match=f"out.npy: {text}")
+    with refused, files.open_output(str(tmp_path / "out.npy"), 3, force) as fd:
+        os.write(fd, b"ours")
+        MEANWHILE[what](tmp_path / "out.npy")
+        before = (tmp_path / "out.npy").lstat()
+    assert os.listdir(tmp_path) == ["out.npy"] and ((tmp_path / "out.npy").lstat().st_ino != before.st_ino) == replaces
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_system_without_links(force, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", no_links)
+    with files.open_output(str(tmp_path / "out.npy"), 3, force) as fd:
+        os.write(fd, b"ours")
+    assert os.listdir(tmp_path) == ["out.npy"] and (tmp_path / "out.npy").read_bytes() == b"ours"

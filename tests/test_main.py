@@ -187,10 +187,23 @@ def test_refused_options_are_one_line(options, text, source, capsys):
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
+@pytest.fixture
+def signals():
+    """SIGINT, SIGTERM and SIGHUP, with their usual handlers: nohup, for instance, has SIGHUP ignored."""
+    usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
+    usual = {getattr(signal, name): handler for name, handler in usual.items() if hasattr(signal, name)}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield usual
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
+def test_a_signal_leaves_nothing(name, source, signals, monkeypatch, capsys):
+    """Nor do others that come while the temporary file is removed."""
     number = getattr(signal, name, None) or pytest.skip("not on this system")
+    unlink = os.unlink
 
     @contextmanager
     def progress(total):
@@ -201,13 +214,17 @@ def test_a_signal_leaves_nothing(name, source, monkeypatch, capsys):
         yield advance
 
     monkeypatch.setattr(commands, "progress_bar", progress)
+    monkeypatch.setattr(os, "unlink", lambda path: [*map(signal.raise_signal, signals), unlink(path)])
     arguments = ["tile", str(source), str(source.with_name("out.npy")), *MEGABYTES]
-    default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
-    before = signal.signal(number, default)  # nohup makes it SIG_IGN
     assert cli.main(arguments) == 128 + number
-    assert signal.signal(number, before) is default
     assert capsys.readouterr() == ("", "tilecore: interrupted\n")
     assert os.listdir(source.parent) == ["in.npy"]
+
+
+@pytest.mark.quick
+def test_handlers_are_those_from_before(signals, source):
+    assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2"]) == 0
+    assert {number: signal.getsignal(number) for number in signals} == signals
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a signal to another process")

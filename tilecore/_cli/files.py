@@ -138,11 +138,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
         yield sys.stdout.fileno()
         return
     folder = os.path.dirname(path)
-    replaces = os.path.lexists(path)
-    if replaces and (os.path.islink(path) or not os.path.isfile(path)):
-        raise ValueError(f"{path}: not a regular file; use {STANDARD_STREAM} for standard output")
-    if replaces and not force:
-        raise ValueError(f"{path}: exists already; use --force to replace it")
+    replaces = check_output(path, force)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     try:
         disk = shutil.disk_usage(folder or os.curdir)
@@ -154,12 +150,35 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
                 os.chmod(temporary, os.stat(path).st_mode & 0o777)  # setuid and setgid were meant for the old content
             yield file.fileno()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        publish(temporary, path, force)
     except OSError as error:  # names the file that the user knows
         raise OSError(error.errno, error.strerror or str(error), path) from None
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def check_output(path: str, force: bool) -> bool:
+    """Whether there is a file to replace."""
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if not os.path.lexists(path):
+        return False
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise ValueError(f"{path}: not a regular file; use {STANDARD_STREAM} for standard output")
+    if not force:
+        raise ValueError(f"{path}: exists already; use --force to replace it")
+    return True
+
+
+def publish(temporary: str, path: str, force: bool) -> None:
+    """Give the finished file its name. Other programs may have used the name since it was checked."""
+    if not force:
+        with suppress(OSError, AttributeError):  # a file system, or a system, without links
+            os.link(temporary, path)  # fails if there is a file
+            return
+    check_output(path, force)
+    os.replace(temporary, path)
 
 
 def write_all(fd: int, data: memoryview) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,21 +71,28 @@ def drop_unwritten(stream: TextIO | None) -> None:
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that temporary files are removed."""
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that temporary files are removed.
 
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt(number)
+    The first of these signals does. Others are ignored until the process ends: they would interrupt the removal.
+    """
+    seen: list[int] = []
 
-    numbers = [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]  # Windows has no SIGHUP
+    def interrupt(number: int, frame: object) -> None:
+        seen.append(number)
+        if len(seen) == 1:
+            raise KeyboardInterrupt(number)
+
+    numbers = [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]  # Windows has no SIGHUP
+    before = {number: signal.getsignal(number) for number in numbers}
     # Any other handler stays: nohup's, for instance, which ignores the signal.
-    changed = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    changed = [number for number in before if before[number] in (signal.SIG_DFL, signal.default_int_handler)]
     for number in changed:
         signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number in changed:
-            signal.signal(number, signal.SIG_DFL)
+        for number in changed if not seen else ():
+            signal.signal(number, before[number])
 
 
 def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any, Self, final
 
 def tile(A: Any, reps: Any) -> Any: ...
+
 @final
 class Replacement:
     def __init__(self, function: Callable[..., Any]) -> None: ...
