@@ -55,6 +55,7 @@ Masked = np.ma.MaskedArray[Any, np.dtype[np.int8]]
 def masked(array: Masked) -> None:
     assert_type(tilecore.tile(array, 2), Masked)
     assert_type(tilecore.tile_mapped(array, 2), Masked)
+    assert_type(tilecore.tile_region(array, None, -1, 1), Masked)
 
 
 def untyped(plan: tilecore.TilePlan) -> None:  # as callers write it who do not care

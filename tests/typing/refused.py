@@ -20,6 +20,28 @@ tilecore.tile(x, 2.0)  # refused
 tilecore.tile(x, [2, 1.5])  # refused
 tilecore.tile(x)  # refused
 
+# Repeats, shapes and bounds are integers. As for numpy.tile, arrays of them count, and arrays of others do not.
+tilecore.tile(x, np.ones(2))  # refused
+tilecore.tile(x, x > 0)  # refused
+tilecore.tile(x, np.float64(2))  # refused
+tilecore.tile(x, "22")  # refused
+tilecore.tile_region(x, np.ones(2), 0, 1)  # refused
+tilecore.tile_region(x, 2, np.zeros(2), (1, 1))  # refused
+tilecore.tile_view(x, np.ones(2))  # refused
+tilecore.tile_mapped(x, np.ones(2))  # refused
+tilecore.output_shape((2, 3), np.ones(2))  # refused
+tilecore.output_shape(np.ones(2), 2)  # refused
+tilecore.TilePlan((2, 3), np.ones(2), np.float32)  # refused
+tilecore.tile(x, np.arange(2))
+tilecore.tile(x, np.zeros((), np.int8))
+tilecore.tile(x, np.uint8(2))
+tilecore.tile(x, [np.int8(2), 1])
+tilecore.tile(x, range(2))
+tilecore.tile(x, (n for n in (2, 2)))
+tilecore.tile_region(x, np.array([2, 2]), np.zeros(2, np.int64), x.shape)
+tilecore.output_shape(np.array([2, 3], np.uint16), np.arange(2))
+tilecore.TilePlan(x.shape, np.arange(2), np.float32)
+
 # A dialect's repeats are a sequence of ints, or an array of integers.
 onnx.tile(x, 2)  # refused
 onnx.tile(x, [2.0, 1])  # refused

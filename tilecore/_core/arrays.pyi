@@ -1,11 +1,16 @@
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _Int: TypeAlias = SupportsIndex | None
-_Ints: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+
+class _Index(SupportsIndex, Hashable, Protocol):
+    """An integer. No array is hashable, and for mypy each supports `__index__`."""
+
+# Not Iterable: arrays of any dtype are.
+_Ints: TypeAlias = _Index | Sequence[SupportsIndex] | Iterator[SupportsIndex] | NDArray[np.integer[Any]]
 _Reps: TypeAlias = _Ints | None
 _Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
 # Without defaults: pyright would fall back on them if a result is assigned to a variable of another dtype.
@@ -25,6 +30,17 @@ def tile(a: _Array[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, th
 def tile(a: ArrayLike, reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> NDArray[Any]: ...
 @overload
 def tile(a: ArrayLike, reps: _Ints, out: _Out, *, axis: _Axes = None, threads: _Int = None) -> _Out: ...
+@overload
+def tile_region(
+    a: _Masked[_T],
+    reps: _Reps,
+    start: _Ints,
+    stop: _Ints,
+    out: None = None,
+    *,
+    axis: _Axes = None,
+    threads: _Int = None,
+) -> _Masked[_T]: ...
 @overload
 def tile_region(
     a: _Array[_T], reps: _Reps, start: _Ints, stop: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None

@@ -13,10 +13,10 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 from __future__ import annotations
 
 # mypy: allow-untyped-calls, no-warn-return-any
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import isnan, prod
 from numbers import Number
-from typing import Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import dask.array as da
 import numpy as np
@@ -30,6 +30,9 @@ import tilecore
 from tilecore._core.request.errors import RequestError, reformat_error
 from tilecore._core.request.inputs import as_array
 
+if TYPE_CHECKING:  # of the stub alone
+    from tilecore._core.arrays import _Ints
+
 __all__ = ["tile"]
 __dir__ = __all__.copy
 
@@ -38,7 +41,7 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
 def tile(
     x: ArrayLike | da.Array,
-    reps: SupportsIndex | Iterable[SupportsIndex],
+    reps: _Ints,
     chunks: Any = "auto",
     *,
     axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
