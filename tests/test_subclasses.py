@@ -95,13 +95,13 @@ INPUTS = {
     "mask": masked(),
     "no mask": masked(mask=np.ma.nomask),
     "empty mask": masked(mask=False, shrink=False),
-    "fill value": masked(fill_value=77),
+    "mask, fill value": masked(fill_value=77),
     "hard mask": masked(hard_mask=True),
     "shared mask": lambda: np.ma.array(OTHER, copy=False),
     "mask, 0-d": lambda: np.ma.array(5, mask=True),
     "mask, empty": lambda: np.ma.array(np.zeros((0, 3)), mask=np.zeros((0, 3))),
     "mask, read-only": lambda: np.ma.array(np.broadcast_to(np.arange(3), (2, 3))),
-    "optinfo": with_optinfo,
+    "mask, optinfo": with_optinfo,
     "masked matrix": lambda: np.ma.array(np.asmatrix(INTEGERS), mask=MASK),
     "masked subclass": lambda: masked()().view(OwnMasked),
     "masked structure": lambda: np.ma.array([[(1, 2.5), (3, 4.5)]], "i4, f8", mask=[[(0, 1), (1, 0)]]),
@@ -152,6 +152,34 @@ def test_as_numpy(name, reps):
     if isinstance(x, np.ma.MaskedArray):
         assert got._mask is np.ma.nomask or not np.shares_memory(got._mask, x._mask)
         assert got._optinfo is not x._optinfo and (got._fill_value is None or got._fill_value is not x._fill_value)
+
+
+@pytest.mark.parametrize("name", [n for n in INPUTS if "mask" in n and n not in ("masked matrix", "masked subclass")])
+def test_a_region_of_a_masked_array(name):
+    """As cut out of the whole, attribute by attribute. Iterators are read once."""
+    x = INPUTS[name]()
+    whole = tilecore.tile(x, (2, 3))
+    start = tuple(n // 3 for n in whole.shape)
+    part = whole[tuple(slice(first, None) for first in start)]
+    got = tilecore.tile_region(x, iter((2, 3)), iter(start), iter(whole.shape), threads=1)
+    assert shown(got) == shown(part)
+    assert got._mask is np.ma.nomask or not np.shares_memory(got._mask, x._mask)
+    if x.ndim:
+        assert shown(tilecore.tile_region(x, 1, (0,) * x.ndim, x.shape, axis=0)) == shown(tilecore.tile(x, 1))
+
+
+def test_padding_that_wraps_keeps_the_mask():
+    x = np.ma.array([1, 2, 3], mask=[0, 0, 1])
+    assert tilecore.tile_region(x, None, -2, 5).tolist() == [2, None, 1, 2, None, 1, 2]
+    for wrong, kind, words in [
+        ({"out": np.zeros(7, int)}, TypeError, "out is not supported for an input of type MaskedArray"),
+        ({"axis": 0}, ValueError, "axis must be None if reps is None"),
+        ({"a": x.view(OwnMasked)}, TypeError, "a must be a plain array, got OwnMasked"),
+        ({"stop": -3}, ValueError, r"start -2, stop -3; input shape \(3,\)"),
+        ({"stop": 2**58}, MemoryError, "limit"),
+    ]:
+        with pytest.raises(kind, match=f"^tile_region: .*{words}"):
+            tilecore.tile_region(**{"a": x, "reps": None, "start": -2, "stop": 5} | wrong)
 
 
 @pytest.mark.whole_process

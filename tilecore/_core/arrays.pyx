@@ -12,7 +12,7 @@ from functools import partial
 import numpy
 
 from tilecore._core.request.errors import RequestError, format_error
-from tilecore._core.request.subclasses import is_masked, numpy_tile, tile_masked
+from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
 
@@ -227,7 +227,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Parameters
     ----------
     a : array_like
-        As in `tile`, but plain arrays only.
+        As in `tile`, but a plain array or a `numpy.ma.MaskedArray`. A mask is tiled too.
     reps : int or sequence of int, or None
         As in `tile`. None repeats `a` without end, in both directions along every axis.
     start, stop : tuple of int
@@ -256,6 +256,8 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     cdef cnp.ndarray array = None, target
     cdef int max_threads
     try:
+        if not cnp.PyArray_CheckExact(a) and is_plain_masked(a):
+            return masked_region(a, reps, start, stop, out, axis, threads)
         array = plain_array(a)
         max_threads = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
@@ -267,6 +269,19 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         return target if out is None else out
     except RequestError as error:
         raise public_error(error, "tile_region", a, array, reps, axis) from error.__cause__
+
+
+cdef masked_region(a, reps, start, stop, out, axis, threads):
+    """The region of a masked array: of its data, and of its mask. Iterators are read once."""
+    cdef Bounds bounds
+    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    if out is not None:
+        raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
+    read_bounds(&bounds, start, stop, reps is None)
+    if reps is not None:
+        reps, axis = as_tuple(repeats, read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))), None
+    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.starts),
+                                        stop=as_tuple(bounds.stop, bounds.stops), axis=axis, threads=threads))
 
 
 def tile_view(a, reps, *, axis=None):

@@ -9,7 +9,7 @@ NumPy's own `tile`, which returns a result or raises its own error. A result abo
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
-block, or between the block and `__exit__`.
+block, or between the block and `__exit__`. `profile` replaces `numpy.tile` by an Override too.
 """
 
 import functools

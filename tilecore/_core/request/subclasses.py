@@ -22,13 +22,18 @@ def is_masked(a: object) -> bool:
     return _masked is not None and isinstance(a, _masked)
 
 
-def tile_masked(a: Any, counts: tuple[int, ...], tile_plain: Callable[..., Any]) -> Any:
-    """The `numpy.tile(a, counts)` of a masked array; `tile_plain` tiles a plain array by these counts.
+def is_plain_masked(a: Any) -> bool:
+    """Whether `a` is a MaskedArray itself, no subclass, of plain data."""
+    return is_masked(a) and type(a) is _masked and a._baseclass is np.ndarray
+
+
+def tile_masked(a: Any, counts: Any, tile_plain: Callable[..., Any]) -> Any:
+    """The tiling of a masked array, or a region of it; `tile_plain` makes that of a plain array.
 
     The result is built as MaskedArray's own methods do: the data, its attributes, the mask. MaskedArray(...) would
     turn the default fill value into an explicit one.
     """
-    if type(a) is not _masked or a._baseclass is not np.ndarray:
+    if not is_plain_masked(a):
         return numpy_tile(a, counts)
     result = tile_plain(np.ndarray.view(a, np.ndarray)).view(type(a))
     result._update_from(a)
