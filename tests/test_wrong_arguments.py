@@ -246,7 +246,7 @@ RULES = [
     ("", "arrays out", [(lambda out: [out.ravel()[-6:].reshape(2, 3)], np.asarray)], ValueError,
      "out must not share memory with arrays[0]"),
     # inputs
-    ("region|view|TilePlan", "a", [MASKED], TypeError, "a must be a plain array, got MaskedArray"),
+    ("view|TilePlan", "a", [MASKED], TypeError, "a must be a plain array, got MaskedArray"),
     ("", "a|input|data", [RAGGED], ValueError, "{name} of type list cannot be read as an array: "),
     ("", "input|data", [MASKED], TypeError, "{name} is a masked array of shape (2, 3), and a tensor has no mask: "
      "expected a plain array (tilecore.tile keeps masks)"),
