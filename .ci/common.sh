@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What platform, sanitize, fuzz and wheels share. They begin with: source "$(dirname "$0")/common.sh"
+# What run, platform, sanitize, fuzz and wheels share. They begin with: source "$(dirname "$0")/common.sh"
 # They work in the folder $work, which is removed when they end. A command that fails ends them.
 set -euo pipefail
 shopt -s globstar
