@@ -13,6 +13,7 @@ import pytest
 import tilecore
 from tilecore._cli import commands, demo
 from tilecore._cli import main as cli
+from tilecore._profile import process
 
 pytestmark = pytest.mark.process
 
@@ -107,9 +108,25 @@ def test_demo_shows_examples_and_times(capsys):
     shown = capsys.readouterr().out
     for call, _ in demo.EXAMPLES.values():
         assert f">>> {call}" in shown
-    timed = re.findall(r"B: tilecore [\d.]+ \w?s, numpy.tile [\d.]+ \w?s \([\d.]+x\)$", shown, re.M)
+    timed = re.findall(r" [\d.]+ \w?B +[\d.]+ \w?s +[\d.]+ \w?s +[\d.]+x$", shown, re.M)
     assert len(timed) == len(demo.TIMED)
-    assert max(map(len, shown.splitlines())) <= 100
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("busy", [0.9, 0.1])
+def test_demo_on_a_busy_machine(busy, capsys, monkeypatch):
+    """It counts a thread's own time on a processor, and says that others had much of it."""
+    took, seconds = iter(range(10**9)), iter([(0.0, 0.0), (busy, 1.0)])
+    monkeypatch.setattr(demo, "clock", lambda: next(took))
+    for module in (demo, process):
+        monkeypatch.setattr(module, "processor_seconds", lambda: next(seconds))
+    demo.demo()
+    shown = capsys.readouterr().out
+    assert len(re.findall(" 10 ms +10 ms +1.0x$| 1 s +1 s +1.0x$", shown, re.M)) == len(demo.TIMED)
+    assert shown.endswith("\nOther processes took 90% of the processors' time: times may be too long.\n") == (
+        busy > 0.5
+    )
 
 
 @pytest.mark.quick

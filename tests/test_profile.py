@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ import pytest
 import tilecore
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._profile import measure as module
-from tilecore._profile import table
+from tilecore._profile import process, table
 from tilecore._profile.measure import Profile
 
 pytestmark = pytest.mark.quick
@@ -152,7 +153,8 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
         (np.zeros(4), 3, 9, "", table.FEW - 1),
         (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
         (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1),
-        (np.zeros(4), 2, 0, "one shape many times", module.MANY),
+        (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY),
+        (np.zeros(1500), 2, 0, "one shape many times: out=", module.MANY),
         (np.zeros(4), -1, 0, "every call raised an error", 2),
         (np.zeros(4), 2, 0, "", 1),
     ],
@@ -169,6 +171,36 @@ def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     assert row["calls"] == times and row["hint"].startswith(hint) and (hint or not row["hint"])
 
 
+CUT = [
+    *["np.tile(x, -(-n // len(x)))[:n]", "np.tile(x, (f(g(1)), 2))[0:n, : len(x)]", "np.tile(\n  x,\n  3,\n)[..., :n]"],
+    *["f(np.tile(x, 2)[len(x) :])", "np.tile(x, 2)[:-1]", "numpy.tile(x, 2)[a : b + 1]"],
+]
+KEPT = [
+    *[f"np.tile(x, 3){rest}" for rest in ("[:, None]", "[::2]", "[::-1]", "[0]", "\nb[:2]", "")],
+    *["np.tile(x[:3], 3)", "np.tile(x, f(b)[:2])", "x[:2] = np.tile(y, 3)", "f(x)[:2]", "", "np.tile(" * 1000],
+]
+
+
+@pytest.mark.parametrize("code", [*CUT, *KEPT])
+def test_the_code_says_whether_a_result_is_cut(code):
+    assert module.is_cut(code) == (code in CUT)
+
+
+def test_the_code_of_a_place(measured, tmp_path, monkeypatch):
+    """It is shown, and read for the hint; a cell of a notebook is named as IPython does."""
+    (file := tmp_path / "1730663522.py").write_text("n = 3\nwhole = np.tile(np.zeros(4),\n    n)[:10]\n")
+    exec(compile(file.read_text(), str(file), "exec"), {"np": np})
+    (row,) = rows(measured)
+    assert row["code"] == "whole = np.tile(np.zeros(4)," and row["hint"].startswith("cut after the call: tile_region ")
+    place = [" ".join(text.split()) for text in table.describe(row)[1:3]]
+    assert place[0].endswith("1730663522.py:2 <module>") and place[1] == row["code"]
+    name = {str(file): ("Cell", "In[4]")}.get
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=name))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert table.describe(row)[1] == "Cell In[4], line 2 <module>"
+    assert table.name_place("other.py", 1, "f") == "other.py:1 f"
+
+
 @pytest.mark.parametrize(("whole", "hint"), [(0.4, "one shape many times"), (1.0, "")])
 def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
     """tilecore takes 5 ms in all: a hint could save no more than that of the program's seconds."""
@@ -181,7 +213,7 @@ def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
 @pytest.mark.parametrize("seconds", [(3.0, 10.0), (7.5, 10.0), (0.0, 0.0)])
 def test_other_processes_are_reported(seconds, measured, monkeypatch):
     measured.processors = (0.0, 0.0)
-    monkeypatch.setattr(module, "processor_seconds", lambda: seconds)
+    monkeypatch.setattr(process, "processor_seconds", lambda: seconds)
     assert ("\nOther processes took 75% of" in ended(measured)) == (seconds[0] == 7.5)
 
 
@@ -241,7 +273,7 @@ def test_the_table_in_the_documentation_is_one(monkeypatch):
 def test_lines_fit_the_terminal(columns, measured, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(os, "times", lambda: (0, 0, 9, 0, 0))
-    monkeypatch.setattr(module, "processor_seconds", lambda: (9e9, 9e9))
+    monkeypatch.setattr(process, "processor_seconds", lambda: (9e9, 9e9))
     name = "/a-folder/of-a/" + "long-path/" * 20 + "x.py"
     exec(compile("def f(x): np.tile(np.zeros((1, 5)), (2, 1))\nf(1)", name, "exec"), {"np": np})
     measured.started = module.perf_counter()  # on a busy machine the call is a hundredth of the time otherwise

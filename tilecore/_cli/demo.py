@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import tilecore
 from tilecore._cli.commands import DIALECTS
+from tilecore._profile.process import clock, describe_others, processor_seconds
 from tilecore._units import with_unit
 
 # A call, which is printed and run, and the repeats by which its result is verified.
@@ -37,9 +38,15 @@ def demo() -> None:
     versions = f"NumPy {numpy.__version__}, Python {platform.python_version()}"
     print(f"tilecore {tilecore.__version__}, {versions}, {tilecore.get_num_threads()} threads\n")
     show_examples(numpy.array([[1, 2, 3], [4, 5, 6]], "float32"))
-    print("\nMedian times, and numpy.tile's relative to tilecore's; each result is verified first.\n")
+    print(
+        "\nThe median time on a processor, and numpy.tile's relative to tilecore's. Each\nresult is verified first.\n"
+    )
+    print(f"{'result':>36} {'tilecore':>10} {'numpy.tile':>10}")
+    before = processor_seconds()
     for title, (shape, dtype, reps) in TIMED.items():
         show_times(title, shape, dtype, reps)
+    if others := describe_others(before):
+        print(f"\n{others}")
 
 
 def show_examples(x: NDArray[Any]) -> None:
@@ -68,7 +75,8 @@ def show_times(title: str, shape: tuple[int, ...], dtype: str, reps: tuple[int, 
     calls = CALLS if result.nbytes < 2**20 else 1
     ours, theirs = [], []
     for _ in range(ROUNDS):  # alternately: other processes slow down both
-        ours.append(timeit(lambda: tilecore.tile(x, reps), number=calls) / calls)
-        theirs.append(timeit(lambda: numpy.tile(x, reps), number=calls) / calls)
-    times = f"tilecore {with_unit(median(ours), 's')}, numpy.tile {with_unit(median(theirs), 's')}"
-    print(f"{title}, {with_unit(result.nbytes, 'B')}: {times} ({median(theirs) / median(ours):.1f}x)")
+        ours.append(timeit(lambda: tilecore.tile(x, reps), timer=clock, number=calls) / calls)
+        theirs.append(timeit(lambda: numpy.tile(x, reps), timer=clock, number=calls) / calls)
+    a, b = median(ours), median(theirs)
+    times = f"{with_unit(a, 's'):>10} {with_unit(b, 's'):>10} {b / a:>6.1f}x"
+    print(f"{title:<27} {with_unit(result.nbytes, 'B'):>8} {times}")

@@ -2,19 +2,21 @@
 
 The caller gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
 by both functions, in alternating order, on the program's own arrays. These pairs of calls may take a second plus a
-tenth of the time since the start. Each place's cost counts twice there, so that others have a share.
+tenth of the time since the start. A place's own cost is doubled there, which leaves time for the others.
 """
 
 import json
 import os
+import re
 import sys
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from linecache import getlines
 from math import inf, prod
 from statistics import median, quantiles
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any, TextIO, TypeAlias
 
 import numpy
@@ -27,17 +29,15 @@ from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import MIN_BYTES
-from tilecore._profile.process import children_seconds, print_text, processor_seconds
+from tilecore._profile.process import children_seconds, clock, describe_others, print_text, processor_seconds
 from tilecore._profile.table import FEW, Row, make_table
 
 BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
 MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {int, float, complex, bool, str, bytes}
 LARGE, MANY = 2**28, 100  # hints need these bytes of a result, calls with one input
+PLANNED = 2**14  # planning is a notable part of the time up to these bytes of a result
 BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
-BUSY = 0.3  # the table mentions other processes if they had a larger part of the processors' time
-# A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
-clock = perf_counter if os.name == "nt" else thread_time
 Pair: TypeAlias = tuple[float, Any, str]
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
 INPUTS = 1000  # counted at one place, at most
@@ -70,27 +70,30 @@ class Site:
         return tuple(theirs / seconds for seconds in ours)
 
     def row(self, file: str, line: int, function: str, whole: float) -> Row:
+        code = "".join(getlines(file)[max(line - 1, 0) : line + 9])  # the call, and what is done with its result
         pairs = 0 if self.refusal else self.pairs
         low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
         ours = self.seconds / middle if pairs else None
         loses = pairs >= FEW and high < 0.95
+        repeated = ours and ours > 0.01 * whole and max(self.inputs.values()) >= MANY
         hints = {  # the first that holds is shown
             "every call raised an error": not self.returned,
             f"tilecore refuses this: {self.refusal}": self.refusal,
             "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
             VIEW: self.is_view and self.inputs,
+            "cut after the call: tile_region makes only the part that is kept": is_cut(code),
             "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
-            "one shape many times: a TilePlan, its batch, or out= saves more": ours
-            and ours > 0.01 * whole
-            and max(self.inputs.values()) >= MANY,
+            "one shape many times: a TilePlan, its batch, or out= saves more": repeated and self.largest <= PLANNED,
+            "one shape many times: out= saves more, or tile_region if a part is enough": repeated,
             "not measured: an array of another library, or too large to make twice": ours is None,
             "keep numpy.tile": loses,
             "nothing to gain": pairs >= FEW and high < 1.1,
             "": True,
         }
         return {
-            **{"file": file, "line": line, "function": function, "calls": self.calls, "measured": pairs},
-            **{"bytes": self.nbytes, "numpy_seconds": self.seconds, "tilecore_seconds": ours},
+            **{"file": file, "line": line, "function": function, "code": code.partition("\n")[0].strip()},
+            **{"calls": self.calls, "measured": pairs, "bytes": self.nbytes},
+            **{"numpy_seconds": self.seconds, "tilecore_seconds": ours},
             "range": [low, high],
             "hint": "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds),
             "inputs": {", ".join(map(str, key)): calls for key, calls in self.inputs.most_common()},
@@ -126,9 +129,8 @@ class Profile:
         theirs = sum(row["numpy_seconds"] for row in rows)
         ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
         totals = {"seconds": whole, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
-        others, every = (now - then for now, then in zip(processor_seconds(), self.processors, strict=True))
-        busy = others / every if 0 < BUSY * every < others else 0.0
-        text = make_table(totals, rows, len(self.threads), children_seconds(self.times), busy)
+        others = describe_others(self.processors)
+        text = make_table(totals, rows, len(self.threads), children_seconds(self.times), others)
         try:
             if path is not None:
                 with open(path, "w", encoding="utf-8") as table:
@@ -228,6 +230,18 @@ def tile(*args: Any, **kwargs: Any) -> Any:
 
 
 measured_tile = Replacement(tile)
+
+
+def is_cut(code: str) -> bool:
+    """Whether the call of `tile` in the first line is followed by a slice that has a bound.
+
+    >>> is_cut("y = np.tile(x, -(-n // len(x)))[:n]"), is_cut("y = np.tile(x, n)[:, None]")
+    (True, False)
+    """
+    before = ""
+    while code != before:  # without other parentheses
+        before, code = code, re.sub(r"(?<!\btile)\([^()]*\)", "", code)
+    return bool(re.match(r".*?\btile\([^()]*\)\[[^]]*(\w *:|(?<!:): *[-\w])", code))
 
 
 def is_plain(value: Any, depth: int = 0) -> bool:

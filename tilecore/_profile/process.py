@@ -2,6 +2,7 @@
 
 import os
 import sys
+from time import perf_counter, thread_time
 from typing import TextIO
 
 from tilecore._core.request.errors import pass_on
@@ -9,6 +10,10 @@ from tilecore._units import with_unit
 
 # Start methods of multiprocessing for which the system does not report the children's times to this process.
 UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win32"}
+
+# A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
+clock = perf_counter if os.name == "nt" else thread_time
+BUSY = 0.3  # other processes are mentioned if they had a larger part of the processors' time
 
 
 def print_text(text: str, file: TextIO | None) -> None:
@@ -42,3 +47,11 @@ def processor_seconds() -> tuple[float, float]:
         return 0.0, 0.0
     idle = sum(seconds[3:5])  # waiting for a disk included
     return sum(seconds) - idle - sum(os.times()[:4]), sum(seconds)
+
+
+def describe_others(since: tuple[float, float]) -> str:
+    """A sentence if other processes took much time; `since` is an earlier `processor_seconds()`."""
+    others, every = (now - then for now, then in zip(processor_seconds(), since, strict=True))
+    if not 0 < BUSY * every < others:
+        return ""
+    return f"Other processes took {others / every:.0%} of the processors' time: times may be too long."

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from textwrap import wrap
+from textwrap import shorten, wrap
 from typing import Any, TypeAlias
 
 from tilecore._units import with_unit
@@ -14,8 +14,8 @@ ROWS = 20  # at most
 WIDTH = 80
 
 
-def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: float) -> str:
-    """`children` is their time, as text; `others` is the part of the processors' time that other processes had."""
+def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: str) -> str:
+    """`children` is their time, and `others` a sentence about other processes."""
     texts = ["tilecore profile: numpy.tile was not called in this process"]
     if rows:
         texts = summarize(totals, threads)
@@ -26,7 +26,7 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
             "a DataLoader, map() for pool.map()."
         )
     if others:
-        texts.append(f"Other processes took {others:.0%} of the processors' time: times may be too long.")
+        texts.append(others)
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)
     lines = [""]
     for text in texts:
@@ -55,16 +55,25 @@ def summarize(totals: dict[str, float], threads: int) -> list[str]:
     ]
 
 
-def describe(row: Row) -> tuple[str, str, str, str]:
-    """The numbers of a place, where it is, its most frequent input, and the hint."""
+def describe(row: Row) -> tuple[str, ...]:
+    """The numbers of a place, where it is, its code, its most frequent input, and the hint."""
     seconds, inputs, (low, high) = row["tilecore_seconds"], [*row["inputs"]], row["range"]
     rough = 0 < row["measured"] < FEW or high > 1.5 * low
     after, ratio = (with_unit(seconds, "s"), f"{row['numpy_seconds'] / seconds:.2g}x") if seconds else ("", "")
     before, size, ratio = with_unit(row["numpy_seconds"], "s"), with_unit(row["bytes"], "B"), "~" * rough + ratio
-    place = f"{row['file']}:{row['line']} {row['function']}"
-    for folder in filter(None, sys.path):
-        place = place.removeprefix(folder + os.sep).replace("\n", "\\n")
+    place, code = name_place(row["file"], row["line"], row["function"]), shorten(row["code"], 2 * WIDTH)
     more = f" and {len(inputs) - 1} more" * (len(inputs) > 1)
     what = f"{inputs[0]}{more}; measured {row['measured']:,} of {row['calls']:,} calls" if inputs else ""
     what += f", {low:.2g}x to {high:.2g}x" * (rough and row["measured"] > 1)
-    return f"{before:>10} {after:>10} {ratio:>6} {row['calls']:>11,} {size:>8}", place, what, row["hint"]
+    return f"{before:>10} {after:>10} {ratio:>6} {row['calls']:>11,} {size:>8}", place, code, what, row["hint"]
+
+
+def name_place(file: str, line: int, function: str) -> str:
+    """A cell of a notebook as IPython's tracebacks name it. Other files are relative to their folder in `sys.path`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if cell := getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file):
+        return f"{' '.join(cell)}, line {line} {function}"
+    place = f"{file}:{line} {function}"
+    for folder in filter(None, sys.path):
+        place = place.removeprefix(folder + os.sep).replace("\n", "\\n")
+    return place
