@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_config_printed(capsys):
         for name in entries:
             assert f"  {name}: " in printed
     assert "{" not in printed
+    assert re.search("  bypassed_in_loops_from: .*B\\): also if the caches still hold their memory\n", printed)
 
 
 def test_sizes_are_read_and_printed_with_units(capsys, settings_stay):

@@ -176,6 +176,21 @@ def test_what_is_missing_or_no_regular_file(source, tmp_path, monkeypatch):
     assert source.read_bytes() == before and sorted(os.listdir(tmp_path)) == sorted([*names, "in.npy"])
 
 
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux limits addresses")
+def test_a_limit_of_addresses(tmp_path, program):
+    """The error names the file, the limit, and the way out."""
+    np.lib.format.open_memmap(tmp_path / "in.npy", "w+", "u1", (8 << 30,))  # a hole
+    printed = program("""
+import resource
+from tilecore._cli.main import main
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+sys.stderr = sys.stdout
+main(["tile", "in.npy", "out.npy", "--repeats", "2"])
+""")
+    assert printed == "tilecore: in.npy: cannot map its 8.59 GB; raise the limit of addresses (ulimit -v)\n"
+
+
 def test_one_file_for_both_needs_force(source, oracle):
     before, want = source.read_bytes(), oracle(np.load(source), (2, 3))
     with pytest.raises(ValueError, match="in.npy: exists already; use --force to replace it$"):

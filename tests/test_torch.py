@@ -38,11 +38,14 @@ NOT_PLAIN = {
     "parameter": (lambda: torch.nn.Parameter(torch.ones(2)), "requires grad.*detach"),
     "conjugate": (lambda: torch.tensor([1 + 2j, 3]).conj(), "conjugate bit.*resolve_conj"),
     "negative": (lambda: torch.tensor([1 + 2j, 3]).conj().imag, "negative bit.*resolve_neg"),
-    "bfloat16": (lambda: torch.ones(2).bfloat16(), r"BFloat16; pass its view\(torch.int16\), and"),
-    "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), r"Float8_e4m3fn; pass its view\(torch.uint8\), and"),
+    "bfloat16": (lambda: torch.ones(2).bfloat16(), "BFloat16; use tilecore.integrations.torch.tile"),
+    "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), "Float8_e4m3fn; use tilecore.integrations.torch.tile"),
     "sparse": (lambda: torch.ones(2).to_sparse(), "Sparse.*to_dense"),
     "sparse rows": (lambda: torch.ones(2, 2).to_sparse_csr(), "SparseCsr.*to_dense"),
-    "elsewhere": (lambda: torch.ones(2, device="meta"), "meta device.*cpu"),
+    "elsewhere": (
+        lambda: torch.ones(2, device="meta"),
+        "meta device type tensor to numpy; use tilecore.integrations.torch.tile;",
+    ),
 }
 
 

@@ -176,6 +176,7 @@ AS_CORE, FINITE, MOST = of_dialects(tiles=True, max_elements=None), "^(?!.*endle
 INTEGERS = "reps|shape|start|stop|axis"
 NO_SEQUENCES = [1.0, True, np.True_, "", "22", b"", b"\2", bytearray(b"\2"), set(), {2, 3}, frozenset([2])]
 RAGGED, MASKED = [[1], [2, 3]], np.ma.array(x())
+LENGTH = "(use // for a number of copies, tilecore.tile_region for a length)"
 FIRST, SECOND = (f"item {k} is of type {{0[{k}].__class__.__name__}}" for k in (0, 1))
 AXIS_ERROR = np.exceptions.AxisError
 
@@ -187,6 +188,8 @@ RULES = [
       for functions, names in (("^(?!tile_region)", "reps|shape"), ("", "start|stop"))],
     (CORE, INTEGERS, [("a", "b"), np.array([1.5]), [False], (np.True_, 2), np.array([True])], TypeError,
      "{name} must be integers, but " + FIRST),
+    ("", "reps", [2.5, np.float32(2)], TypeError, "reps must be an integer or a sequence of integers, got {type} " + LENGTH),
+    ("", "reps|repeats", [(1.5, 1)], TypeError, "{name} must be integers, but item 0 is of type float " + LENGTH),
     (CORE, INTEGERS, [(2, 1.0), (-1, "a"), (2, True)], TypeError, "{name} must be integers, but " + SECOND),
     (CORE, INTEGERS, [[[1, 2]], np.ones((1, 2), int)], ValueError,
      "{name} must be one-dimensional, but item 0 is a {0[0].__class__.__name__}"),
@@ -343,6 +346,13 @@ RULES = [
     ("", "feature_level", [4.1, 41, None, (4, 1), ["4_1"], b"4_1"], TypeError,
      "feature_level is a {type}, expected a str such as"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [((2, 3), 2), (1, 2, "f4", 5), ()])
+@pytest.mark.parametrize("named", [{}, {"axes": 1}])
+def test_missing_and_unknown_arguments_of_a_plan(given, named):
+    with pytest.raises(TypeError, match="^TilePlan: expected the arguments shape, reps and dtype, and none but axis="):
+        tilecore.TilePlan(*given, **named)
 
 
 def cases():

@@ -120,7 +120,10 @@ def map_array(path: str, name: str) -> NDArray[Any]:
         raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
     try:
         return npy.open_memmap(path, "r")
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            what = f"cannot map its {with_unit(os.path.getsize(path), 'B')}; raise the limit of addresses (ulimit -v)"
+            raise OSError(errno.ENOMEM, what, name) from None
         raise
     except Exception as reason:  # NumPy and Python's parser raise errors of eight types about a malformed header
         raise ValueError(f"{name}: cannot be read as a .npy file: {reason}") from None

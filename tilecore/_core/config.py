@@ -14,6 +14,10 @@ from tilecore._core.write.processor import build, cache_sizes, instruction_sets 
 from tilecore._version import __version__
 
 _SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from", "bypassed_in_loops_from")
+_NOTES = {
+    "bypassed_from": ": larger results are stored past the caches",
+    "bypassed_in_loops_from": ": also if the caches still hold their memory",
+}
 
 
 def get_include() -> str:
@@ -67,7 +71,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
-            print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else ""))
+            print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else "") + _NOTES.get(name, ""))
     return None
 
 

@@ -199,7 +199,8 @@ cdef class replace_numpy_tile:
     -----
     It does not affect:
 
-    - names bound earlier: ``from numpy import tile``, a default argument, a table of functions;
+    - names bound earlier: ``from numpy import tile``, a default argument, a table of functions. Replace before the
+      module that binds them is imported, or start the program by ``tilecore run``;
     - compiled code that holds NumPy's function;
     - `numpy.ma`, `numpy.matlib`, ``torch.tile``, ``jax.numpy.tile``: they do not call `numpy.tile`.
 

@@ -44,6 +44,7 @@ cdef extern from "Python.h":
 
 
 cdef dict NAMES = {"repeats": "reps", "input": "a"}
+cdef object MISSING = object()
 
 
 @cython.final
@@ -88,7 +89,9 @@ cdef class TilePlan:
 
     __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
-    def __cinit__(self, shape, reps, dtype, *, axis=None):
+    def __cinit__(self, shape=MISSING, reps=MISSING, dtype=MISSING, *more, axis=None, **unknown):
+        if shape is MISSING or reps is MISSING or dtype is MISSING or more or unknown:  # Cython would name __cinit__
+            raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and none but axis= beside them")
         try:
             self.read_sizes(shape, reps, dtype, axis)
         except RequestError as error:

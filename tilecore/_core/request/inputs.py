@@ -13,8 +13,7 @@ from tilecore._core.request.errors import RequestError, pass_on
 from tilecore._core.request.subclasses import is_masked
 
 UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
-# Types that NumPy lacks, as PyTorch's messages name them, and NumPy types of the same size.
-_SAME_SIZE = {"BFloat16": "int16", "Float8": "uint8"}
+_TORCH = "; use tilecore.integrations.torch.tile"
 
 
 def as_array(value: Any, argument: str = "input") -> NDArray[Any]:
@@ -51,11 +50,12 @@ def input_error(value: object, reason: Exception, argument: str = "input") -> Re
     pass_on(reason)
     advice = str(reason)
     if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
-        advice = "it requires grad; use tilecore.integrations.torch.tile, or pass its detach()"
+        advice = f"it requires grad{_TORCH}, or pass its detach()"
+    elif "unsupported ScalarType" in advice:
+        advice += _TORCH
+    elif "device type tensor" in advice:  # PyTorch's own advice is cpu(), also for tensors without memory
+        advice = advice.partition(". ")[0] + _TORCH
     text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
-    for missing, name in _SAME_SIZE.items():
-        if f"ScalarType {missing}" in text:
-            text += f"; pass its view(torch.{name}), and view the result as the original type"
     # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
     kind = next((kind for kind in (ValueError, MemoryError) if isinstance(reason, kind)), TypeError)
     return RequestError(kind, text, argument)

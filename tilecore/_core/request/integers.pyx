@@ -137,8 +137,16 @@ def read_item(item, argument, position, hint=""):
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
             raise RequestError(ValueError, f"must be one-dimensional, but item {position} is a {kind}{hint}",
                                argument) from reason
+        hint = hint or float_hint(item, argument)
         raise RequestError(TypeError, f"must be integers, but item {position} is of type {kind}{hint}",
                            argument) from reason
+
+
+cdef str float_hint(value, argument):
+    """For repeats such as n / len(x)."""
+    if argument != "repeats" or not isinstance(value, (float, numpy.floating)):
+        return ""
+    return " (use // for a number of copies, tilecore.tile_region for a length)"
 
 
 cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
@@ -164,7 +172,8 @@ cdef list draw_integers(given, str argument):
                 pass_on(no_integer)
                 pass_on(reason)
                 raise RequestError(TypeError, "must be an integer or a sequence of integers, "
-                                   f"got {type(given).__name__}{hint}", argument) from reason
+                                   f"got {type(given).__name__}{hint or float_hint(given, argument)}",
+                                   argument) from reason
     for item in items:
         integers.append(item if PyLong_CheckExact(item) else read_item(item, argument, len(integers), hint))
         if len(integers) > MAX_RANK:
