@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONTAINERS = ROOT / "docs/containers.md"
 # Which a page may import, and need not be installed.
 LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
@@ -92,12 +93,28 @@ def test_docstrings(name):
         assert count or where not in public, where
 
 
+def python_blocks(page):
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.tree
+@pytest.mark.parametrize("library", ["numpy", "pandas", "xarray", "polars", "pyarrow", "astropy", "scipy"])
+def test_containers(library):
+    """The first block, and those of one library: most readers have few of them."""
+    pytest.importorskip(library)
+    start, *others = python_blocks(CONTAINERS)
+    blocks = [block for block in others if re.search(rf"(import|from) {library}\b", block) or "import" not in block]
+    names = {}
+    assert len(blocks) == 1 + (library != "numpy")
+    assert all([run_examples(library, block, names, doctest.NORMALIZE_WHITESPACE) for block in [start, *blocks]])
+
+
 @pytest.mark.tree
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's own
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != CONTAINERS], ids=lambda page: page.name)
 def test_page(page):
     """All blocks together, one after the other, as a reader would type them."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = python_blocks(page)
     # These files are for test_downstream.py and test_torch_op.py.
     blocks = [block for block in blocks if not block.startswith(("# setup.py\n", "# latents.py\n"))]
     imported = r"^(?:>>> )?(?:import|from) (?:tilecore\.integrations\.)?(\w+)"

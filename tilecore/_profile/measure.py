@@ -70,7 +70,7 @@ class Site:
         return tuple(theirs / seconds for seconds in ours)
 
     def row(self, file: str, line: int, function: str, whole: float) -> Row:
-        code = "".join(getlines(file)[max(line - 1, 0) : line + 9])  # the call, and what is done with its result
+        code = read_code(file, line)
         pairs = 0 if self.refusal else self.pairs
         low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
         ours = self.seconds / middle if pairs else None
@@ -91,7 +91,7 @@ class Site:
             "": True,
         }
         return {
-            **{"file": file, "line": line, "function": function, "code": code.partition("\n")[0].strip()},
+            **{"file": file, "line": line, "function": function, "code": code},
             **{"calls": self.calls, "measured": pairs, "bytes": self.nbytes},
             **{"numpy_seconds": self.seconds, "tilecore_seconds": ours},
             "range": [low, high],
@@ -232,8 +232,18 @@ def tile(*args: Any, **kwargs: Any) -> Any:
 measured_tile = Replacement(tile)
 
 
+def read_code(file: str, line: int) -> str:
+    """The line, and those after it until its parentheses are closed; "" if the file cannot be read."""
+    code = ""
+    for text in getlines(file)[max(line - 1, 0) : line + 9]:
+        code += text
+        if code.count("(") <= code.count(")"):
+            break
+    return " ".join(code.split())
+
+
 def is_cut(code: str) -> bool:
-    """Whether the call of `tile` in the first line is followed by a slice that has a bound.
+    """Whether a call of `tile` is followed by a slice that has a bound.
 
     >>> is_cut("y = np.tile(x, -(-n // len(x)))[:n]"), is_cut("y = np.tile(x, n)[:, None]")
     (True, False)

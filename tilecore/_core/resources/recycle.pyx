@@ -151,9 +151,9 @@ def recycled_bytes():
     True
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
-    it. New memory would cost more time than tiling. Tools count idle memory as part of the process. At most 64 MiB
-    more are kept than results took at once in the last minute. If more than 64 MiB are idle a minute after the last
-    result was garbage-collected, all go back to the system; `release_memory` returns them now. A fork leaves at most
+    it. New memory would cost more time than tiling. Tools count idle memory as part of the process. It is at most the
+    last minute's peak plus 64 MiB. If more than 64 MiB are idle a minute after the last result was garbage-collected,
+    all go back to the system; `release_memory` returns them now. A fork leaves at most
     64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
@@ -190,7 +190,7 @@ def set_recycle_limit(n, /):
     Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
     `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
     call `release_memory`, or make a result of 4 MiB or more. Until then memory may stay idle. 1 GiB of addresses, or
-    more, stay reserved until no earlier result is left.
+    more, stay reserved: the addresses go with the last result.
 
     Parameters
     ----------
