@@ -185,6 +185,6 @@ def publish(temporary: str, path: str, force: bool) -> None:
 
 
 def write_all(fd: int, data: memoryview) -> None:
-    """Unbuffered: after an interrupt nothing is left to write, and a full pipe blocks nothing."""
+    """Unbuffered: no output is pending after an interrupt, and a full pipe blocks nothing."""
     while data:
         data = data[os.write(fd, data) :]
