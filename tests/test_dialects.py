@@ -13,10 +13,10 @@ import pytest
 import tilecore
 from tilecore import integrations, onnx
 from tilecore._cli import commands
+from tilecore._core.plain import Rules, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
-from tilecore._core.request.integers import repeats_of
 from tilecore._dialects.dialect import Option
-from tilecore._dialects.tensors import INTEGERS, read_any_repeats
+from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, read_any_repeats
 
 pytestmark = pytest.mark.quick
 
@@ -152,13 +152,13 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
     ],
     ids=repr,
 )  # fmt: skip
-def test_the_fast_path_reads_repeats_as_the_slow_one(value):
-    """The fast path gives the same integers, or None."""
-    short, long = repeats_of(value, INTEGERS.type_mask), read_any_repeats(value)
-    assert short in (long, None)
-    assert short is None or all(type(item) is int for item in short)
-    rare = isinstance(value, list) and any(type(item) is not int for item in value)
-    assert (short is None) == rare
+def test_rules_read_repeats_as_the_dialect_does(value):
+    """By rules, the result is the same, or there is none."""
+    x, counts = np.ones((1,) * len(value), "u1"), read_any_repeats(value)
+    result = tile_by_rules(Rules(EVERY_TYPE, INTEGERS.type_mask), x, value)
+    legal = all(count >= 0 for count in counts) and max(counts, default=0) < 2**63
+    assert (result is None) == (not legal)
+    assert result is None or result.shape == counts
 
 
 @pytest.mark.parametrize(
@@ -169,5 +169,5 @@ def test_the_fast_path_reads_repeats_as_the_slow_one(value):
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
-def test_the_fast_path_leaves_odd_repeats_to_the_slow_one(value):
-    assert repeats_of(value, INTEGERS.type_mask) is None
+def test_rules_leave_odd_repeats_to_the_dialect(value):
+    assert tile_by_rules(Rules(EVERY_TYPE, INTEGERS.type_mask, any_length=True), np.ones(1), value) is None

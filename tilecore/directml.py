@@ -14,17 +14,16 @@ from functools import partial
 from math import prod
 from typing import NamedTuple, overload
 
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tile_array
+from tilecore._core.plain import Rules, tile_array, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dialect import Dialect, Option, Rule
 from tilecore._dialects.dims import Shape, ShapeLike
-from tilecore._dialects.tensors import Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.tensors import INTEGERS, Types, as_repeats, as_tensor, check_type, make_types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 __dir__ = __all__.copy
@@ -107,11 +106,13 @@ def tile(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    level = _LEVELS.get(feature_level) if type(feature_level) is str else None  # a quick way for most calls
-    level = level or _find_level(feature_level)
+    rules = _RULES.get(feature_level) if type(feature_level) is str and out is None and threads is None else None
+    if rules is not None and (result := tile_by_rules(rules, input, repeats)) is not None:
+        return result
+    level = _find_level(feature_level)
     tensor = None
     try:
-        tensor = input if type(input) is ndarray else as_tensor(input)
+        tensor = as_tensor(input)
         return tile_array(tensor, _read_counts(level, tensor, repeats), out, threads)
     except RequestError as error:
         raise format_error(error, level.name, tensor, repeats=repeats) from error.__cause__
@@ -165,8 +166,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
 
 
 def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    if tensor.dtype.type not in level.types.classes:
-        check_type(tensor, level.types)
+    check_type(tensor, level.types)
     counts = as_repeats(repeats, count=tensor.ndim)
     # The product of two negative repeats is positive; the core raises their error.
     if tensor.ndim not in level.ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
@@ -187,7 +187,11 @@ def _find_level(feature_level: str) -> _Level:
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-_LEVELS = {text: _find_level(text) for text in _NAMED}
+_RULES = {
+    text: Rules(types.type_mask, INTEGERS.type_mask, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX)
+    for text in _NAMED
+    for _, ranks, types in [_find_level(text)]
+}
 
 
 def _make_rule(feature_level: str = "4_1") -> Rule:

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tile_array
+from tilecore._core.plain import Rules, tile_array, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
-from tilecore._core.request.integers import count_integers, read_count
+from tilecore._core.request.integers import read_count
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
@@ -30,11 +29,13 @@ __dir__ = __all__.copy
 class _Version(NamedTuple):
     name: str
     types: Types
+    rules: Rules
 
 
 def _make_version(name: str, types: str) -> _Version:
     words = {"float32": "float", "float64": "double", "str": "string"}
-    return _Version(name, make_types({word: f"tensor({words.get(word, word)})" for word in types.split()}))
+    made = make_types({word: f"tensor({words.get(word, word)})" for word in types.split()})
+    return _Version(name, made, Rules(made.type_mask, INT64.type_mask))
 
 
 _INTEGERS, _FLOATS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64", "float16 float32 float64"
@@ -87,6 +88,8 @@ def tile(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thread
 
     Source: ONNX Tile-13, in opsets 13 to 28. `for_opset` returns the function for another opset.
     """
+    if out is None and threads is None and (result := tile_by_rules(_TILE_13.rules, input, repeats)) is not None:
+        return result
     return _tile(_TILE_13, input, repeats, out, threads)
 
 
@@ -107,6 +110,8 @@ def tile_6(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thre
 
     Source: ONNX Tile-6, in opsets 6 to 12.
     """
+    if out is None and threads is None and (result := tile_by_rules(_TILE_6.rules, input, repeats)) is not None:
+        return result
     return _tile(_TILE_6, input, repeats, out, threads)
 
 
@@ -156,9 +161,8 @@ def tile_1(
     """
     tensor = None
     try:
-        tensor = input if type(input) is ndarray else as_tensor(input)
-        if tensor.dtype.type not in _TILE_1.types.classes:
-            check_type(tensor, _TILE_1.types)
+        tensor = as_tensor(input)
+        check_type(tensor, _TILE_1.types)
         count = tiles if type(tiles) is int else _read_whole_number("tiles", tiles)
         position = axis if type(axis) is int else _read_whole_number("axis", axis)
         repeats = [1] * tensor.ndim
@@ -329,19 +333,14 @@ DIALECT = Dialect(
 def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | None, threads: Threads) -> Array:
     tensor = None
     try:
-        tensor = input if type(input) is ndarray else as_tensor(input)
-        if tensor.dtype.type not in version.types.classes:
-            check_type(tensor, version.types)
-        usual = count_integers(repeats, INT64.type_mask) == tensor.ndim  # `tile_array` reads these as ONNX does
-        counts: Any = repeats if usual else as_repeats(repeats, INT64, tensor.ndim)
-        return tile_array(tensor, counts, out, threads)
+        tensor = as_tensor(input)
+        return tile_array(tensor, _read_counts(version, tensor, repeats), out, threads)
     except RequestError as error:
         raise format_error(error, version.name, tensor, repeats=repeats) from error.__cause__
 
 
 def _read_counts(version: _Version, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    if tensor.dtype.type not in version.types.classes:
-        check_type(tensor, version.types)
+    check_type(tensor, version.types)
     return as_repeats(repeats, INT64, tensor.ndim)
 
 

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias, overload
 
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.arrays import tile_array
+from tilecore._core.plain import Rules, tile_array, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dialect import Dialect, Rule
 from tilecore._dialects.dims import Dim, Range
-from tilecore._dialects.tensors import INT64_MIN, as_repeats, as_tensor
+from tilecore._dialects.tensors import EVERY_TYPE, INT64_MIN, INTEGERS, as_repeats, as_tensor
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
@@ -28,6 +27,7 @@ __dir__ = __all__.copy
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
 _NAME = "OpenVINO Tile-1"
+_RULES = Rules(EVERY_TYPE, INTEGERS.type_mask, any_length=True)  # a negative repeat is read by _read_counts
 _NAMES = {"input": "data", "input shape": "data shape"}
 
 
@@ -72,9 +72,11 @@ def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads
 
     Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
     """
+    if out is None and threads is None and (result := tile_by_rules(_RULES, data, repeats)) is not None:
+        return result
     tensor = None
     try:
-        tensor = data if type(data) is ndarray else as_tensor(data)
+        tensor = as_tensor(data)
         return tile_array(tensor, _read_counts(tensor, repeats), out, threads)
     except RequestError as error:
         raise format_error(error, _NAME, tensor, _NAMES, repeats=repeats) from error.__cause__

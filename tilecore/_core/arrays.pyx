@@ -1,10 +1,8 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
-`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_plain` serves
-`tile` and, by `tile_array`, the dialects; `tile_other` serves subclasses and other libraries' arrays.
-
-Each public function makes the error from the RequestError that it catches. So do the dialects, which call `tile_array`.
+`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_other` serves
+subclasses and other libraries' arrays. Each public function makes the error from the RequestError that it catches.
 """
 
 from functools import partial
@@ -16,55 +14,23 @@ from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_
 
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon
-from tilecore._core.plan.plan cimport SIZES_OK, Plan, Sizes, plan_for, plan_init, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport as_plain_array, plain_array, read_out
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
+)
+from tilecore._core.plain cimport plan_at_once, read_request, tile_plain
+from tilecore._core.plan.plan cimport Plan, Sizes, plan_for, sizes_check, sizes_init
+from tilecore._core.request.arguments cimport as_plain_array, plain_array
 from tilecore._core.request.integers cimport (
-    Bounds, as_tuple, read_bounds, read_fast, read_integers, read_repeats, read_threads,
+    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
 )
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_small, write_result
+from tilecore._core.write.results cimport write_result
+from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
 
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and ours
-
-
-cdef inline cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Make the plan for `array`. Return `out` as read_out reads it, or None. After that, no caller's code runs."""
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef cnp.ndarray target = None
-    cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
-    if out is not None:
-        target = read_out(out, array)
-    plan_for(plan, array, n, repeats)
-    return target
-
-
-cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps) except -1:
-    """Make the plan, if `reps` are read without the caller's code and it has no error; else return False."""
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef int n = read_fast(reps, 0, repeats)
-    return n >= 0 and plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
-                                cnp.PyArray_ITEMSIZE(array)) == SIZES_OK
-
-
-cdef inline tile_plain(cnp.ndarray array, reps, out, axis, threads):
-    cdef Plan plan
-    cdef int max_threads = 0 if threads is None else read_threads(threads)
-    cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = write_result(&plan, array.descr, array, NULL, target, max_threads)
-    return target if out is None else out
-
-
-def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
-    """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
-    cdef Plan plan
-    if out is None and threads is None and plan_at_once(&plan, array, reps):
-        result = make_small(&plan.sizes, array)
-        return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
-    return tile_plain(array, reps, out, None, threads)
 
 
 cdef public_error(error, str name, a, cnp.ndarray array, reps, axis, out=None):
@@ -147,7 +113,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     """
     cdef Plan plan
     if PyArray_CheckExact(a) and out is None and axis is None and threads is None:
-        if plan_at_once(&plan, a, reps):
+        if plan_at_once(&plan, a, reps, 0):
             result = make_small(&plan.sizes, a)
             return tile_any(&plan, a, reps, out, axis, threads) if result is None else result
     return tile_any(NULL, a, reps, out, axis, threads)
@@ -256,7 +222,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     cdef cnp.ndarray array = None, target
     cdef int max_threads
     try:
-        if not cnp.PyArray_CheckExact(a) and is_plain_masked(a):
+        if not PyArray_CheckExact(a) and is_plain_masked(a):
             return masked_region(a, reps, start, stop, out, axis, threads)
         array = plain_array(a)
         max_threads = read_threads(threads)

@@ -22,7 +22,7 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport (
-    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon, descr_of,
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon, descr_of,
 )
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, plan_stack, sizes_check
 from tilecore._core.request.arguments cimport (
@@ -32,6 +32,7 @@ from tilecore._core.request.integers cimport (
     Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
 )
 from tilecore._core.write.results cimport write_result
+from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
 
@@ -123,6 +124,15 @@ cdef class TilePlan:
 
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
+        if (PyArray_CheckExact(a) and out is None and threads is None and descr_of(a) == <PyObject *>self.dtype
+                and has_shape(a, self.plan.sizes.input_ndim, input_shape(&self.plan.sizes))):
+            result = make_small(&self.plan.sizes, a)
+            if result is not None:
+                return result
+        return self.tile_any(a, out, threads)
+
+    cdef tile_any(self, a, out, threads):
+        """`tile` for every request."""
         cdef cnp.ndarray array = None, target
         cdef int max_threads
         try:

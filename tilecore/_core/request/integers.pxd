@@ -11,7 +11,6 @@ cdef struct Bounds:     # of a region
 
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2
 cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1
-cpdef int count_integers(value, unsigned long type_mask) noexcept
 cdef int read_signed(given, Py_ssize_t *values, str argument) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1

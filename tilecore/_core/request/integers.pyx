@@ -72,44 +72,6 @@ cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     return <int>n
 
 
-cpdef int count_integers(value, unsigned long type_mask) noexcept:
-    """The length of a tuple, or of a 1-D array of a type in `type_mask`; -1 for anything else, or above MAX_RANK.
-
-    `type_mask` has a bit for each of NumPy's type numbers. Runs none of the caller's code: no item is read.
-    """
-    cdef Py_ssize_t n = -1
-    cdef int kind
-    if type(value) is tuple:
-        n = PyTuple_GET_SIZE(value)
-    elif PyArray_CheckExact(value) and cnp.PyArray_NDIM(value) == 1:
-        kind = cnp.PyArray_TYPE(value)
-        if kind < 32 and type_mask >> kind & 1:
-            n = cnp.PyArray_DIM(value, 0)
-    return <int>n if n <= MAX_RANK else -1
-
-
-def repeats_of(value, type_mask):
-    """A tuple or list of at most 64 ints, or an array of integers, as a tuple of ints; None for anything else.
-
-    >>> import numpy
-    >>> repeats_of(numpy.array([2, -3]), 1 << numpy.dtype("int64").num)
-    (2, -3)
-    >>> repeats_of([2, 3.0], 0)
-
-    The ints may be negative. `type_mask` has a bit for each of NumPy's integer types that the array may have.
-    """
-    if type(value) is list:
-        value = tuple(value)
-    if count_integers(value, type_mask) < 0:
-        return None
-    if type(value) is not tuple:
-        return tuple(cnp.PyArray_ToList(value))
-    for item in <tuple>value:
-        if not PyLong_CheckExact(item):
-            return None
-    return value
-
-
 cdef read_index(value):
     """`operator.index`, but a bool of Python or NumPy is a TypeError."""
     # Compiled: no signal handler can raise here, unless `__index__` is Python code.

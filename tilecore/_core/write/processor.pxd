@@ -1,7 +1,5 @@
 """The kernels and sizes chosen for this processor. See processor.pyx."""
 
-from tilecore._core.plan.plan cimport Sizes
-
 
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_NOGIL_BYTES
@@ -45,12 +43,3 @@ cdef extern from "kernels/kernels.h" nogil:
 cdef const tilecore_kernels *kernels
 # The sizes from which stores bypass the caches, in a program and while the caches are hot, and tilecore_move copies.
 cdef Py_ssize_t stream_bytes, hot_bytes, move_bytes
-
-
-cdef inline bint is_small(const Sizes *sizes) noexcept nogil:
-    """Whether write_small may write the result, C-contiguous from C-contiguous."""
-    return 0 < sizes.nbytes < TILECORE_NOGIL_BYTES
-
-
-cdef inline void write_small(const Sizes *sizes, char *dst, const char *src) noexcept nogil:
-    kernels.write_small(kernels, sizes.ndim, sizes.shape, sizes.repeats, sizes.itemsize, dst, src)

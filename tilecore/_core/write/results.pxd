@@ -2,10 +2,9 @@
 
 cimport numpy as cnp
 
-from tilecore._core.plan.plan cimport Plan, Sizes
+from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.integers cimport Bounds
 
 
 cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const Bounds *bounds, cnp.ndarray out,
                               int threads)
-cdef cnp.ndarray make_small(const Sizes *sizes, cnp.ndarray array)

@@ -13,15 +13,15 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
+from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
 from tilecore._core.request.arguments cimport check_out, has_shape, shape_error, share_bytes
 from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
-from tilecore._core.resources.memory cimport check_size, max_bytes, new_array, no_memory_error
-from tilecore._core.write.processor cimport is_small, write_small
+from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.signals cimport check_signals, raise_pending
+from tilecore._core.write.small cimport make_small
 from tilecore._core.write.tiling cimport (
     ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
     write_region, write_tiling,
@@ -30,24 +30,6 @@ from tilecore._core.write.tiling cimport (
 from tilecore._core.request.errors import RequestError
 
 cnp.import_array()
-
-
-# ---------------------------------------------------------------- small results
-
-cdef cnp.ndarray make_small(const Sizes *sizes, cnp.ndarray array):
-    """The tiling, if it is small, of plain bytes, from a C-contiguous array; else None.
-
-    Nine results in ten are this small, and their creation takes most of the time.
-    """
-    cdef cnp.ndarray result
-    if (sizes.nbytes > max_bytes or not is_small(sizes) or not PyArray_IS_C_CONTIGUOUS(array)
-            or (cnp.PyArray_TYPE(array) >= cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))):
-        return None
-    result = try_array(sizes.ndim, sizes.output, array.descr, NULL, 0)
-    if result is None or not PyArray_IS_C_CONTIGUOUS(array) or not has_shape(array, sizes.input_ndim, input_shape(sizes)):
-        return None  # as everywhere, other code may have run meanwhile; write_result words the error
-    write_small(sizes, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array))
-    return result
 
 
 # ---------------------------------------------------------------- one source, or a list of them
@@ -65,7 +47,7 @@ cdef struct Call:
     int ndim
     Py_ssize_t nbytes
     WriteOptions options
-    Plan stacked                # of all sources
+    Plan stacked                # of all sources, or of a region
     Py_ssize_t region[MAX_RANK]
 
 
@@ -78,6 +60,10 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
     cdef Call call
     cdef bint is_new = out is None, prefaulted = True
     measure(&call, plan, sources, bounds)
+    if is_new and call.start == NULL and not PyList_CheckExact(sources):
+        out = make_small(&call.plan.sizes, sources)
+        if out is not None:
+            return out
     if is_new:
         out = allocate(&call, dtype, &prefaulted)
     if call.nbytes >= TILECORE_NOGIL_BYTES and not PyDataType_REFCHK(dtype):
@@ -97,8 +83,10 @@ cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const 
 cdef int measure(Call *call, const Plan *plan, sources, const Bounds *bounds) except -1:
     """Begin a call: how many sources, and the shape of the result."""
     cdef const Sizes *sizes = &plan.sizes
-    cdef Sizes region
-    cdef int status
+    cdef Sizes *region = &call.stacked.sizes
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef bint is_tiling = True
+    cdef int k, status
     call.plan, call.n, call.pitch, call.step, call.start = plan, 1, 0, 0, NULL
     if PyList_CheckExact(sources):
         call.n = PyList_GET_SIZE(sources)
@@ -108,10 +96,17 @@ cdef int measure(Call *call, const Plan *plan, sources, const Bounds *bounds) ex
     call.ndim, call.nbytes = sizes.ndim, sizes.nbytes
     if bounds != NULL:
         check_bounds(bounds, sizes.ndim, input_shape(sizes) if plan.endless else call.shape, plan.endless, call.region)
-        call.start = &bounds.start[0]
+        for k in range(sizes.ndim):  # a region of whole repeats is a tiling
+            is_tiling &= sizes.shape[k] > 0 and bounds.start[k] % sizes.shape[k] == call.region[k] % sizes.shape[k] == 0
+            repeats[k] = call.region[k] // sizes.shape[k] if is_tiling else 1
+        if is_tiling:
+            status = sizes_init(region, sizes.input_ndim, input_shape(sizes), sizes.ndim, repeats, sizes.itemsize)
+            call.plan = &call.stacked
+        else:
+            status = sizes_init(region, sizes.ndim, call.region, 0, NULL, sizes.itemsize)
+            call.start = &bounds.start[0]
+        sizes_check(region, status)
         call.shape = &call.region[0]
-        status = sizes_init(&region, sizes.ndim, call.region, 0, NULL, sizes.itemsize)
-        sizes_check(&region, status)
         call.nbytes = region.nbytes
     return 0
 

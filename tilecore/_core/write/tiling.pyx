@@ -18,7 +18,8 @@ from tilecore._core.resources.host cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, runs_along, write_panels
-from tilecore._core.write.processor cimport hot_bytes, is_small, stream_bytes, write_small
+from tilecore._core.write.processor cimport hot_bytes, stream_bytes
+from tilecore._core.write.small cimport is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
 

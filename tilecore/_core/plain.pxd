@@ -1,0 +1,19 @@
+"""Tilings of plain arrays. See plain.pyx."""
+
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.plan cimport SIZES_OK, Plan, plan_init
+from tilecore._core.request.integers cimport read_fast
+
+
+cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out)
+cdef tile_plain(cnp.ndarray array, reps, out, axis, threads)
+
+
+cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:
+    """Make the plan, if `reps` are read without the caller's code and nothing is wrong; else return False."""
+    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef int n = read_fast(reps, min_repeat, repeats)
+    return n >= 0 and plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                                cnp.PyArray_ITEMSIZE(array)) == SIZES_OK

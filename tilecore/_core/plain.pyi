@@ -1,0 +1,18 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+class Rules:
+    def __init__(
+        self,
+        types: int,
+        count_types: int,
+        *,
+        ranks: range = ...,
+        any_length: bool = ...,
+        min_repeat: int = ...,
+        max_elements: int | None = ...,
+    ) -> None: ...
+
+def tile_array(array: NDArray[Any], reps: object, out: object = None, threads: object = None) -> NDArray[Any]: ...
+def tile_by_rules(rules: Rules, input: object, repeats: object) -> NDArray[Any] | None: ...

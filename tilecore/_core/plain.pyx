@@ -1,0 +1,100 @@
+# cython: binding=False
+"""Tilings of plain arrays, for `tile` and the dialects. Raises RequestErrors, from which the caller makes the error."""
+
+cimport cython
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact
+from tilecore._core.plan.plan cimport Plan, plan_for
+from tilecore._core.request.arguments cimport read_out
+from tilecore._core.request.integers cimport read_repeats, read_threads
+from tilecore._core.write.results cimport write_result
+from tilecore._core.write.small cimport make_small
+
+from tilecore._core.request.errors import RequestError
+
+cnp.import_array()
+
+
+cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
+    """Make the plan for `array`. Return `out` as read_out reads it, or None. After that, no caller's code runs."""
+    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef cnp.ndarray target = None
+    cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
+    if out is not None:
+        target = read_out(out, array)
+    plan_for(plan, array, n, repeats)
+    return target
+
+
+cdef tile_plain(cnp.ndarray array, reps, out, axis, threads):
+    cdef Plan plan
+    cdef int max_threads = 0 if threads is None else read_threads(threads)
+    cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
+    target = write_result(&plan, array.descr, array, NULL, target, max_threads)
+    return target if out is None else out
+
+
+def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
+    """`tile` of a plain array."""
+    return tile_plain(array, reps, out, None, threads)
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Rules:
+    """What a dialect demands, as far as numbers express it.
+
+    Parameters
+    ----------
+    types, count_types : int
+        The types of the input, and of an array of repeats: a bit for each of NumPy's type numbers.
+    ranks : range
+    any_length : bool
+        Whether there may be fewer or more repeats than axes; they are for the last axes, as in NumPy.
+    min_repeat : int
+    max_elements : int or None
+        Of the result, which then must not be empty.
+    """
+    cdef unsigned long types, count_types
+    cdef int min_rank, max_rank
+    cdef bint any_length
+    cdef Py_ssize_t min_repeat, max_elements
+
+    def __init__(self, types, count_types, *, ranks=range(MAX_RANK + 1), any_length=False, min_repeat=0,
+                 max_elements=None):
+        self.types, self.count_types, self.min_rank, self.max_rank = types, count_types, ranks.start, ranks.stop - 1
+        self.any_length, self.min_repeat, self.max_elements = any_length, min_repeat, max_elements or 0
+
+
+cdef inline bint has_type(cnp.ndarray array, unsigned long types) noexcept:
+    cdef int number = cnp.PyArray_TYPE(array)
+    return number < 32 and types >> number & 1
+
+
+def tile_by_rules(Rules rules not None, input, repeats):
+    """The tiling, if the request keeps the rules and is read without the caller's code, as most are. Else None: then the
+    dialect reads it, and says what is wrong. So most calls need none of its Python code.
+    """
+    cdef Plan plan
+    cdef cnp.ndarray array, result
+    if not PyArray_CheckExact(input):
+        return None
+    array = input
+    if type(repeats) is tuple or type(repeats) is list:
+        n = len(repeats)
+    elif PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1 and has_type(repeats, rules.count_types):
+        n = cnp.PyArray_DIM(repeats, 0)
+    else:
+        return None
+    if not (has_type(array, rules.types) and rules.min_rank <= cnp.PyArray_NDIM(array) <= rules.max_rank
+            and (rules.any_length or n == cnp.PyArray_NDIM(array))
+            and plan_at_once(&plan, array, repeats, rules.min_repeat)):
+        return None
+    if rules.max_elements and not 0 < plan.sizes.nbytes <= rules.max_elements * plan.sizes.itemsize:
+        return None
+    result = make_small(&plan.sizes, array)
+    try:
+        return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
+    except RequestError:
+        return None

@@ -1,0 +1,64 @@
+"""Small results: those for which the GIL is kept. Nine results in ten are small, and creating them takes most of the time.
+
+Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
+"""
+
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
+from tilecore._core.plan.nest cimport MAX_AXES, Loop, next_step
+from tilecore._core.plan.plan cimport input_shape
+from tilecore._core.request.arguments cimport has_shape
+from tilecore._core.resources.memory cimport max_bytes
+from tilecore._core.write.processor cimport tilecore_gather
+
+cnp.import_array()
+
+
+cdef enum:
+    PACKED_BYTES = 4096     # of a source in another order: it is packed on the stack
+
+
+cdef cnp.ndarray make_small(const Sizes *sizes, cnp.ndarray array):
+    """A new array with the tiling, if that is small and of plain bytes; else None. Raises no error."""
+    cdef cnp.ndarray result
+    cdef char packed[PACKED_BYTES]
+    if (not is_small(sizes) or sizes.nbytes > max_bytes
+            or (cnp.PyArray_TYPE(array) >= cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))
+            or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(sizes))):
+        return None
+    result = try_array(sizes.ndim, sizes.output, array.descr, NULL, 0)
+    # Other code may have run meanwhile. Without memory, or with another shape, write_result raises the error.
+    if result is None or not has_shape(array, sizes.input_ndim, input_shape(sizes)):
+        return None
+    if PyArray_IS_C_CONTIGUOUS(array):
+        write_small(sizes, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array))
+    elif can_pack(sizes):
+        pack(packed, array)
+        write_small(sizes, cnp.PyArray_BYTES(result), packed)
+    else:
+        return None
+    return result
+
+
+cdef inline bint can_pack(const Sizes *sizes) noexcept:
+    cdef Py_ssize_t item = sizes.itemsize
+    return sizes.input_nbytes <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
+
+
+cdef void pack(char *dst, cnp.ndarray array) noexcept:
+    """Copy the items to `dst`, in C order: the last two axes by tilecore_gather."""
+    cdef Loop outer[MAX_AXES]
+    cdef const char *src = cnp.PyArray_BYTES(array)
+    cdef Py_ssize_t item = cnp.PyArray_ITEMSIZE(array)
+    cdef int k, last = cnp.PyArray_NDIM(array) - 1
+    cdef Py_ssize_t count = cnp.PyArray_DIM(array, last), rows = cnp.PyArray_DIM(array, last - 1) if last else 1
+    cdef Py_ssize_t pitch = cnp.PyArray_STRIDE(array, last - 1) if last else 0
+    cdef char *unused = dst
+    for k in range(last - 1):
+        outer[k] = Loop(cnp.PyArray_DIM(array, last - 2 - k), 0, cnp.PyArray_STRIDE(array, last - 2 - k), 0)
+    while True:
+        tilecore_gather(dst, count * item, item, src, pitch, cnp.PyArray_STRIDE(array, last), rows, count, item)
+        dst += rows * count * item
+        if not next_step(outer, last - 1, &unused, &src):
+            return
