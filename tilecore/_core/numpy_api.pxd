@@ -54,7 +54,7 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from *:
     """
-    /* Whether `item` is an int of one digit, as nearly all are. Sets *value. A call into Python takes three times as long. */
+    /* Whether `item` is an int of one digit, as nearly all are. Sets *value, without a call into Python. */
     CYTHON_UNUSED static int tilecore_short_int(PyObject *item, long long *value)
     {
     #if PY_VERSION_HEX >= 0x030C0000

@@ -73,8 +73,9 @@ cdef inline bint has_type(cnp.ndarray array, unsigned long types) noexcept:
 
 
 def tile_by_rules(Rules rules not None, input, repeats):
-    """The tiling, if the request keeps the rules and is read without the caller's code, as most are. Else None: then the
-    dialect reads it, and says what is wrong. So most calls need none of its Python code.
+    """The tiling, if the request keeps the rules and is read without the caller's code, as most are.
+
+    Else None: then the dialect reads the request, and says what is wrong. So most calls need none of its Python code.
     """
     cdef Plan plan
     cdef cnp.ndarray array, result

@@ -29,5 +29,4 @@ cdef struct Blocks:
 
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
-cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil
 cdef void write_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil

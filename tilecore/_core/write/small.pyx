@@ -1,4 +1,4 @@
-"""Small results: those for which the GIL is kept. Nine results in ten are small, and creating them takes most of the time.
+"""Small results: those for which the GIL is kept. Nine results in ten are small; most of their time is creating them.
 
 Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
 """

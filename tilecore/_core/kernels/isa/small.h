@@ -6,26 +6,28 @@
  * The innermost repeated axis and the axes inside it make a row. All rows are written with their copies, from
  * registers. Each time that a repeated axis outside the rows is complete, what it wrote is copied after itself. */
 
-/* A number of bytes below 64 as two words that may overlap, the longest that fit. */
+/* Up to 64 bytes as two words that may overlap, the longest that fit. */
+/* clang-format off */
 #define TILECORE_BY_WORDS(n, action) \
-    do { \
-        if ((n) >= 32) { action(32); } \
-        else if ((n) >= 16) { action(16); } \
-        else if ((n) >= 8) { action(8); } \
-        else if ((n) >= 4) { action(4); } \
-        else if ((n) >= 2) { action(2); } \
-        else { action(1); } \
-    } while (0)
+    if ((n) >= 32) action(32) \
+    else if ((n) >= 16) action(16) \
+    else if ((n) >= 8) action(8) \
+    else if ((n) >= 4) action(4) \
+    else if ((n) >= 2) action(2) \
+    else action(1)
+/* clang-format on */
 
 /* n >= 1 bytes. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const char *src, ptrdiff_t n)
 {
 #define TILECORE_COPY(size) \
-    char head[size], tail[size]; \
-    memcpy(head, src, size), memcpy(tail, src + n - size, size); \
-    memcpy(dst, head, size), memcpy(dst + n - size, tail, size)
+    { \
+        char head[size], tail[size]; \
+        memcpy(head, src, size), memcpy(tail, src + n - size, size); \
+        memcpy(dst, head, size), memcpy(dst + n - size, tail, size); \
+    }
     if (n > 64) TILECORE_NAME(copy)(dst, src, n);
-    else TILECORE_BY_WORDS(n, TILECORE_COPY);
+    else TILECORE_BY_WORDS(n, TILECORE_COPY)
 #undef TILECORE_COPY
 }
 
@@ -68,7 +70,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
         memcpy(dst, words, size), memcpy(dst + span - size, words, size); \
     }
     if (span < w) {
-        TILECORE_BY_WORDS(span, TILECORE_FILL);
+        TILECORE_BY_WORDS(span, TILECORE_FILL)
         return;
     }
     for (; src < end; src += row, dst += span) {
@@ -82,16 +84,20 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
 #undef TILECORE_FILL
 }
 
-/* What it costs few_rows to write a row: kernels write short rows several at a time, and hold long ones in registers. */
+/* What it costs few_rows to write a row with its copies: a kernel writes several short rows at once, and holds long ones
+ * in registers. Found on Zen 3, where at TILECORE_FEW_COST both take as long; at twice that, few_rows takes 1.3 times as
+ * long, and at half of it a kernel 1.2 to 1.5 times. Both count instructions, so other hosts differ little. */
 TILECORE_INLINE ptrdiff_t TILECORE_NAME(row_cost)(ptrdiff_t row, ptrdiff_t copies)
 {
+    ptrdiff_t cost = row < 8 ? 4 : 2;
     if (row <= 8 && !(row & (row - 1))) return row * copies < 16 ? 3 : 1;
-    return (row < 8 ? 4 : row <= 16 ? 2 : row <= 64 ? 10 : 32) * (copies < 64 ? copies : 16);
+    if (row > 16) cost = row <= 64 ? 10 : 32;
+    return cost * (copies < 64 ? copies : 16);
 }
 
 /* `rows` rows, each with its copies. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(few_rows)(char *dst, const char *src, ptrdiff_t rows,
-                                                                ptrdiff_t row, ptrdiff_t repeats)
+                                                               ptrdiff_t row, ptrdiff_t repeats)
 {
     const char *const end = src + rows * row;
     const ptrdiff_t span = row * repeats;
@@ -112,7 +118,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(few_rows)(char *dst, const 
     case 8: TILECORE_NAME(fill_rows)(dst, src, end, 8, span); return;
     default:
         if (row <= 64 && repeats < 64) {
-            TILECORE_BY_WORDS(row, TILECORE_ROWS);
+            TILECORE_BY_WORDS(row, TILECORE_ROWS)
             return;
         }
     }
