@@ -5,11 +5,12 @@ Call `pytest`, not `python -m pytest`: the latter would import the uncompiled ch
 A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, and the name of a
 case. `prepare(kind, workload, case)` returns what `timing.in_turn` samples, or raises an error, which fails the case:
 ImportError or SkipTest skips it. The cases of one test and one workload take turns: the first that runs has all of them
-timed, and each records its own samples by the fixture `record`. Ctrl-C ends a run, and the cases recorded before are
-written.
+timed, and each records its own samples by the fixture `record`. Ctrl-C or SIGTERM ends a run, and the cases recorded before
+are written.
 """
 
 import math
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -121,6 +122,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends a run as Ctrl-C does
     config.pluginmanager.register(Progress())
     # Of a run that is ended before its first case; otherwise an error, as any warning.
     warnings.filterwarnings("ignore", "Not saving anything")

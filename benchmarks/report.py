@@ -13,6 +13,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Collection, Sequence
+from math import exp, log
 from pathlib import Path
 from statistics import mean, median
 
@@ -27,7 +28,7 @@ HERE = Path(__file__).parent.resolve()
 BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 # Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
-OMITTED = ("copied", "tiled", "form", "input", "drawn", "references", "memory", "get", "built")
+OMITTED = ("small", "door", "copied", "tiled", "form", "input", "drawn", "references", "memory", "get", "built")
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture, and the README's table
 SHORT += ("attention heads", "a large matrix")
 
@@ -114,6 +115,22 @@ Calls in another thread than the main one have {mean(other):.2f} times the speed
 """
 
 
+def small_table(run: Run) -> str:
+    """Each small result: the time of a call over the creation of its result. Then each door: nanoseconds above `tile`."""
+    found = {key: 1 / ratio.mid for key in run.calls("small") if (ratio := run.ratio(key, "creation"))}
+    rows = ([key.workload, seconds(run.times(key).mid), f"{share:.2f}"] for key, share in found.items())
+    text = table(["result", "tilecore", "over its creation"], rows)
+    if found:
+        text += f"\nThe mean is {exp(mean(map(log, found.values()))):.2f}, the highest {max(found.values()):.2f}.\n\n"
+    cells = []
+    for key in (key for key in run.samples if key.kind == "door" and key.ours and "," in key.case):
+        above = 1e9 * median(
+            a - b for a, b in zip(run.samples[key], run.samples[key._replace(case="tilecore")], strict=False)
+        )
+        cells.append(([key.case.removeprefix("tilecore, ")], f"{key.workload}, ns above tile", f"{above:.0f}"))
+    return text + pivot(["door"], cells)
+
+
 def kinds_table(run: Run, *kinds: str) -> str:
     """A column for each kind."""
     keys = [key for key in run.samples if key.kind in kinds]
@@ -190,6 +207,13 @@ The default call of each library. Each result is dropped before the next call.
 memset and memcpy write as many bytes to memory that was written to before, and tile nothing.
 
 {bounds_table(run, "warm")}
+## Small results
+
+Nine calls in ten of real programs make results of up to 1 KB. Their limit is the creation of the result, with nothing
+written, by one call of a compiled function (`creation.c`).
+
+{small_table(run)}
+{summary_table(run, "small")}
 ## The limit
 
 {pictures.get("limits", "")}
