@@ -28,8 +28,8 @@ SIZES = {
     "tilecore/_core/resources/recycle.pyx",
     "THREAD_BYTES": "CHANGELOG.md docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
-    "THREAD_BYTES * 2": "docs/threads.md tilecore/_core/resources/threads.pyx",
-    "THREAD_BYTES / 2": "docs/threads.md tilecore/_core/resources/threads.pyx",
+    "NEW_THREAD_BYTES": "docs/threads.md tilecore/_core/resources/threads.pyx",
+    "BYTES_A_THREAD": "docs/threads.md:2 tilecore/_core/resources/threads.pyx",
     "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md:3 tilecore/_core/resources/recycle.pyx:3",
     "GRANULE_BYTES": "docs/memory.md",
     "QUERY_BYTES": "tilecore/_core/resources/recycle.pyx",

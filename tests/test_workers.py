@@ -37,8 +37,8 @@ for _ in range(5):
     tilecore.tile(x, (63, 1), out[:63], threads=3)
     assert threads() == before + 2
 tilecore.tile(x, (64, 1), out, threads=2)
-tilecore.tile(x, (15, 1), out[:15], threads=8)  # not worth two
-tilecore.tile(x, (16, 1), out[:16], threads=8)  # 4 MiB are worth two
+tilecore.tile(x, (3, 1), out[:3], threads=8)    # not worth two
+tilecore.tile(x, (23, 1), out[:23], threads=8)  # less than 6 MiB are worth two
 assert threads() == before + 2
 tilecore.tile(x, (32, 1), out[:32], threads=4)  # 8 MiB are worth four, between checks for signals too
 assert threads() == before + 3
@@ -149,6 +149,7 @@ def test_calls_are_alone_after_losses(workers):
     assert workers().splitlines() == [
         "gains 3 1 4 1 8 1 16 1 32 1 64 1 64 1",
         "busy 1 4 1 12 1 28 1 60 1 124 1 128 1 128 1",
-        "small losses 1 4 2 10 2 16 2 16 2",
-        "bandwidth 3 1 4 1 1 4 2 10 2",
+        "small losses 2 4 4 1 2 6 5 10 5 16 5 24 5",
+        "bandwidth 3 1 4 1 3 4 4 8 4 16 4",
+        "waking 3 1 4 1 8 1 16 1 32 1 64 1 64 1",
     ]

@@ -154,16 +154,19 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
 
 /* ---------------------------------------------------------------- calls that learn */
 
-/* Calls whose rates are 1000 alone, and these with workers: prints how many in turn have workers, are alone, ... */
-static void learn(const char *name, int calls, double rate, double rate_of_each_50th, double beside)
+/* Calls whose rates are 1000 alone, and these with workers; `waking` after one alone, if that is not 0: prints how many in
+ * turn have workers, are alone, ... */
+static void learn(const char *name, int calls, double rate, double rate_of_each_50th, double beside, double waking)
 {
-    tilecore_record record = {0, 0, 0, 0, 0, 0};
+    tilecore_record record = {0, 0, 0, 0, 0, 0, 0};
     int k, in_turn = 0, before = 0;
     printf("%s", name);
     for (k = 1; k <= calls; k++) {
         const int alone = tilecore_next_is_alone(&record);
         if (alone) tilecore_note_alone(&record, 1000);
-        else tilecore_note_joint(&record, k % 50 ? rate : rate_of_each_50th, beside, 2);
+        else tilecore_note_joint(&record, waking && before ? waking : k % 50 ? rate
+                                                                             : rate_of_each_50th,
+                                 beside, 2);
         if (alone != before) printf(" %d", in_turn), in_turn = 0;
         before = alone, in_turn++;
     }
@@ -179,9 +182,10 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MAX_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc != 1) return 2;
-    learn("gains", 200, 550, 1300, 1000);        /* seldom alone, and not after a single slow call */
-    learn("busy", 500, 9000, 9000, 1000);        /* single calls take nine times the time */
-    learn("small losses", 60, 1050, 1050, 1000); /* a little slower each time */
-    learn("bandwidth", 30, 1100, 1100, 1900);    /* as the caller's part says, faster; slower than calls alone */
+    learn("gains", 200, 550, 1300, 1000, 0);        /* seldom alone, and not after a single slow call */
+    learn("busy", 500, 9000, 9000, 1000, 0);        /* single calls take nine times the time */
+    learn("small losses", 90, 1050, 1050, 1000, 0); /* a little slower each time */
+    learn("bandwidth", 60, 1100, 1100, 1900, 0);    /* as the caller's part says, faster; slower than calls alone */
+    learn("waking", 200, 550, 550, 1000, 2000);     /* that workers wake late after each call alone says nothing */
     return 0;
 }

@@ -36,7 +36,7 @@
  *   be NULL. tilecore.set_max_bytes() does not apply.
  * - `threads` is the maximum number of threads that write. 0 or less means the default of the process, as set by
  *   tilecore.set_num_threads() or TILECORE_NUM_THREADS (tilecore.num_threads() applies to calls from Python
- *   only). Pass 1 in threads of your own. Only the calling thread writes outputs below 4 MiB.
+ *   only). Pass 1 in threads of your own. Only the calling thread writes outputs below 1 MiB.
  * - Functions that need no GIL may run in any number of threads at once. They never take the GIL and do not check
  *   for signals: a KeyboardInterrupt waits until the call returns. Release the GIL around large calls.
  * - All functions work in a thread with a stack of 48 KiB.

@@ -79,7 +79,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
         The axes to repeat, with one repeat for each. All others stay as they are. Negative axes count from the end.
         By default, the last repeat is for the last axis, and so on.
     threads : int, optional
-        The maximum number of threads. One thread writes a result below 4 MiB. `get_num_threads` explains the default.
+        The maximum number of threads. One thread writes a result below 1 MiB. `get_num_threads` explains the default.
 
     Returns
     -------

@@ -259,7 +259,7 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
         tilecore_unpoison(data, tilecore_arena_bytes(n));
         step = from / TILECORE_OPENED;
         if (tilecore_bits_find(a->unadvised, step, step + 1, 1) == step)
-            populated = 2 * TILECORE_THREAD_BYTES; /* new memory below this size is written by one thread */
+            populated = TILECORE_NEW_THREAD_BYTES;
     }
     tilecore_release(&tilecore_arena_lock);
     /* Populating ordinary pages takes 0.6 to 0.75 of the time of faults on one after the other (Zen 4). */

@@ -11,8 +11,9 @@
  * threads share a bandwidth: how much, is known from calls alone, of which there is one now and then. So a call with
  * workers was a loss if its rate is above the caller's, times that factor.
  *
- * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed. After a loss
- * the next TILECORE_MIN_BACKOFF calls are alone, and after each further loss twice as many.
+ * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
+ * call with workers after one alone is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls are
+ * alone, and after each further loss twice as many. So calls that are far apart keep one thread.
  *
  *     calls      w w w a w w w w a w w w w w w w w a w w w ... w w L a a a a w w L a a a a a a a a a a a a w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
@@ -26,12 +27,12 @@
 
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128
-#define TILECORE_MAX_SMALL_BACKOFF 16 /* after losses of less than a half */
+#define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses of less than a half */
 #define TILECORE_MAX_PAUSE 64 /* calls with workers between two alone */
 
-#define TILECORE_KINDS 6
-#define TILECORE_SIZES 16
+#define TILECORE_SIZES 20
 #define TILECORE_ONE 1024 /* ratios are counted in parts of this */
+#define TILECORE_KINDS (2 * TILECORE_TASKS) /* each with prefaulted output, and with new */
 
 /* Counters, at first 0. */
 typedef struct tilecore_record {
@@ -39,16 +40,17 @@ typedef struct tilecore_record {
     ptrdiff_t factor; /* the rate alone over `beside`, smoothed */
     ptrdiff_t loss;   /* the rate with workers over the rate alone, smoothed */
     ptrdiff_t next;   /* above 0: so many calls are alone; below 0: after so many, one is */
+    ptrdiff_t joint;          /* calls with workers since the last one alone */
     ptrdiff_t pause, backoff; /* the last pause, and the calls alone after the last loss, less the gains since */
 } tilecore_record;
 
 static tilecore_record tilecore_records[TILECORE_KINDS][TILECORE_SIZES];
 
-/* The record of a kind, 0 <= kind < TILECORE_KINDS, and a size: two for each power of two, from 4 MiB on. */
+/* The record of a kind, 0 <= kind < TILECORE_KINDS, and a size: two for each power of two, from 1 MiB on. */
 TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
 {
     int size = 0;
-    for (bytes >>= 21; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
+    for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
     return &tilecore_records[kind][size + (bytes > 2)];
 }
 
@@ -65,6 +67,7 @@ TILECORE_UNUSED static int tilecore_next_is_alone(tilecore_record *record)
         after = -pause;
     }
     tilecore_atomic_store(&record->next, after);
+    if (next > 0) tilecore_atomic_store(&record->joint, 0);
     return next > 0;
 }
 
@@ -93,13 +96,16 @@ TILECORE_UNUSED static void tilecore_note_joint(tilecore_record *record, double 
     if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
     if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
-    loss = tilecore_smooth(&record->loss, (ptrdiff_t)(rate * TILECORE_ONE / beside / factor * TILECORE_ONE));
+    loss = (ptrdiff_t)(rate * TILECORE_ONE / beside / factor * TILECORE_ONE);
+    /* The first one after a call alone wakes workers that sleep deeply, which takes as long as writing 1 MB. */
+    if (tilecore_atomic_add(&record->joint, 1) == 0 && loss < TILECORE_ONE / 2 * 5) return;
+    loss = tilecore_smooth(&record->loss, loss);
     if (loss > TILECORE_ONE / 16 * 15) { /* a gain of less than a sixteenth is not worth a second processor's time */
         const ptrdiff_t longer = 2 * backoff + TILECORE_MIN_BACKOFF;
         const ptrdiff_t most = loss < TILECORE_ONE / 2 * 3 ? TILECORE_MAX_SMALL_BACKOFF : TILECORE_MAX_BACKOFF;
         if (backoff < most) backoff = longer < most ? longer : most;
         tilecore_atomic_store(&record->next, backoff);
-        tilecore_atomic_store(&record->loss, TILECORE_ONE / 8 * 7); /* the next call with workers has a small lead */
+        tilecore_atomic_store(&record->loss, TILECORE_ONE / 4 * 3); /* the next trial is two or three calls */
     } else {
         backoff -= (backoff + 7) / 8;
     }

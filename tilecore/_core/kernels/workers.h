@@ -25,9 +25,6 @@
 /* The maximum number of threads that write one result, whatever the caller passes. */
 #define TILECORE_MAX_THREADS 256
 
-/* Two threads write TILECORE_THREAD_BYTES, and one more thread each further TILECORE_BYTES_A_THREAD. */
-#define TILECORE_BYTES_A_THREAD (TILECORE_THREAD_BYTES / 2)
-
 /* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, larger ones
  * longer to wait for the last one. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
 #define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)
@@ -242,13 +239,14 @@ static double tilecore_rate(long long nanoseconds, ptrdiff_t bytes)
     return (double)(nanoseconds + 1) * 1048576 / (double)bytes;
 }
 
-/* How many threads write `bytes`: one for each TILECORE_BYTES_A_THREAD and for each iteration, up to `most`. `most` is
- * given in the call, without a record; or it is the process' (resources/threads.pyx), and 1 for new memory below twice
- * TILECORE_THREAD_BYTES (choose_options). Then there is a record, and one thread writes if earlier calls were faster so
- * (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
+/* How many threads write `bytes`: as many as they are worth, at most one for each iteration, and `most`. `most` is
+ * given in the call, without a record; or it is the process' (resources/threads.pyx), and 1 for new memory below
+ * TILECORE_NEW_THREAD_BYTES (choose_options). Then there is a record, and one thread writes if earlier calls were faster
+ * so (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
 static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int most, tilecore_record **record)
 {
-    const ptrdiff_t worth = bytes / TILECORE_BYTES_A_THREAD;
+    const ptrdiff_t pairs = bytes >= TILECORE_THREAD_BYTES ? 2 : 1, parts = bytes / TILECORE_BYTES_A_THREAD;
+    const ptrdiff_t worth = parts > pairs ? parts : pairs;
     int threads = most < TILECORE_MAX_THREADS ? most : TILECORE_MAX_THREADS;
     if (threads > iterations) threads = (int)iterations;
     if (threads > worth) threads = (int)worth;

@@ -40,9 +40,9 @@ def get_num_threads():
 
     Notes
     -----
-    Two threads write a result of 4 MiB, and one more for each 2 MiB above that. If its memory is new to the
+    Two threads may write a result of 1 MiB; three and more write at least 2 MiB each. If its memory is new to the
     process, only one thread writes a result below 8 MiB. Between calls the threads sleep and use no CPU time. They
-    run on the other CPUs that their caller may use (``os.sched_setaffinity``). After a call that one thread would
+    run on the other CPUs that their caller may use (``os.sched_setaffinity``). After calls that one thread would
     have ended sooner, as on a busy machine, the next calls use one thread; a call's own ``threads=`` is used as given.
     """
     return max_threads()

@@ -23,7 +23,7 @@ from tilecore._core.write.references cimport can_be_counted, copy_references, co
 from tilecore._core.write.signals cimport check_signals, raise_pending
 from tilecore._core.write.small cimport make_small
 from tilecore._core.write.tiling cimport (
-    ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
+    TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
     write_region, write_tiling,
 )
 
@@ -215,9 +215,9 @@ cdef void narrow_target(Call *call) noexcept:
 
 cdef int write_all(Call *call) noexcept nogil:
     """Write all results; return 0, or -1 if a signal handler raised. Threads take whole results, or parts if large."""
-    if call.n == 1 or call.options.threads == 1 or call.nbytes >= TILECORE_THREAD_BYTES:
+    if call.n == 1 or call.options.threads == 1 or call.nbytes >= 4 * TILECORE_THREAD_BYTES:
         return write_range(call, 0, call.n, &call.options)
-    return run_task(write_some, ARRAYS, call, call.n, call.n * call.nbytes, &call.options)
+    return run_task(write_some, TILECORE_ARRAYS, call, call.n, call.n * call.nbytes, &call.options)
 
 
 cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:

@@ -9,14 +9,11 @@ from tilecore._core.write.signals cimport SignalChecks
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
+    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES
+    enum: TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS, TILECORE_TASKS
 
 
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
-
-
-cdef enum Kind:             # of tasks: each has records of its own in learn.h, for prefaulted output and for new
-    BLOCKS, PANELS, ARRAYS, KINDS
 
 
 cdef struct WriteOptions:   # how a call writes
@@ -35,7 +32,7 @@ cdef int write_region(const Sizes *sizes, const StridedArray *source, const Stri
                       WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil
-cdef int run_task(tilecore_task task, Kind kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil
 
 

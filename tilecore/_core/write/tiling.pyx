@@ -52,7 +52,7 @@ cdef union Job:
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
     """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
     cdef WriteOptions options = simple_options(threads, prefaulted)
-    if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else 2 * TILECORE_THREAD_BYTES):
+    if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else TILECORE_NEW_THREAD_BYTES):
         options.threads, options.learns = max_threads(), True
     options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return options
@@ -151,19 +151,19 @@ cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nb
     dst += nest.dst
     src += nest.src
     if choose_panels(&job.panels, nest, dst, src, stream, options.prefaulted):
-        return run_task(write_panels, PANELS, &job, job.panels.total, nbytes, options)
+        return run_task(write_panels, TILECORE_PANELS, &job, job.panels.total, nbytes, options)
     choose_blocks(&job.blocks, nest, stream, options.prefaulted or nbytes < stream_bytes)
     job.blocks.dst, job.blocks.src = dst, src
-    return run_task(write_blocks, BLOCKS, &job, job.blocks.total, nbytes, options)
+    return run_task(write_blocks, TILECORE_BLOCKS, &job, job.blocks.total, nbytes, options)
 
 
-cdef int run_task(tilecore_task task, Kind kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
+cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil:
     """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
     cdef Py_ssize_t first = 0, last = total
     cdef tilecore_record *record = NULL
     if options.learns:
-        record = tilecore_find_record(kind if options.prefaulted else KINDS + kind, nbytes)
+        record = tilecore_find_record(kind if options.prefaulted else TILECORE_TASKS + kind, nbytes)
     while first < last:  # again, if it is time to check for signals
         tilecore_parallel(task, job, &first, &last, max(nbytes // total, 1), options.threads, record,
                           options.signals.next)

@@ -1,0 +1,133 @@
+"""Both sides of each bound that was found by timing, on this host: what it would choose here, in four minutes.
+
+    python benchmarks/tunables.py [NAME ...]
+
+Builds the sources twice more: with every bound lower, and with every bound higher. Each bound has calls of its own that it
+decides about. Processes of the three builds take turns, and each call's ratio is the median over the rounds.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+
+from tables import table
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE, ROUNDS, CLEAR = "tilecore/_core/", 5, 1.03
+ROWS = [((n, 4), (1, 3), "f4") for n in (30, 60, 120)] + [((n, 1), (1, 3), "u1") for n in (60, 200, 600)]
+LONG = [((1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6)]  # MB
+LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
+ORDERS = [((300, 400), (1, 2), "f8"), ((1000, 1200), (2, 1), "f4"), ((200, 100, 3), (1, 2, 1), "u1")]
+# Bound: its file, a lower and a higher value, the calls, and whether other work is between them. f: of Fortran's order.
+BOUNDS = {
+    "TILECORE_BLOCK_BYTES": ("kernels/config.h", "8192", "32768", LONG, False),
+    "TILECORE_NOGIL_BYTES": (
+        "kernels/config.h",
+        "32768",
+        "131072",
+        [((20_000,), (1,), "f4"), ((100, 200), (2, 1), "f4")],
+        False,
+    ),
+    "TILECORE_THREAD_BYTES": ("kernels/config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
+    "TILECORE_MOVE_BYTES": ("kernels/config.h", "4096", "16384", LARGE, True),
+    "TILECORE_HOT_NANOSECONDS": ("kernels/hot.h", "50000", "800000", LARGE, False),
+    "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
+    "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
+    "TILECORE_EXPAND_ALIGNED": (
+        "kernels/kernels.c",
+        "2048",
+        "8192",
+        [((n, 1), (1, 3), "u1") for n in (2000, 5000)],
+        False,
+    ),
+    "SIDE_BYTES": ("write/panels.pyx", "256", "1024", ORDERS, False),
+    "MIN_ITEMS": ("write/panels.pyx", "1024", "16384", [((n, n), (1, 1), "f8") for n in (40, 80, 160)], False),
+}
+
+
+def build(side: int, names: list[str], folder: str) -> Path:
+    """The sources with the lower values (1), or with the higher ones (2), compiled."""
+    copy = Path(folder, str(side))
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "build", "*.so", "tests", "docs", ".venv"))
+    for name in names:
+        path = copy / CORE / BOUNDS[name][0]
+        text, count = re.subn(
+            rf"(\b{name}\b(?: =)? )\S.*?(?=,|  ?/\*|\s+#|\n)", rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1
+        )
+        if not count:
+            raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
+        path.write_text(text)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=copy, check=True, capture_output=True
+    )
+    return copy
+
+
+def work(names: list[str]) -> None:
+    """In a process of one build: prints the median seconds of each bound's calls."""
+    import time
+
+    import numpy as np
+
+    import tilecore
+
+    found = {}
+    for name in names:
+        _, _, _, calls, others = BOUNDS[name]
+        found[name] = []
+        for shape, reps, dtype in calls:
+            x = np.ones(shape, dtype, order="F" if BOUNDS[name][0].endswith("panels.pyx") else "C")
+            times, end = [], time.perf_counter() + 0.15
+            while len(times) < 20 or time.perf_counter() < end:
+                begin = time.perf_counter()
+                y = tilecore.tile(x, reps)
+                times.append(time.perf_counter() - begin)
+                if others:
+                    part = y.ravel()[:1_000_000] * 2
+                    del part
+                del y
+            found[name].append(median(times[5:]))
+    print(json.dumps(found))
+
+
+def main(names: list[str]) -> None:
+    if names[:1] == ["--work"]:
+        return work(names[1:])
+    names = names or list(BOUNDS)
+    with tempfile.TemporaryDirectory() as folder:
+        builds = [ROOT, *(build(side, names, folder) for side in (1, 2))]
+        command = [sys.executable, "-P", __file__, "--work", *names]
+        rounds = []
+        for _ in range(ROUNDS):
+            runs = [
+                subprocess.run(command, env={"PYTHONPATH": str(path)}, check=True, capture_output=True)
+                for path in builds
+            ]
+            rounds.append([json.loads(run.stdout) for run in runs])
+    rows = []
+    for name in names:
+        ratios = []
+        for side in (1, 2):
+            calls = range(len(BOUNDS[name][3]))
+            each = [median(turn[side][name][k] / turn[0][name][k] for turn in rounds) for k in calls]
+            ratios.append(exp(fmean(map(log, each))))
+        low, high = ratios
+        best = (
+            BOUNDS[name][1]
+            if low * CLEAR < min(1, high)
+            else BOUNDS[name][2]
+            if high * CLEAR < min(1, low)
+            else "as it is"
+        )
+        rows.append([name, f"{BOUNDS[name][1]}: {low:.2f}", f"{BOUNDS[name][2]}: {high:.2f}", best])
+    print(table(["bound", "lower: time ÷ today's", "higher", "choose"], rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
