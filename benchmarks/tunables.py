@@ -2,7 +2,7 @@
 
     python benchmarks/tunables.py [NAME ...]
 
-Builds the sources twice more: with every bound lower, and with every bound higher. Each bound has calls of its own that it
+Builds the sources three times: as they are, with every bound lower, and with every bound higher. Each bound has calls of its own that it
 decides about. Processes of the three builds take turns, and each call's ratio is the median over the rounds.
 """
 
@@ -19,7 +19,7 @@ from statistics import fmean, median
 from tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE, ROUNDS, CLEAR = "tilecore/_core/", 5, 1.03
+ROUNDS, CLEAR = 5, 1.03
 ROWS = [((n, 4), (1, 3), "f4") for n in (30, 60, 120)] + [((n, 1), (1, 3), "u1") for n in (60, 200, 600)]
 LONG = [((1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6)]  # MB
 LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
@@ -52,14 +52,13 @@ BOUNDS = {
 
 
 def build(side: int, names: list[str], folder: str) -> Path:
-    """The sources with the lower values (1), or with the higher ones (2), compiled."""
+    """The sources, compiled: as they are (0), with the lower values (1), with the higher ones (2)."""
     copy = Path(folder, str(side))
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "build", "*.so", "tests", "docs", ".venv"))
-    for name in names:
-        path = copy / CORE / BOUNDS[name][0]
-        text, count = re.subn(
-            rf"(\b{name}\b(?: =)? )\S.*?(?=,|  ?/\*|\s+#|\n)", rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1
-        )
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "build", "*.so", "tests", "docs"))
+    for name in names if side else []:
+        path = copy / "tilecore" / "_core" / BOUNDS[name][0]
+        value = rf"(\b{name}\b(?: =)? )\S.*?(?=,|  ?/\*|\s+#|\n)"
+        text, count = re.subn(value, rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1)
         if not count:
             raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
         path.write_text(text)
@@ -101,31 +100,22 @@ def main(names: list[str]) -> None:
         return work(names[1:])
     names = names or list(BOUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        builds = [ROOT, *(build(side, names, folder) for side in (1, 2))]
+        builds = [build(side, names, folder) for side in range(3)]
         command = [sys.executable, "-P", __file__, "--work", *names]
         rounds = []
         for _ in range(ROUNDS):
-            runs = [
-                subprocess.run(command, env={"PYTHONPATH": str(path)}, check=True, capture_output=True)
-                for path in builds
-            ]
-            rounds.append([json.loads(run.stdout) for run in runs])
+            runs = [subprocess.check_output(command, env={"PYTHONPATH": str(path)}) for path in builds]
+            rounds.append([json.loads(run) for run in runs])
     rows = []
     for name in names:
-        ratios = []
-        for side in (1, 2):
-            calls = range(len(BOUNDS[name][3]))
-            each = [median(turn[side][name][k] / turn[0][name][k] for turn in rounds) for k in calls]
-            ratios.append(exp(fmean(map(log, each))))
-        low, high = ratios
-        best = (
-            BOUNDS[name][1]
-            if low * CLEAR < min(1, high)
-            else BOUNDS[name][2]
-            if high * CLEAR < min(1, low)
-            else "as it is"
-        )
-        rows.append([name, f"{BOUNDS[name][1]}: {low:.2f}", f"{BOUNDS[name][2]}: {high:.2f}", best])
+        calls = range(len(BOUNDS[name][3]))
+        ratios = [
+            exp(fmean(log(median(turn[side][name][k] / turn[0][name][k] for turn in rounds)) for k in calls))
+            for side in (1, 2)
+        ]
+        best = ratios.index(min(ratios)) + 1
+        choice = BOUNDS[name][best] if ratios[best - 1] * CLEAR < 1 else "as it is"
+        rows.append([name, *(f"{BOUNDS[name][side]}: {ratios[side - 1]:.2f}" for side in (1, 2)), choice])
     print(table(["bound", "lower: time ÷ today's", "higher", "choose"], rows))
 
 
