@@ -50,6 +50,11 @@ def test_an_object_that_is_no_string(item):
         onnx.tile_13(np.array(["a", item], object), [2])
 
 
+def test_strings_of_many_axes():
+    x = np.full((1,) * 33, "a", object)  # NumPy's `flat` takes up to 32
+    assert onnx.tile_13(x, [1] * 32 + [2]).shape == (1,) * 32 + (2,)
+
+
 def test_supported_types_are_the_schema():
     defs = pytest.importorskip("onnx.defs")
     for opset, since in [(1, 1), (5, 1), (6, 6), (12, 6), (13, 13), (28, 13)]:

@@ -69,7 +69,7 @@ cdef class Rules:
 
 cdef inline bint has_type(cnp.ndarray array, unsigned long types) noexcept:
     cdef int number = cnp.PyArray_TYPE(array)
-    return number < 32 and types >> number & 1
+    return 0 <= number < 32 and types >> number & 1
 
 
 def tile_by_rules(Rules rules not None, input, repeats):

@@ -57,7 +57,7 @@ def name_element_type(tensor: NDArray[Any]) -> str:
     ('float32', 'str')
     """
     if tensor.dtype.type is np.object_:
-        return "str" if all(isinstance(item, str) for item in tensor.flat) else "object"
+        return "str" if all(isinstance(item, str) for item in tensor.reshape(-1)) else "object"
     return _NAMES.get(tensor.dtype.type) or tensor.dtype.name
 
 

@@ -24,7 +24,7 @@ cdef cnp.ndarray make_small(const Sizes *sizes, cnp.ndarray array):
     cdef cnp.ndarray result
     cdef char packed[PACKED_BYTES]
     if (not is_small(sizes) or sizes.nbytes > max_bytes
-            or (cnp.PyArray_TYPE(array) >= cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))
+            or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))
             or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(sizes))):
         return None
     result = try_array(sizes.ndim, sizes.output, array.descr, NULL, 0)
