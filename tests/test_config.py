@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tilecore._core.resources.host import physical_memory
 
 import tilecore
+from tilecore._core.resources.machine import physical_memory
 
 pytestmark = pytest.mark.quick
 

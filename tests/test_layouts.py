@@ -4,6 +4,7 @@ An `out` may have any strides by which its elements share no byte, with each oth
 """
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -171,6 +172,23 @@ def test_elements_that_share_a_byte(shape, strides, meets):
     else:
         tilecore.tile(x, 1, out)
         assert (out == x).all()
+
+
+def test_outs_and_inputs_anywhere_in_one_memory():
+    """An `out` is refused exactly if a byte is shared."""
+    draw, memory = np.random.default_rng(57), np.zeros(200, "u1")
+    for _ in range(1000):
+        shape = draw.integers(1, 4, draw.integers(1, 4))
+        pair, seen = [], []
+        for strides in draw.integers(-24, 25, (2, len(shape))):
+            reaches = [int(np.dot(index, strides)) for index in np.ndindex(*shape)]
+            begin = draw.integers(-min(reaches), 199 - max(reaches))
+            pair.append(as_strided(memory[begin:][:2].view("u2"), shape, strides))
+            seen.append([begin + reach + byte for reach in reaches for byte in (0, 1)])
+        message = "share memory" if {*seen[0]} & {*seen[1]} else None
+        message = "overlapping elements" if len({*seen[1]}) < len(seen[1]) else message
+        with pytest.raises(ValueError, match=message) if message else nullcontext():
+            tilecore.tile(pair[0], 1, pair[1])
 
 
 def test_an_out_between_the_elements_of_the_input(ways):

@@ -106,8 +106,11 @@ def test_a_malformed_setting_is_an_error_of_the_import(variable, text, tmp_path,
 def test_demo_shows_examples_and_times(capsys):
     assert cli.main(["demo"]) == 0
     shown = capsys.readouterr().out
-    for call, _ in demo.EXAMPLES.values():
-        assert f">>> {call}" in shown
+    calls = [
+        "tilecore.tile(x, (2, 2))",
+        *(f"tilecore.{n}.tile(x, {d.example[1]})" for n, d in commands.DIALECTS.items()),
+    ]
+    assert re.findall(">>> (.*?)    #", shown) == calls
     timed = re.findall(r" [\d.]+ \w?B +[\d.]+ \w?s +[\d.]+ \w?s +[\d.]+x$", shown, re.M)
     assert len(timed) == len(demo.TIMED)
     assert max(map(len, shown.splitlines())) <= 80
@@ -121,7 +124,7 @@ def test_demo_on_a_busy_machine(busy, capsys, monkeypatch):
     monkeypatch.setattr(demo, "clock", lambda: next(took))
     for module in (demo, process):
         monkeypatch.setattr(module, "processor_seconds", lambda: next(seconds))
-    demo.demo()
+    demo.demo({})
     shown = capsys.readouterr().out
     assert len(re.findall(" 10 ms +10 ms +1.0x$| 1 s +1 s +1.0x$", shown, re.M)) == len(demo.TIMED)
     assert shown.endswith("\nOther processes took 90% of the processors' time: times may be too long.\n") == (

@@ -209,7 +209,7 @@ def test_resize_to_more_than_there_is(bytes):
 
 
 def test_by_default_a_part_of_the_memory(program):
-    code = "print(tilecore.get_recycle_limit(), tilecore._core.resources.host.physical_memory())"
+    code = "print(tilecore.get_recycle_limit(), tilecore._core.resources.machine.physical_memory())"
     limit, memory = map(int, program(code).split())
     assert limit == min(2**30, memory // 16)
 

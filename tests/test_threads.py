@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._core.resources import host
+from tilecore._core.resources import machine, process_state
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("settings_stay")]
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not on this system")
 def test_the_default_is_every_processor_that_may_be_used():
     """As it was found at the import: a later test has it found anew."""
-    usable = min(len(os.sched_getaffinity(0)), host.cpu_quota(), 8)
+    usable = min(len(os.sched_getaffinity(0)), machine.cpu_quota(), 8)
     assert tilecore.get_num_threads() == int(os.environ.get("TILECORE_NUM_THREADS") or usable)
 
 
@@ -116,30 +116,30 @@ assert tilecore.get_num_threads() == before
 )
 def test_control_groups(monkeypatch, groups, files, cpus, memory):
     files = {"/proc/self/cgroup": groups} | {f"/sys/fs/cgroup/{path}": text for path, text in files.items()}
-    monkeypatch.setattr(host, "read_text", lambda path: files.get(path, ""))
-    assert host.cpu_quota() == cpus
-    assert memory is None or host.physical_memory() == memory
+    monkeypatch.setattr(machine, "read_text", lambda path: files.get(path, ""))
+    assert machine.cpu_quota() == cpus
+    assert memory is None or machine.physical_memory() == memory
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="not on this system")
 def test_the_machines_memory_is_known():
     with open("/proc/meminfo") as file:
-        assert 0 < host.physical_memory() <= int(file.readline().split()[1]) << 10  # MemTotal
+        assert 0 < machine.physical_memory() <= int(file.readline().split()[1]) << 10  # MemTotal
 
 
 @pytest.fixture
 def asking_anew():
-    host.forget_process()
+    process_state.forget_process()
     yield
-    host.forget_process()
+    process_state.forget_process()
 
 
 def test_while_another_thread_imports_multiprocessing(monkeypatch, asking_anew):
     """Its modules are in sys.modules before their names are defined."""
 
     def decided():
-        host.forget_process()
-        return host.in_multiprocessing_child()
+        process_state.forget_process()
+        return process_state.in_multiprocessing_child()
 
     module = types.ModuleType("multiprocessing.process")
     monkeypatch.setitem(sys.modules, "multiprocessing.process", module)

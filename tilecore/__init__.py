@@ -34,7 +34,7 @@ except ModuleNotFoundError as _error:
         "place (`pip install --editable .`)"
     ) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
-from tilecore._core.config import get_include, show_config
+from tilecore._core.installation import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
 from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes, release_memory, set_recycle_limit

@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
-from tilecore._core.resources.host cimport find_cpu_share
+from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.write.tiling cimport (
     WriteOptions, caller_options, write_region, write_tiling,
 )

@@ -1,6 +1,7 @@
 """`tilecore demo`: what tilecore does, on the machine at hand. Benchmarks are in the repository."""
 
 import platform
+from collections.abc import Mapping, Sequence
 from statistics import median
 from timeit import timeit
 from typing import Any
@@ -9,18 +10,9 @@ import numpy
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore._cli.commands import DIALECTS
+from tilecore._dialects.dialect import Dialect
 from tilecore._profile.process import clock, describe_others, processor_seconds
 from tilecore._units import with_unit
-
-# A call, which is printed and run, and the repeats by which its result is verified.
-EXAMPLES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "NumPy: whole copies, side by side": ("tilecore.tile(x, (2, 2))", (2, 2))
-}
-for name, dialect in DIALECTS.items():
-    what, repeats = dialect.example
-    call = f"tilecore.{name}.tile(x, {repeats})"
-    EXAMPLES[f"{dialect.rule().name}: {what}"] = call, tuple(max(repeat, 0) for repeat in repeats)
 
 # Timed in loops that do nothing else. For a batch, both are as fast as the memory.
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
@@ -34,10 +26,15 @@ ROUNDS = 21
 CALLS = 100  # in a round, if a call takes microseconds
 
 
-def demo() -> None:
+def demo(dialects: Mapping[str, Dialect]) -> None:
     versions = f"NumPy {numpy.__version__}, Python {platform.python_version()}"
     print(f"tilecore {tilecore.__version__}, {versions}, {tilecore.get_num_threads()} threads\n")
-    show_examples(numpy.array([[1, 2, 3], [4, 5, 6]], "float32"))
+    x = numpy.array([[1, 2, 3], [4, 5, 6]], "float32")
+    print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indent(x)}")
+    show_example("NumPy: whole copies, side by side", "tilecore.tile", x, (2, 2))
+    for name, dialect in dialects.items():
+        what, repeats = dialect.example
+        show_example(f"{dialect.rule().name}: {what}", f"tilecore.{name}.tile", x, repeats)
     print(
         "\nThe median time on a processor, and numpy.tile's relative to tilecore's. Each\nresult is verified first.\n"
     )
@@ -49,12 +46,11 @@ def demo() -> None:
         print(f"\n{others}")
 
 
-def show_examples(x: NDArray[Any]) -> None:
-    print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indent(x)}")
-    for title, (call, reps) in EXAMPLES.items():
-        result = eval(call, {"tilecore": tilecore, "x": x})
-        verify(result, x, reps)
-        print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indent(result)}")
+def show_example(title: str, function: str, x: NDArray[Any], repeats: Sequence[int]) -> None:
+    call = f"{function}(x, {repeats})"
+    result = eval(call, {"tilecore": tilecore, "x": x})
+    verify(result, x, tuple(max(repeat, 0) for repeat in repeats))
+    print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indent(result)}")
 
 
 def indent(x: NDArray[Any]) -> str:

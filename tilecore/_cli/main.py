@@ -10,9 +10,11 @@ import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TextIO
+
+from tilecore._profile.process import print_text
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,10 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def print_error(message: str, code: int) -> int:
-    if sys.stderr is not None:
-        with suppress(OSError):  # a full disk
-            print("tilecore:", message, file=sys.stderr, flush=True)
-        drop_unwritten(sys.stderr)
+    print_text(f"tilecore: {message}", sys.stderr)
+    drop_unwritten(sys.stderr)
     return code
 
 

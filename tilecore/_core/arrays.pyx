@@ -19,10 +19,9 @@ from tilecore._core.numpy_api cimport (
 )
 from tilecore._core.plain cimport plan_at_once, read_request, tile_plain
 from tilecore._core.plan.plan cimport Plan, Sizes, plan_for, sizes_check, sizes_init
+from tilecore._core.plan.regions cimport Bounds, read_bounds
 from tilecore._core.request.arguments cimport as_plain_array, plain_array
-from tilecore._core.request.integers cimport (
-    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
-)
+from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
 from tilecore._core.write.results cimport write_result

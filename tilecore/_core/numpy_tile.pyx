@@ -1,11 +1,8 @@
 """Replaces `numpy.tile` with tilecore's `tile`, for code that is not the user's own.
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
-them. The replacement has NumPy's own signature: the first argument is called `A`. A caller may keep the replacement
-after it is restored. The replacement then calls NumPy's own `tile`.
-
-No working program breaks: arguments are read once, as NumPy reads them, and what tilecore would refuse is passed to
-NumPy's own `tile`, which returns a result or raises its own error. A result above the size limit is a MemoryError.
+them. The replacement has NumPy's own signature: the first argument is called `A`. No working program breaks: see
+"Notes" below. A caller may keep the replacement after it is restored. The replacement then calls NumPy's own `tile`.
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the

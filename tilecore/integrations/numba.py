@@ -10,8 +10,8 @@ Numba calls `init` by the entry point `numba_extensions`, before it compiles or 
 array([[0, 1],
        [1, 0]])
 
-Compiled code calls the C functions `tilecore_output_shape` and `tilecore_tile`, without the GIL. It holds only their
-names. Each process looks up the addresses, so compiled functions may be cached.
+Compiled code calls C functions (SIGNATURES), without the GIL. It holds only their names. Each process looks up the
+addresses, so compiled functions may be cached.
 """
 
 from __future__ import annotations
@@ -41,9 +41,12 @@ INT, SIZE, POINTER = types.intc, types.intp, types.voidptr
 SIGNATURES = {
     "tilecore_output_shape": INT(INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER),
     "tilecore_tile": INT(INT, POINTER, POINTER, INT, POINTER, SIZE, POINTER, POINTER, POINTER, INT),
+    "tilecore_find_overlap": INT(INT, POINTER, POINTER, POINTER, INT, POINTER, POINTER, POINTER, SIZE),
 }
 # Code in Numba's caches refers to these names, which contain the major version of the ABI.
-c_output_shape, c_tile = (types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items())
+c_output_shape, c_tile, c_find_overlap = (
+    types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items()
+)
 
 UNKNOWN = (
     "tilecore: the number of reps must be known at compile time; pass a tuple, such as "
@@ -54,7 +57,8 @@ UNKNOWN = (
 def init():
     """Called once in each process: see "Registering Extensions with Entry Points" in Numba's documentation."""
     for name in SIGNATURES:
-        llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address("tilecore.capi", name))
+        module = "tilecore._core.request.overlaps" if name == "tilecore_find_overlap" else "tilecore.capi"
+        llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address(module, name))
     overload(tilecore.tile)(tile)
     overload(tilecore.output_shape)(output_shape)
     if not any(value is numpy_tile for value, _ in builtin_registry.globals):
@@ -90,10 +94,12 @@ def tile(a, reps, out=None, axis=None, threads=None):
             result = out
             if shape != out.shape:
                 raise ValueError("tilecore: out must have the shape of the result")
-            if out.size:
-                check_bytes(a, out)
         steps, result_steps = on_stack(a.strides if strided else ()), on_stack(result.strides if spread else ())
-        request = a.ndim, on_stack(a.shape), steps, len(counts), on_stack(counts), a.itemsize
+        dims = on_stack(a.shape)
+        if out is not None:
+            arrays = a.ndim, dims, steps, a.ctypes, out.ndim, on_stack(shape), result_steps, out.ctypes
+            check_overlap(c_find_overlap(*arrays, a.itemsize))
+        request = a.ndim, dims, steps, len(counts), on_stack(counts), a.itemsize
         c_tile(*request, a.ctypes, result.ctypes, result_steps, max_threads)
         return result
 
@@ -213,30 +219,9 @@ def threads_for_c(threads):
 
 
 @register_jitable
-def check_bytes(a, out):
-    """Raise an error if elements overlap. Separate arrays, columns and channels pass; some of as_strided do not."""
-    for k in range(out.ndim):
-        within = out.itemsize  # bytes that the shorter steps cover
-        for j in range(out.ndim):
-            if j != k and abs(out.strides[j]) <= abs(out.strides[k]):
-                within += abs(out.strides[j]) * (out.shape[j] - 1)
-        if out.shape[k] > 1 and abs(out.strides[k]) < within:
-            raise ValueError("tilecore: out must not have overlapping elements")
-    for stride in (1 << 62,) + a.strides + out.strides:  # separate in memory, or modulo a stride
-        if stride != 0:
-            low, high = find_ends(a, abs(stride))
-            out_low, out_high = find_ends(out, abs(stride))
-            if high - low <= (out_low - low) % abs(stride) <= abs(stride) - (out_high - out_low):
-                return
-    raise ValueError("tilecore: out must not share memory with the input")
-
-
-@register_jitable
-def find_ends(array, period):
-    """The addresses of the first and the last byte, plus one, of the elements within one period."""
-    low = high = np.intp(array.ctypes.data)
-    for k in range(array.ndim):
-        if array.strides[k] % period != 0:
-            reach = array.strides[k] * (array.shape[k] - 1)
-            low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high + array.itemsize
+def check_overlap(found):
+    """Separate arrays, columns and channels pass; some of as_strided do not."""
+    if found == 1:
+        raise ValueError("tilecore: out must not have overlapping elements")
+    if found == 2:
+        raise ValueError("tilecore: out must not share memory with the input")

@@ -60,10 +60,6 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
         nest.n += 1
 
 
-cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
-    return -stride if stride < 0 else stride
-
-
 cdef inline bint next_step(Loop *loop, int n, char **dst, const char **src) noexcept nogil:
     """Advance by one step of the innermost loop, or of one outside it; return False at the end of the outermost."""
     cdef int k

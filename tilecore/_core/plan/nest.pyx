@@ -37,6 +37,7 @@ start or stop is a multiple of the extent. Only the index of start within its re
 """
 
 from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.request.strided_arrays cimport magnitude
 
 
 cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,

@@ -13,8 +13,6 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
 cdef cnp.ndarray read_target(value, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    StridedArray *place) except -1
-cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
-                      const Py_ssize_t *b_shape, Py_ssize_t itemsize) except -1
 cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument)
 
 

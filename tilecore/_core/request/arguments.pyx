@@ -17,9 +17,10 @@ from tilecore._core.request.subclasses import is_masked
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_SIZE
 
-from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, array_upon
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE
 from tilecore._core.request.integers cimport as_tuple
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
+from tilecore._core.request.overlaps cimport overlaps_itself
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_array
 
 cnp.import_array()
 
@@ -111,76 +112,3 @@ cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wante
     """The RequestError for an array that does not have this shape."""
     actual = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
     return RequestError(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {actual}", argument)
-
-
-cdef int find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, size_t *low,
-                   size_t *high) noexcept:
-    """Set `low` to the address of the first byte, `high` to the end of the last. Return 0 if there are no bytes."""
-    cdef Py_ssize_t reach
-    cdef int k
-    low[0] = high[0] = <size_t>place.data
-    if place.contiguous:
-        for k in range(place.ndim):
-            itemsize *= shape[k]
-        high[0] += itemsize
-        return itemsize > 0
-    high[0] += itemsize
-    for k in range(place.ndim):
-        if shape[k] == 0:
-            return 0
-        reach = (shape[k] - 1) * place.strides[k]
-        if reach < 0:
-            low[0] += reach
-        else:
-            high[0] += reach
-    return itemsize > 0
-
-
-cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
-                      const Py_ssize_t *b_shape, Py_ssize_t itemsize) except -1:
-    """Whether the arrays share a byte."""
-    cdef size_t a_low, a_high, b_low, b_high
-    if not find_ends(a, a_shape, itemsize, &a_low, &a_high) or not find_ends(b, b_shape, itemsize, &b_low, &b_high):
-        return False
-    if a_high <= b_low or b_high <= a_low:
-        return False
-    return shares_memory(bytes_at(a, a_shape, itemsize), bytes_at(b, b_shape, itemsize))
-
-
-cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
-    """Whether two elements share a byte."""
-    cdef Py_ssize_t covered, step
-    cdef int i, k
-    for k in range(place.ndim):
-        if shape[k] == 0:
-            return False
-    for k in range(place.ndim):
-        covered, step = itemsize, abs(place.strides[k])
-        for i in range(place.ndim):
-            if abs(place.strides[i]) < step or abs(place.strides[i]) == step and i < k:
-                covered += abs(place.strides[i]) * (shape[i] - 1)
-        if shape[k] > 1 and step < covered:
-            break
-    else:
-        return False  # each step is longer than the bytes that all shorter steps cover
-    # If two overlapping elements differ in their index on axis k, then moving both along k, until the smaller index is
-    # 0, keeps the overlap. So it is enough to compare index 0 with all others, axis by axis.
-    view = bytes_at(place, shape, itemsize)
-    for k in range(place.ndim):
-        index = (slice(None),) * k
-        if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
-            return True
-    return False
-
-
-cdef bytes_at(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
-    """A view of the elements, with items of plain bytes."""
-    dtype = numpy.dtype(f"V{itemsize}")  # numpy.dtype((numpy.void, itemsize)) runs Python code
-    return array_upon(None, place.ndim, shape, strides_or_null(place), dtype, place.data, 0)
-
-
-cdef bint shares_memory(a, b) except -1:
-    try:
-        return numpy.shares_memory(a, b, max_work=100000)
-    except numpy.exceptions.TooHardError:
-        return True

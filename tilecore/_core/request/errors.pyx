@@ -4,10 +4,6 @@ Code inside raises a `RequestError`: the kind of error, what is wrong, with whic
 know the name of the function that was called. That public function, of any dialect, catches it, and `format_error` adds
 the function's name, its own names for the arguments, and what the caller typed.
 
-    core        RequestError(ValueError, "must not be negative, got -2", "repeats", axis=1)
-    tile        ValueError: tile: reps must not be negative, got -2 for axis 1; input shape (2, 3), ...
-    Tile-1      ValueError: ONNX Tile-1: tiles must not be negative, got -2 for axis 1; input shape ...
-
 Exceptions of the caller's own objects and of signal handlers are not RequestErrors, and are passed on unchanged.
 
 Compiled, so that there is one class `RequestError` in a process, however often the package is imported.

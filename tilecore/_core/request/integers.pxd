@@ -3,19 +3,10 @@
 from tilecore._core.numpy_api cimport MAX_RANK
 
 
-cdef struct Bounds:     # of a region
-    Py_ssize_t start[MAX_RANK + 1]
-    Py_ssize_t stop[MAX_RANK + 1]
-    int starts, stops   # how many entries each has
-
-
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2
 cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1
 cdef int read_signed(given, Py_ssize_t *values, str argument) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
-cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1
-cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint endless,
-                      Py_ssize_t *shape) except -1
 cdef int read_threads(threads) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
 

@@ -1,10 +1,13 @@
 # cython: binding=False
-"""Reads integers: repeats, bounds, axes, shapes, the number of threads.
+"""Reads integers: repeats, bounds, axes, shapes, the number of threads, bytes.
 
 Ints, NumPy's integers, and tuples, lists and arrays of them are read without running the caller's code. Other kinds
 and error messages may run it (`__index__`, `__iter__`): arguments.pyx explains the consequences.
 """
 
+import os
+import re
+import sys
 from operator import index
 
 import numpy
@@ -87,6 +90,29 @@ def read_count(name, n):
     except TypeError as reason:
         pass_on(reason)
         raise TypeError(f"{name}: expected an integer, got {short_repr(n)} of type {type(n).__name__}") from reason
+
+
+cdef object BYTES = re.compile(r"\s*(\d{1,99})\s*(?:([KMGT])i?)?B?\s*", re.IGNORECASE | re.ASCII)
+
+
+def read_bytes(name, n):
+    """A count of bytes, from an integer, or from a text with binary units: '256M', '4G'. Errors begin with `name`."""
+    if isinstance(n, str):
+        match = BYTES.fullmatch(n)
+        if not match:
+            raise ValueError(f"{name}: expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(n)}")
+        nbytes = int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
+        return min(nbytes, sys.maxsize)  # a limit above all addresses is none
+    n = read_count(name, n)
+    if not 0 <= n <= sys.maxsize:
+        raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {short_repr(n)}")
+    return n
+
+
+def bytes_from_environment(name, default):
+    """The value of the environment variable `name`, or the default if it is not set, or empty."""
+    text = os.environ.get(name)
+    return read_bytes(f"environment variable {name}", text) if text else default
 
 
 def read_item(item, argument, position, hint=""):
@@ -200,49 +226,6 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
     for k in range(ndim):
         repeats[k] = placed[k] if placed[k] >= 0 else 1
     return ndim
-
-
-cdef int read_bounds(Bounds *bounds, start, stop, bint signed) except -1:
-    """Fill `bounds`, before the array is inspected: reading may run code that changes the array."""
-    if signed:
-        bounds.starts = read_signed(start, bounds.start, "start")
-        bounds.stops = read_signed(stop, bounds.stop, "stop")
-    else:
-        bounds.starts = read_integers(start, bounds.start, "start", 0)
-        bounds.stops = read_integers(stop, bounds.stop, "stop", 0)
-    return 0
-
-
-cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint endless,
-                      Py_ssize_t *shape) except -1:
-    """Check that a region lies in the tiling of `extents`, or in the endless plane of such an input; fill `shape`."""
-    cdef Py_ssize_t first, last
-    cdef int k
-    if bounds.starts != ndim or bounds.stops != ndim:
-        name, n = ("stop", bounds.stops) if bounds.starts == ndim else ("start", bounds.starts)
-        axes = "the input" if endless else f"the result's shape {as_tuple(extents, ndim)}"
-        raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
-    for k in range(ndim):
-        first, last = bounds.start[k], bounds.stop[k]
-        if endless:
-            check_axis_of_plane(k, extents[k], first, last)
-        elif not first <= last <= extents[k]:
-            raise RequestError(ValueError, f"expected 0 <= start <= stop <= {extents[k]} on axis {k}, got "
-                               f"start {first}, stop {last}")
-        shape[k] = last - first
-    return 0
-
-
-cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
-    if first > last:
-        raise RequestError(ValueError, f"expected start <= stop on axis {k}, got start {first}, stop {last}")
-    if first < 0 and last > PY_SSIZE_T_MAX + first:
-        raise RequestError(ValueError, f"axis {k} overflows: from {first} to {last} are more than "
-                           f"{PY_SSIZE_T_MAX} elements")
-    if first < last and extent == 0:
-        raise RequestError(ValueError, f"axis {k} of the input is empty, but the region has "
-                           f"{last - first} elements along it")
-    return 0
 
 
 cdef int read_threads(threads) except -1:

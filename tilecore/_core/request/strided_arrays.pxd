@@ -43,3 +43,7 @@ cdef inline const Py_ssize_t *strides_or_null(const StridedArray *place) noexcep
     if place.contiguous:
         return NULL
     return &place.strides[0]
+
+
+cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
+    return -stride if stride < 0 else stride

@@ -2,7 +2,8 @@
 """Allocates results, and limits their size."""
 
 from tilecore._core.request.errors import RequestError
-from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
+from tilecore._core.request.integers import bytes_from_environment, read_bytes
+from tilecore._core.resources.machine import physical_memory
 from tilecore._core.resources.recycle import release_memory
 from tilecore._units import with_unit
 

@@ -15,7 +15,8 @@ import os
 
 from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
-from tilecore._core.resources.host import bytes_from_environment, physical_memory, read_bytes
+from tilecore._core.request.integers import bytes_from_environment, read_bytes
+from tilecore._core.resources.machine import physical_memory
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -28,7 +29,7 @@ from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
-from tilecore._core.resources.host cimport forks, in_multiprocessing_child
+from tilecore._core.resources.process_state cimport forks, in_multiprocessing_child
 from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
 
 cnp.import_array()

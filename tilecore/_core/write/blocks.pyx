@@ -145,11 +145,6 @@ cdef void write_axes(const Blocks *blocks, int n, Py_ssize_t count, char *dst, c
                 write_axes(blocks, n - 1, inner.count, dst + i * top.dst, src + i * top.src)
 
 
-cdef void write_one_block(const Blocks *blocks, char *dst, const char *src) noexcept nogil:
-    """Write an output that is a single block."""
-    write_axes(blocks, blocks.n, blocks.axis[blocks.n - 1].count, dst, src)
-
-
 cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Write the blocks numbered first to last - 1."""
     cdef const Blocks *blocks = <const Blocks *>of_blocks
@@ -164,7 +159,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef Py_ssize_t ready = 0, count, nbytes, _block
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
     if blocks.loops == 0:
-        write_one_block(blocks, dst, src)
+        write_axes(blocks, blocks.n, top.count, dst, src)
         return
     if stream and blocks.n > 1:
         # Not on the stack, which may be small in a thread. Not by PyMem_RawMalloc: under tracemalloc it takes the GIL,

@@ -15,7 +15,7 @@ The system limits the mappings of a process (vm.max_map_count): all living resul
 not suffice, or the system refuses one, there is no mapped result, and the caller copies.
 """
 
-from tilecore._core.resources.host import physical_memory, read_text
+from tilecore._core.resources.machine import physical_memory, read_text
 
 cimport cython
 cimport numpy as cnp
@@ -27,7 +27,7 @@ from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
 from tilecore._core.resources.locks cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_pending
+from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_on_error
 from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, WriteOptions, choose_options, write_nest
 
 cnp.import_array()
@@ -192,9 +192,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
         return None
     with nogil:
         status = write_and_map(mapping, &sharing, &nest, source.data, &options)
-    if status < 0:
-        raise_pending()
-    if status > 0:
+    if raise_on_error(status) > 0:
         return None
     return array_upon(mapping, plan.sizes.ndim, plan.sizes.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 

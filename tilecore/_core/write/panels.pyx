@@ -32,7 +32,8 @@ Panels are numbered, as blocks are, and so are the chunks of each panel's output
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MAX_AXES, Axis, Loop, Nest, magnitude, nest_begin, nest_push, next_step
+from tilecore._core.plan.nest cimport MAX_AXES, Axis, Loop, Nest, nest_begin, nest_push, next_step
+from tilecore._core.request.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
 from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave

@@ -15,12 +15,14 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
-from tilecore._core.request.arguments cimport check_out, has_shape, shape_error, share_bytes
-from tilecore._core.request.integers cimport Bounds, as_tuple, check_bounds
+from tilecore._core.plan.regions cimport Bounds, check_bounds
+from tilecore._core.request.arguments cimport check_out, has_shape, shape_error
+from tilecore._core.request.integers cimport as_tuple
+from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.signals cimport check_signals, raise_pending
+from tilecore._core.write.signals cimport check_signals, raise_on_error
 from tilecore._core.write.small cimport make_small
 from tilecore._core.write.tiling cimport (
     TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
@@ -176,7 +178,7 @@ cdef int write_bytes(Call *call) except -1:
         return write_range(call, 0, call.n, &call.options)
     with nogil:
         status = write_all(call)
-    return raise_pending() if status < 0 else 0
+    return raise_on_error(status)
 
 
 cdef inline const StridedArray *place_of(const Call *call, Py_ssize_t i) noexcept nogil:

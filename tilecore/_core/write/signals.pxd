@@ -15,6 +15,10 @@ cdef struct SignalChecks:   # of one call
     Py_ssize_t work         # bytes written since the clock was last read
 
 
-cdef int raise_pending() except -1
 cdef SignalChecks signal_checks(bint on) noexcept nogil
 cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil
+
+
+cdef inline int raise_on_error(int status) except -1:
+    """Return `status`; if it is -1, raise the exception that check_signals has set."""
+    return status

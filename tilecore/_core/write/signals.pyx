@@ -12,18 +12,13 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals()
 
 
-cdef int raise_pending() except -1:
-    """Raise the exception that is set already."""
-    return -1
-
-
 cdef SignalChecks signal_checks(bint on) noexcept nogil:
     """The state of a new call. Its first check comes early: a Ctrl-C from before a long call ends it at once."""
     return SignalChecks(tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX, 0)
 
 
 cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
-    """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set, for raise_pending."""
+    """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set."""
     cdef long long now
     checks.work += work
     if checks.work < TILECORE_CHECK_BYTES:

@@ -1,4 +1,4 @@
-"""The memory and the processors that this process may use. See host.pyx."""
+"""What is known of this process. See process_state.pyx."""
 
 
 cdef Py_ssize_t forks   # how often fork() was called from the import to this process, as Python saw it

@@ -1,0 +1,14 @@
+"""Regions. See regions.pyx."""
+
+from tilecore._core.numpy_api cimport MAX_RANK
+
+
+cdef struct Bounds:     # of a region
+    Py_ssize_t start[MAX_RANK + 1]
+    Py_ssize_t stop[MAX_RANK + 1]
+    int starts, stops   # how many entries each has
+
+
+cdef int read_bounds(Bounds *bounds, start, stop, bint endless) except -1
+cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint endless,
+                      Py_ssize_t *shape) except -1

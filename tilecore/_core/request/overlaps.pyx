@@ -1,0 +1,119 @@
+"""Whether elements of an array share bytes with each other, or with another array: an `out` must not.
+
+Addresses and strides tell for most arrays. NumPy decides the rest. Compiled code of Numba, without Python, refuses it.
+"""
+
+import numpy
+
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, array_upon
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory, magnitude, strides_or_null
+
+cnp.import_array()
+
+
+cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
+                      const Py_ssize_t *b_shape, Py_ssize_t itemsize) except -1:
+    """Whether the arrays share a byte."""
+    return may_share(a, a_shape, b, b_shape, itemsize) and shares_memory(bytes_at(a, a_shape, itemsize),
+                                                                         bytes_at(b, b_shape, itemsize))
+
+
+cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize) except -1:
+    """Whether two elements share a byte."""
+    cdef int k
+    if not may_overlap(place, shape, itemsize):
+        return False
+    # If two overlapping elements differ in their index on axis k, shift both along k until one of them has index 0:
+    # they still overlap. So it is enough to compare index 0 with all others, axis by axis.
+    view = bytes_at(place, shape, itemsize)
+    for k in range(place.ndim):
+        index = (slice(None),) * k
+        if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
+            return True
+    return False
+
+
+cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides, const void *data,
+                               int out_ndim, const Py_ssize_t *out_shape, const Py_ssize_t *out_strides,
+                               const void *out, Py_ssize_t itemsize) noexcept nogil:
+    """Return 1 if elements of `out` may overlap, 2 if it may share memory with the input, else 0."""
+    cdef StridedArray source, target
+    locate_memory(&source, data, strides, ndim, shape, itemsize)
+    locate_memory(&target, out, out_strides, out_ndim, out_shape, itemsize)
+    if not target.contiguous and may_overlap(&target, out_shape, itemsize):
+        return 1
+    return 2 if may_share(&source, shape, &target, out_shape, itemsize) else 0
+
+
+cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
+                    const Py_ssize_t *b_shape, Py_ssize_t itemsize) noexcept nogil:
+    """Whether the arrays may share a byte: they are separate neither in memory nor, as columns are, modulo a stride."""
+    cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, period = PY_SSIZE_T_MAX
+    cdef int k
+    for k in range(1 + a.ndim + b.ndim):
+        if k:
+            period = step_of(a, k - 1) if k <= a.ndim else step_of(b, k - a.ndim - 1)
+        if period == 0:
+            continue
+        if (not find_ends(a, a_shape, itemsize, period, &a_low, &a_high)
+                or not find_ends(b, b_shape, itemsize, period, &b_low, &b_high)):
+            return False
+        distance = (b_low - a_low) % period
+        distance += period if distance < 0 else 0
+        if a_high - a_low <= distance <= period - (b_high - b_low):
+            return False
+    return True
+
+
+cdef Py_ssize_t step_of(const StridedArray *place, int k) noexcept nogil:
+    return 0 if place.contiguous else magnitude(place.strides[k])
+
+
+cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, Py_ssize_t period,
+                    Py_ssize_t *low, Py_ssize_t *high) noexcept nogil:
+    """Find the first byte of the elements within one period, and the end of the last; False if there are no bytes."""
+    cdef Py_ssize_t reach
+    cdef int k
+    low[0] = high[0] = <Py_ssize_t>place.data
+    for k in range(place.ndim):
+        if shape[k] == 0:
+            return False
+        if place.contiguous:
+            itemsize *= shape[k]
+        elif place.strides[k] % period:
+            reach = (shape[k] - 1) * place.strides[k]
+            low[0] += min(reach, 0)
+            high[0] += max(reach, 0)
+    high[0] += itemsize
+    return itemsize > 0
+
+
+cdef bint may_overlap(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept nogil:
+    """Whether a step may be shorter than the bytes that all shorter steps cover."""
+    cdef Py_ssize_t covered, step
+    cdef bint found = False
+    cdef int i, k
+    for k in range(place.ndim):
+        if shape[k] == 0:
+            return False
+        covered, step = itemsize, magnitude(place.strides[k])
+        for i in range(place.ndim):
+            if i != k and magnitude(place.strides[i]) <= step:
+                covered += magnitude(place.strides[i]) * (shape[i] - 1)
+        found |= shape[k] > 1 and step < covered
+    return found
+
+
+cdef bytes_at(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
+    """A view of the elements, with items of plain bytes."""
+    dtype = numpy.dtype(f"V{itemsize}")  # numpy.dtype((numpy.void, itemsize)) runs Python code
+    return array_upon(None, place.ndim, shape, strides_or_null(place), dtype, place.data, 0)
+
+
+cdef bint shares_memory(a, b) except -1:
+    try:
+        return numpy.shares_memory(a, b, max_work=100000)
+    except numpy.exceptions.TooHardError:
+        return True

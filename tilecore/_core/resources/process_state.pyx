@@ -1,0 +1,74 @@
+# cython: binding=False
+"""What a fork() changes: how many processors this process may use, whether it is a child, its main thread."""
+
+import os
+import sys
+import threading
+
+from tilecore._core.resources.machine import cpu_quota
+
+from tilecore._core.resources.locks cimport (
+    tilecore_affinity, tilecore_atomic_load, tilecore_atomic_store, tilecore_read_affinity,
+)
+
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+
+# Calls from Python determine these once in each process, because C callers cannot. 0 and -1: not known yet.
+forks = 0
+cdef Py_ssize_t cpu_share = 0
+cdef Py_ssize_t is_child = -1
+# Python delivers signals to the main thread alone. Looking up this thread at each call would run Python code.
+cdef unsigned long main_thread = threading.main_thread().ident
+cdef Py_ssize_t all_cpus = os.cpu_count() or 1
+
+
+cdef Py_ssize_t usable_cpus() noexcept nogil:
+    """How many processors the calling thread may use now, at most `cpu_share`; 1 until that is known."""
+    cdef tilecore_affinity now
+    cdef Py_ssize_t share = tilecore_atomic_load(&cpu_share)
+    return min(tilecore_read_affinity(&now) or all_cpus, share) if share > 1 else 1
+
+
+cdef int find_cpu_share() except -1:
+    """Set `cpu_share`: the control group's quota, or 1 in a child of multiprocessing, as its siblings use the rest."""
+    if tilecore_atomic_load(&cpu_share) == 0:
+        tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
+    return 0
+
+
+cpdef bint in_multiprocessing_child() except -1:
+    """Whether this process is one of several that share the machine's processors and memory.
+
+    `sys.modules` is read only once. Without the GIL, another thread may hold the dict's lock during a fork(), and then
+    it stays locked in the child. No function of multiprocessing is called, because another thread may still be
+    importing it. In that case its names are missing, and no child has been started.
+    """
+    cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
+    if child < 0:
+        process = sys.modules.get("multiprocessing.process")
+        # A spawned child imports the main module before it has a parent process.
+        inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
+        child = bool(inherits) or getattr(process, "_parent_process", None) is not None
+        tilecore_atomic_store(&is_child, child)
+    return child
+
+
+cdef bint in_main_thread() noexcept nogil:
+    """Whether Python delivers signals to this thread."""
+    return PyThread_get_thread_ident() == main_thread
+
+
+def forget_process():
+    """Reset the state in a forked child before multiprocessing does: the forking thread is now the main thread."""
+    global forks, main_thread
+    forks += 1
+    main_thread = PyThread_get_thread_ident()
+    tilecore_atomic_store(&is_child, -1)
+    tilecore_atomic_store(&cpu_share, 0)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_process)
