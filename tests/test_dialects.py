@@ -16,7 +16,7 @@ from tilecore._cli import commands
 from tilecore._core.plain import Rules, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects.dialect import Option
-from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, read_any_repeats
+from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats
 
 pytestmark = pytest.mark.quick
 
@@ -154,7 +154,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 )  # fmt: skip
 def test_rules_read_repeats_as_the_dialect_does(value):
     """By rules, the result is the same, or there is none."""
-    x, counts = np.ones((1,) * len(value), "u1"), read_any_repeats(value)
+    x, counts = np.ones((1,) * len(value), "u1"), as_repeats(value)
     result = tile_by_rules(Rules(EVERY_TYPE, INTEGERS.type_mask), x, value)
     legal = all(count >= 0 for count in counts) and max(counts, default=0) < 2**63
     assert (result is None) == (not legal)

@@ -16,14 +16,14 @@ from typing import NamedTuple, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Rules, tile_array, tile_by_rules
+from tilecore._core.plain import Rules, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dialect import Dialect, Option, Rule
 from tilecore._dialects.dims import Shape, ShapeLike
-from tilecore._dialects.tensors import INTEGERS, Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.tensors import INTEGERS, Types, as_repeats, check_type, make_types
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 __dir__ = __all__.copy
@@ -109,13 +109,7 @@ def tile(
     rules = _RULES.get(feature_level) if type(feature_level) is str and out is None and threads is None else None
     if rules is not None and (result := tile_by_rules(rules, input, repeats)) is not None:
         return result
-    level = _find_level(feature_level)
-    tensor = None
-    try:
-        tensor = as_tensor(input)
-        return tile_array(tensor, _read_counts(level, tensor, repeats), out, threads)
-    except RequestError as error:
-        raise format_error(error, level.name, tensor, repeats=repeats) from error.__cause__
+    return _make_rule(feature_level).tile(input, repeats, out, threads)
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:

@@ -27,7 +27,7 @@ __dir__ = __all__.copy
 
 
 class _Version(NamedTuple):
-    name: str
+    rule: Rule
     types: Types
     rules: Rules
 
@@ -35,7 +35,12 @@ class _Version(NamedTuple):
 def _make_version(name: str, types: str) -> _Version:
     words = {"float32": "float", "float64": "double", "str": "string"}
     made = make_types({word: f"tensor({words.get(word, word)})" for word in types.split()})
-    return _Version(name, made, Rules(made.type_mask, INT64.type_mask))
+    return _Version(Rule(name, partial(_read_counts, made)), made, Rules(made.type_mask, INT64.type_mask))
+
+
+def _read_counts(types: Types, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
+    check_type(tensor, types)
+    return as_repeats(repeats, INT64, tensor.ndim)
 
 
 _INTEGERS, _FLOATS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64", "float16 float32 float64"
@@ -90,7 +95,7 @@ def tile(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thread
     """
     if out is None and threads is None and (result := tile_by_rules(_TILE_13.rules, input, repeats)) is not None:
         return result
-    return _tile(_TILE_13, input, repeats, out, threads)
+    return _TILE_13.rule.tile(input, repeats, out, threads)
 
 
 @overload
@@ -112,7 +117,7 @@ def tile_6(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thre
     """
     if out is None and threads is None and (result := tile_by_rules(_TILE_6.rules, input, repeats)) is not None:
         return result
-    return _tile(_TILE_6, input, repeats, out, threads)
+    return _TILE_6.rule.tile(input, repeats, out, threads)
 
 
 @overload
@@ -170,7 +175,7 @@ def tile_1(
         return tile_array(tensor, tuple(repeats), out, threads)
     except RequestError as error:
         names = {"repeats": "tiles"}
-        raise format_error(error, _TILE_1.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__
+        raise format_error(error, _TILE_1.rule.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__
 
 
 tile_13 = tile
@@ -238,7 +243,7 @@ def infer_shape(
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
-    version = _require_repeats(opset)
+    rule = _require_repeats(opset)
     try:
         dims.check_flag(products, "products")
         shape = dims.as_shape(input_shape, "input_shape")
@@ -246,7 +251,7 @@ def infer_shape(
         return None if known is None else dims.tile_dims(*known, products)
     except RequestError as error:
         given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise format_error(error, version.name, **given) from error.__cause__
+        raise format_error(error, rule.name, **given) from error.__cause__
 
 
 def infer_shape_1(
@@ -291,7 +296,8 @@ def infer_shape_1(
             repeats[_check_axis(position, rank)] = count
         return dims.tile_dims(shape, tuple(repeats), products)
     except RequestError as error:
-        raise format_error(error, _TILE_1.name, input_shape=input_shape, tiles=tiles, axis=axis) from error.__cause__
+        given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
+        raise format_error(error, _TILE_1.rule.name, **given) from error.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
@@ -307,41 +313,22 @@ def _find_version(opset: SupportsIndex) -> _Entry:
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
-def _require_repeats(opset: SupportsIndex) -> _Version:
+def _require_repeats(opset: SupportsIndex = 13) -> Rule:
     version = _find_version(opset)[0]
     if version is _TILE_1:
         what = "means Tile-1, which takes tiles and axis: use opset 6 or higher, or tile_1 and infer_shape_1"
         raise ValueError(f"ONNX Tile: opset {opset} {what}")
-    return version
-
-
-def _make_rule(opset: SupportsIndex = 13) -> Rule:
-    version = _require_repeats(opset)
-    return Rule(version.name, partial(_read_counts, version))
+    return version.rule
 
 
 DIALECT = Dialect(
     "ONNX",
-    _make_rule,
+    _require_repeats,
     ("one repeat for each axis", [1, 2]),
     {"opset": Option(int, "N", "the opset of ONNX, 6 or higher")},
     types=_TILE_13.types,
     count_types=INT64,
 )
-
-
-def _tile(version: _Version, input: ArrayLike, repeats: Repeats, out: Array | None, threads: Threads) -> Array:
-    tensor = None
-    try:
-        tensor = as_tensor(input)
-        return tile_array(tensor, _read_counts(version, tensor, repeats), out, threads)
-    except RequestError as error:
-        raise format_error(error, version.name, tensor, repeats=repeats) from error.__cause__
-
-
-def _read_counts(version: _Version, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    check_type(tensor, version.types)
-    return as_repeats(repeats, INT64, tensor.ndim)
 
 
 def _read_whole_number(argument: str, value: Any) -> int:

@@ -7,18 +7,17 @@ negative repeat counts as 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Rules, tile_array, tile_by_rules
+from tilecore._core.plain import Rules, tile_by_rules
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dialect import Dialect, Rule
 from tilecore._dialects.dims import Dim, Range
-from tilecore._dialects.tensors import EVERY_TYPE, INT64_MIN, INTEGERS, as_repeats, as_tensor
+from tilecore._dialects.tensors import EVERY_TYPE, INT64_MIN, INTEGERS, as_repeats
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
@@ -28,7 +27,6 @@ ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
 _NAME = "OpenVINO Tile-1"
 _RULES = Rules(EVERY_TYPE, INTEGERS.type_mask, any_length=True)  # a negative repeat is read by _read_counts
-_NAMES = {"input": "data", "input shape": "data shape"}
 
 
 @overload
@@ -74,29 +72,29 @@ def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads
     """
     if out is None and threads is None and (result := tile_by_rules(_RULES, data, repeats)) is not None:
         return result
-    tensor = None
-    try:
-        tensor = as_tensor(data)
-        return tile_array(tensor, _read_counts(tensor, repeats), out, threads)
-    except RequestError as error:
-        raise format_error(error, _NAME, tensor, _NAMES, repeats=repeats) from error.__cause__
+    return _RULE.tile(data, repeats, out, threads)
 
 
 tile_1 = tile
 
 
 def _read_counts(tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    """The repeats; a negative one is 0. `_clamp` is the same rule for infer_shape; change both."""
     counts = as_repeats(repeats)
-    if counts and min(counts) < 0:
-        if min(counts) < INT64_MIN:
-            raise RequestError(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
-        counts = tuple(max(count, 0) for count in counts)
-    return counts
+    if min(counts, default=0) < INT64_MIN:
+        raise RequestError(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
+    return tuple(map(_clamp, counts))
 
 
-_rule = partial(Rule, _NAME, _read_counts, _NAMES)
-DIALECT = Dialect("OpenVINO", _rule, ("a negative repeat counts as 0", [-1, 2]), min_repeat=None, any_length=True)
+def _clamp(repeat: Any) -> Any:
+    """The repeat, or 0 for a negative one; for infer_shape also of a range, and of what is unknown."""
+    if isinstance(repeat, tuple):
+        return dims.make_range(*map(_clamp, repeat))
+    return max(repeat, 0) if isinstance(repeat, int) else repeat
+
+
+_RULE = Rule(_NAME, _read_counts, {"input": "data", "input shape": "data shape"})
+_EXAMPLE = ("a negative repeat counts as 0", [-1, 2])
+DIALECT = Dialect("OpenVINO", lambda: _RULE, _EXAMPLE, min_repeat=None, any_length=True)
 
 
 def infer_shape(
@@ -146,10 +144,3 @@ def infer_shape(
     except RequestError as error:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
         raise format_error(error, _NAME, **given) from error.__cause__
-
-
-def _clamp(repeat: Dim | Range) -> Dim | Range:
-    if repeat is None or isinstance(repeat, str):
-        return repeat
-    low, high = dims.get_bounds(repeat)
-    return dims.make_range(max(low, 0), None if high is None else max(high, 0))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from tilecore._dialects.tensors import INTEGERS, Types
+from tilecore._core.plain import tile_array
+from tilecore._core.request.errors import RequestError, format_error
+from tilecore._dialects.annotations import Array, Repeats, Threads
+from tilecore._dialects.tensors import INTEGERS, Types, as_tensor
 
 
 class Option(NamedTuple):
@@ -20,11 +23,20 @@ class Option(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One version of a specification, for callers that tile by themselves."""
+    """One version of a specification."""
 
     name: str  # in front of its errors
-    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # (input, repeats) -> repeats, which TilePlan checks further
+    counts: Callable[[NDArray[Any], Any], tuple[int, ...]]  # (input, repeats) -> repeats, which the core checks further
     names: Mapping[str, str] = {}  # its own names for the core's arguments, as `format_error` takes them
+
+    def tile(self, input: ArrayLike, repeats: Repeats, out: Array | None, threads: Threads) -> Array:
+        """The tiling, or the user's error; most requests are met by tile_by_rules, without this."""
+        tensor = None
+        try:
+            tensor = as_tensor(input)
+            return tile_array(tensor, self.counts(tensor, repeats), out, threads)
+        except RequestError as error:
+            raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
 
 class Dialect(NamedTuple):

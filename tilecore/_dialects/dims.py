@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeAlias
 from tilecore._core.request.errors import RequestError, pass_on
 from tilecore._core.request.integers import read_item
 from tilecore._core.request.short_repr import short_repr
-from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, check_length, draw_items, read_any_repeats
+from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_length, draw_items
 
 
 class TensorShapeProto(Protocol):
@@ -239,7 +239,7 @@ def as_repeats_dims(
     if isinstance(repeats, (list, tuple)):
         entries = as_dims(repeats, "repeats", intervals, low)
     else:
-        entries = as_dims(read_any_repeats(repeats, allowed), "repeats", False, low)
+        entries = as_dims(as_repeats(repeats, allowed), "repeats", False, low)
     if len(entries) < least or (most is not None and len(entries) > most):
         raise RequestError(ValueError, f"has length {len(entries)}, which contradicts repeats_shape", "repeats")
     return len(entries), entries

@@ -80,7 +80,7 @@ def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
     return as_array(value, argument)
 
 
-def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = None) -> tuple[int, ...]:
+def as_repeats(value: Any, allowed: Types = INTEGERS, count: int | None = None) -> tuple[int, ...]:
     """A 1-D repeats tensor, or a list or tuple of ints, as a tuple of ints of any sign and size.
 
     >>> as_repeats(np.array([2, 3]), INT64, count=2)
@@ -88,16 +88,16 @@ def as_repeats(value: object, allowed: Types = INTEGERS, count: int | None = Non
 
     `allowed` holds the element types of arrays, `count` the length that the dialect demands, if any.
     """
-    repeats = read_any_repeats(value, allowed)
+    if isinstance(value, (list, tuple)):
+        repeats = tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
+    else:
+        repeats = tuple(read_repeats_tensor(value, allowed).tolist())
     if count is not None and len(repeats) != count:
         raise RequestError(ValueError, f"has length {len(repeats)}, expected the input's rank {count}", "repeats")
     return repeats
 
 
-def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
-    """`as_repeats` of any length."""
-    if isinstance(value, (list, tuple)):
-        return tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
+def read_repeats_tensor(value: Any, allowed: Types) -> NDArray[Any]:
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
         raise RequestError(TypeError, what, "repeats")
@@ -108,7 +108,7 @@ def read_any_repeats(value: Any, allowed: Types = INTEGERS) -> tuple[int, ...]:
         example = "" if array.ndim else f", as in [{int(array)}]"
         raise RequestError(ValueError, f"has rank {array.ndim}, expected 1{example}", "repeats")
     check_length(array.size, "repeats")
-    return tuple(array.tolist())
+    return array
 
 
 def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
