@@ -73,14 +73,8 @@ def parser() -> Parser:
     command.add_argument("--json", metavar="FILE", help="also write the table to this file")
 
     command = commands.add_parser("demo", help="show examples, and timings on this machine")
-    command.set_defaults(run=show_demo)
+    command.set_defaults(run=lambda _: import_module("tilecore._cli.demo").demo(DIALECTS))
     return top
-
-
-def show_demo(_: argparse.Namespace) -> None:
-    from tilecore._cli.demo import demo
-
-    demo(DIALECTS)
 
 
 def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str | None]:

@@ -17,7 +17,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plain cimport plan_at_once, read_request, tile_plain
+from tilecore._core.plain cimport plan_at_once, read_request, tile_array
 from tilecore._core.plan.plan cimport Plan, Sizes, plan_for, sizes_check, sizes_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
 from tilecore._core.request.arguments cimport as_plain_array, plain_array
@@ -127,7 +127,7 @@ cdef tile_any(const Plan *plan, a, reps, out, axis, threads):
         array = as_plain_array(a)
         if array is None:
             return tile_other(a, reps, out, axis, threads)
-        return tile_plain(array, reps, out, axis, threads)
+        return tile_array(array, reps, out, threads, axis)
     except RequestError as error:
         raise public_error(error, "tile", a, array, reps, axis, out) from error.__cause__
 

@@ -1,5 +1,3 @@
-"""Tilings of plain arrays. See plain.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK
@@ -8,7 +6,7 @@ from tilecore._core.request.integers cimport read_fast
 
 
 cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out)
-cdef tile_plain(cnp.ndarray array, reps, out, axis, threads)
+cpdef tile_array(cnp.ndarray array, reps, out=*, threads=*, axis=*)
 
 
 cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:

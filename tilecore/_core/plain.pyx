@@ -27,17 +27,13 @@ cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     return target
 
 
-cdef tile_plain(cnp.ndarray array, reps, out, axis, threads):
+cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
+    """`tile` of a plain array."""
     cdef Plan plan
     cdef int max_threads = 0 if threads is None else read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
     target = write_result(&plan, array.descr, array, NULL, target, max_threads)
     return target if out is None else out
-
-
-def tile_array(cnp.ndarray array not None, reps, out=None, threads=None):
-    """`tile` of a plain array."""
-    return tile_plain(array, reps, out, None, threads)
 
 
 @cython.final

@@ -1,5 +1,3 @@
-"""The loops that write a tiling. See nest.pyx for the essay."""
-
 from tilecore._core.plan.plan cimport Sizes
 
 

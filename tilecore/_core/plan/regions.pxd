@@ -1,5 +1,3 @@
-"""Regions. See regions.pyx."""
-
 from tilecore._core.numpy_api cimport MAX_RANK
 
 

@@ -1,5 +1,3 @@
-"""Reads and checks arguments. See arguments.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of

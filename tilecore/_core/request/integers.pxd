@@ -1,5 +1,3 @@
-"""Reads integers. See integers.pyx."""
-
 from tilecore._core.numpy_api cimport MAX_RANK
 
 

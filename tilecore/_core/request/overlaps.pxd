@@ -1,5 +1,3 @@
-"""Whether arrays overlap. See overlaps.pyx."""
-
 from tilecore._core.request.strided_arrays cimport StridedArray
 
 

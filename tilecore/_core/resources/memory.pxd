@@ -1,5 +1,3 @@
-"""Allocates results, and limits their size. See memory.pyx."""
-
 cimport numpy as cnp
 
 

@@ -10,7 +10,7 @@ from tilecore._units import with_unit
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport try_array
-from tilecore._core.resources.recycle cimport TILECORE_MIN_RECYCLED_BYTES, can_recycle, make_recycled_array
+from tilecore._core.resources.recycle cimport TILECORE_MIN_RECYCLED_BYTES, make_recycled_array
 
 cnp.import_array()
 
@@ -84,7 +84,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     """
     check_size(nbytes)
     prefaulted[0] = False
-    if nbytes >= TILECORE_MIN_RECYCLED_BYTES and can_recycle(nbytes):
+    if nbytes >= TILECORE_MIN_RECYCLED_BYTES:
         array = make_recycled_array(ndim, shape, dtype, nbytes, prefaulted)
         if array is not None:
             return array

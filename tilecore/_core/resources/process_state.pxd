@@ -1,6 +1,3 @@
-"""What is known of this process. See process_state.pyx."""
-
-
 cdef Py_ssize_t forks   # how often fork() was called from the import to this process, as Python saw it
 
 cdef Py_ssize_t usable_cpus() noexcept nogil

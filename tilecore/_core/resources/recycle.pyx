@@ -100,12 +100,6 @@ handler.allocator.free = handler_free
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 
 
-cdef bint can_recycle(Py_ssize_t nbytes) except -1:
-    """Whether a result of this size may lie in recycled memory."""
-    adapt_limit()
-    return nbytes <= tilecore_arena_limit()
-
-
 cdef int adapt_limit() except -1:
     """Lower the default limit in a child of multiprocessing."""
     if tilecore_atomic_load(&limit_forks) != forks:
@@ -119,6 +113,9 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     """A new array in recycled memory, or None."""
     cdef cnp.ndarray array
     cdef char *data
+    adapt_limit()
+    if nbytes > tilecore_arena_limit():
+        return None
     if dtype.type_num == NPY_VSTRING:
         return None  # NumPy makes a new dtype instance only with memory of its own; strings would lie in the input's
     handler_of_context = PyDataMem_GetHandler()

@@ -1,5 +1,3 @@
-"""A nest of loops and a source -> bytes of the output, by blocks. See blocks.pyx."""
-
 from tilecore._core.plan.nest cimport MAX_AXES, Axis, Nest
 from tilecore._core.write.processor cimport tilecore_rows
 

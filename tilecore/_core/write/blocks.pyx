@@ -2,8 +2,8 @@
 
 The inner loops of a nest that write at most TILECORE_BLOCK_BYTES are a *block*: kernels make it once, from the
 innermost dimension outward. The loops outside go over blocks, in a new order: loops that move in the source, and
-inside them loops that repeat. So every block is written to all of its destinations while it is hot, and the source is
-read once.
+inside them loops that repeat. So every block is written to all of its destinations while it is cached, and the source
+is read once.
 
     nest of (1024, 1024) float32 tiled (4, 4):   run 4096, 4x 4096, 1024 rows, 4x 16777216
     block: run 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
@@ -154,7 +154,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef char *aligned = NULL       # in `scratch`
     cdef bint stream = blocks.stream
     cdef Loop loop[MAX_AXES]
-    cdef const char *hot = NULL     # the block last made: `ready` steps
+    cdef const char *block = NULL   # the block last made: `ready` steps
     cdef const char *made = src     # its source
     cdef Py_ssize_t ready = 0, count, nbytes, _block
     cdef const Axis *top = &blocks.axis[blocks.n - 1]
@@ -177,16 +177,16 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         else:
             nbytes = top.dst * count
             if blocks.n == 1:
-                hot = src
+                block = src
             elif src != made or ready < count:  # not made yet, or with fewer steps
-                made, ready, hot = src, count, aligned if stream else dst
-                write_axes(blocks, blocks.n, count, <char *>hot, src)
+                made, ready, block = src, count, aligned if stream else dst
+                write_axes(blocks, blocks.n, count, <char *>block, src)
             if stream:
-                kernels.stream(dst, hot, nbytes)
-            elif hot != dst and nbytes >= move_bytes:
-                tilecore_move(dst, hot, nbytes)
-            elif hot != dst:
-                kernels.copy(dst, hot, nbytes)
+                kernels.stream(dst, block, nbytes)
+            elif block != dst and nbytes >= move_bytes:
+                tilecore_move(dst, block, nbytes)
+            elif block != dst:
+                kernels.copy(dst, block, nbytes)
         next_step(loop, blocks.loops, &dst, &src)
     if stream:
         kernels.stream_end()

@@ -1,5 +1,3 @@
-"""Results whose repeats share pages. See mapped.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan

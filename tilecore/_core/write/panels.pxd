@@ -1,5 +1,3 @@
-"""Sources that are not contiguous along the output's inner loops, packed. See panels.pyx."""
-
 from tilecore._core.plan.nest cimport MAX_AXES, Nest
 from tilecore._core.write.processor cimport tilecore_shuffles
 

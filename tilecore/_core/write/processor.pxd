@@ -1,6 +1,3 @@
-"""The kernels and sizes chosen for this processor. See processor.pyx."""
-
-
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_NOGIL_BYTES
 

@@ -1,5 +1,3 @@
-"""Items that hold references. See references.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Sizes

@@ -1,5 +1,3 @@
-"""A plan and its source -> an array. See results.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan

@@ -1,6 +1,3 @@
-"""Checks for signals during a long call. See signals.pyx."""
-
-
 cdef extern from "kernels/config.h" nogil:
     Py_ssize_t TILECORE_CHECK_BYTES
     long long TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS

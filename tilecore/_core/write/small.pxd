@@ -1,5 +1,3 @@
-"""Small results. See small.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Sizes
