@@ -61,9 +61,8 @@ cdef enum:
     CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
     MAX_STEP_BYTES = 64    # of `deinterleave`: farther apart, each item has a cache line of its own
     MAX_CHANNELS = 4       # that `deinterleave` separates
-    # Rows of this many bytes or more may bypass the caches.
-    MIN_STREAMED_TRANSPOSED = 512
-    MIN_STREAMED_DEINTERLEAVED = 2048
+    MIN_STREAMED_TRANSPOSED = 512       # rows of this many bytes or more may bypass the caches
+    MIN_STREAMED_DEINTERLEAVED = 2048   # likewise
     MIN_SHUFFLED = 64     # bytes of an axis from which on shuffles pay
     CHUNK_BYTES = 1 << 20   # at least, and eight times the panel: each thread that takes a chunk packs the panel again
     # A transposition is faster than gathering from 16 bytes and this many items on: MIN_COLUMNS along the source, and
