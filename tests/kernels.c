@@ -1,9 +1,10 @@
 /* Every kernel of every instruction set of the table that this processor has, on rows of 1 to 260 bytes, and of the
  * sizes around which the choice changes beyond, with a page that may not be touched directly before or directly behind
  * source and destination. Prints for each set whether it ran or is missing, how many cases ran, and each that was
- * wrong; a forbidden access or an endless loop ends the program, with the case that it happened in.
+ * wrong; a forbidden access, an endless loop, or a kernel that was called wrongly ends the program, with the case that
+ * it happened in.
  *
- *     cc -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels && ./kernels
+ *     cc -DTILECORE_CHECKED -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels && ./kernels
  *
  * -DTILECORE_EMULATED='"simde.h"': every set of every processor, in plain C.
  * With arguments: only the sets of these names.
@@ -38,7 +39,7 @@ static long cases, wrong;
 static char *source, *target; /* ROOM bytes each, between two forbidden pages */
 static struct {
     const char *set, *kernel;
-    ptrdiff_t row, repeats, rows; /* of what packs: its item, columns, rows */
+    ptrdiff_t row, repeats, rows; /* of what packs: its item, columns, rows; of write_small: the form, last */
 } running;
 
 static void begin(const tilecore_kernels *kernels, const char *kernel, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
@@ -58,7 +59,9 @@ static void report(const char *fault)
 
 static void report_crash(int number)
 {
-    report(number == SIGALRM ? "no end after 10 s" : "a forbidden access");
+    report(number == SIGABRT   ? "called wrongly"
+           : number == SIGALRM ? "no end after 10 s"
+                               : "a forbidden access");
     fflush(stdout);
     signal(number, SIG_DFL);
     raise(number);
@@ -114,14 +117,13 @@ static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_
 }
 
 /* What is chosen can write such rows, and is of those that the set lists, and that this program runs one by one. */
-static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t repeats,
-                         ptrdiff_t rows)
+static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t rows)
 {
     const tilecore_row_kernel *const *kernel;
     for (; kernels; kernels = kernels->also)
         for (kernel = kernels->rows; *kernel; kernel++)
             if ((*kernel)->write == chosen->write) {
-                if ((*kernel)->can && !(*kernel)->can(chosen, repeats, rows)) report("the chosen kernel cannot");
+                if ((*kernel)->can && !(*kernel)->can(chosen, rows)) report("the chosen kernel cannot");
                 return;
             }
     report("the chosen kernel is not listed");
@@ -140,7 +142,7 @@ static int is_bound(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t re
     }
     for (; kernels; kernels = kernels->also)
         for (kernel = kernels->rows; *kernel; kernel++)
-            if ((*kernel)->can && (*kernel)->can(&now, repeats, rows) != (*kernel)->can(&before, repeats, rows))
+            if ((*kernel)->can && (*kernel)->can(&now, rows) != (*kernel)->can(&before, rows))
                 return 1;
     return 0;
 }
@@ -173,10 +175,10 @@ static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kerne
             begin(kernels, kernel ? kernel->name : "rows", row, repeats, rows);
             tilecore_prepare_rows(&prepared, kernels, row, repeats, src_pitch, dst_pitch, rows, behind);
             if (kernel) {
-                if (kernel->can && !kernel->can(&prepared, repeats, rows)) continue;
+                if (kernel->can && !kernel->can(&prepared, rows)) continue;
                 if (kernel->prepare) kernel->prepare(&prepared, rows);
                 prepared.write = kernel->write;
-            } else check_choice(kernels, &prepared, repeats, rows);
+            } else check_choice(kernels, &prepared, rows);
             prepared.write(&prepared, dst, src, rows, repeats);
             check(dst, src, src_pitch, dst_pitch);
             check_gaps(dst, dst_pitch, span, rows);
@@ -288,6 +290,67 @@ static void check_bytes(const tilecore_kernels *kernels, ptrdiff_t bytes, int be
     }
 }
 
+/* The tiling by its rule, an axis at a time; returns its bytes. */
+static ptrdiff_t tile(char *dst, const char *src, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
+                      ptrdiff_t itemsize)
+{
+    ptrdiff_t i, inner = itemsize, bytes = 0;
+    if (ndim == 0) {
+        memcpy(dst, src, (size_t)itemsize);
+        return itemsize;
+    }
+    for (i = 1; i < ndim; i++) inner *= shape[i];
+    for (i = 0; i < shape[0]; i++)
+        bytes += tile(dst + bytes, src + i * inner, ndim - 1, shape + 1, repeats + 1, itemsize);
+    for (i = 1; i < repeats[0]; i++) memcpy(dst + i * bytes, dst, (size_t)bytes);
+    return bytes * repeats[0];
+}
+
+/* Small results: `row` items that are repeated, inside axes of every kind. */
+static void check_small(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t itemsize)
+{
+    enum { MOST = 16 };
+    static const struct {
+        int ndim;
+        ptrdiff_t shape[MOST], repeats[MOST]; /* 0: what is asked for */
+    } forms[] = {
+        {1, {0}, {0}},
+        {2, {3, 0}, {1, 0}},
+        {2, {3, 0}, {2, 0}},
+        {2, {40, 0}, {3, 0}},
+        {2, {300, 0}, {1, 0}},
+        {2, {1, 0}, {3, 0}},
+        {3, {0, 2, 3}, {0, 1, 1}},
+        {3, {2, 5, 0}, {5, 1, 0}},
+        {4, {2, 1, 3, 0}, {2, 3, 1, 0}},
+        {4, {2, 2, 1, 0}, {3, 1, 2, 0}},
+        {4, {2, 3, 2, 0}, {1, 2, 7, 0}},
+        {5, {1, 2, 1, 24, 0}, {2, 1, 3, 2, 0}},
+        {16, {1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 0}, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 1, 1, 1, 0}},
+        {15, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0}, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0}},
+    };
+    static char expected[1 << 16];
+    size_t f;
+    int behind, k;
+    for (f = 0; f < sizeof forms / sizeof *forms; f++) {
+        ptrdiff_t shape[MOST], times[MOST], n_src = itemsize, n_dst = itemsize;
+        for (k = 0; k < forms[f].ndim; k++) {
+            shape[k] = forms[f].shape[k] ? forms[f].shape[k] : row;
+            times[k] = forms[f].repeats[k] ? forms[f].repeats[k] : repeats;
+            n_src *= shape[k], n_dst *= shape[k] * times[k];
+        }
+        for (behind = 0; behind < 2 && n_dst < 1 << 16; behind++) {
+            const char *const src = place(source, n_src, behind);
+            char *const dst = place(target, n_dst, behind);
+            memset(dst, 0x55, (size_t)n_dst);
+            tile(expected, src, forms[f].ndim, shape, times, itemsize);
+            begin(kernels, "write_small", row * itemsize, repeats, (ptrdiff_t)f);
+            kernels->write_small(kernels, forms[f].ndim, shape, times, itemsize, dst, src);
+            if (memcmp(dst, expected, (size_t)n_dst) != 0) report("wrong bytes");
+        }
+    }
+}
+
 static void check_set(const tilecore_kernels *kernels)
 {
     static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
@@ -306,6 +369,11 @@ static void check_set(const tilecore_kernels *kernels)
                 for (of = kernels; of; of = of->also)
                     for (kernel = of->rows; *kernel && m < 700; kernel++) check_rows(kernels, *kernel, i, n, m);
             }
+    for (i = 1; i <= 70; i++)
+        for (j = 1; j <= 70; j += j < 20 ? 1 : 7)
+            check_small(kernels, i, (ptrdiff_t)j, 1), check_small(kernels, i, (ptrdiff_t)j, 4);
+    for (i = 64; i < 1 << 15; i += i / 7) /* longer rows, and more repeats */
+        for (j = 1; j <= 2; j++) check_small(kernels, i, (ptrdiff_t)j, 1), check_small(kernels, (ptrdiff_t)j, i, 1);
     /* To more than the unrolled loops, at every alignment; and than `replicate` copies at once: 8192. */
     for (i = 1; i < 9000; i += i < 520 || i == 8192 ? 1 : 7) check_bytes(kernels, i, 0), check_bytes(kernels, i, 1);
     for (i = 1; i <= 16; i *= 2) {
@@ -326,16 +394,18 @@ int main(int n, char **names)
     target = guarded();
     for (i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
     signal(SIGSEGV, report_crash);
+    signal(SIGABRT, report_crash);
     if (SIGALRM) signal(SIGALRM, report_crash);
 #if defined(SIGBUS)
     signal(SIGBUS, report_crash);
 #endif
     for (set = tilecore_sets; *set; set++) {
         int wanted = n == 1, a;
+        const int missing = ((*set)->needs & ~features) != 0;
         for (a = 1; a < n; a++) wanted |= strcmp(names[a], (*set)->name) == 0;
-        if (wanted && !((*set)->needs & ~features)) check_set(*set);
-        if (!wanted) printf("%s left out\n", (*set)->name);
-        else printf("%s %s\n", (*set)->name, (*set)->needs & ~features ? "missing" : "ran");
+        if (wanted && !missing) check_set(*set);
+        printf("%s %s\n", (*set)->name, missing ? "missing" : wanted ? "ran"
+                                                                     : "left out");
     }
     printf("REP MOVSB is %s\n", features & TILECORE_HAS_QUICK_MOVE ? "quick" : "slow");
     printf("%ld cases, %ld wrong\n", cases, wrong);

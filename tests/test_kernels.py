@@ -56,15 +56,14 @@ def simde():
         return "/usr/include" if os.path.exists("/usr/include/simde") else None
 
 
-def sets_run(program, *names):
-    """What became of each set of the table, in its order."""
+def check_sets(program, *names):
+    """Run these sets, or all. The failure tells the first cases: set, kernel, row, repeats, rows."""
     done = subprocess.run([program, *names], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    fates = dict(re.findall(r"^(\w+) (ran|missing|left out)$", done.stdout, re.MULTILINE))
-    ran = list(fates.values()).count("ran")
+    faults = re.findall(r"^\w+ .+: row .+$", done.stdout, re.MULTILINE)
+    if done.returncode:
+        pytest.fail("\n".join([*faults[:10], *faults[10:][-1:], f"exit status {done.returncode}", done.stderr]), False)
     # MAX_ROWS, which a sanitizer's compiler may set, leaves fewer cases.
-    assert int(re.search(r"(\d+) cases, 0 wrong", done.stdout)[1]) > 50_000 * ran
-    return fates
+    assert int(re.search(r"(\d+) cases, 0 wrong", done.stdout)[1]) > 50_000 * done.stdout.count(" ran\n") > 0
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,8 @@ def build(tmp_path_factory, compile_c):
 
     def run(*flags, core=CORE):
         program = tmp_path_factory.mktemp("kernels") / "kernels"
-        compile_c("-O2", f"-I{core}", *flags, HERE / "kernels.c", core / "kernels" / "kernels.c", "-o", program)
+        sources = [HERE / "kernels.c", core / "kernels" / "kernels.c"]
+        compile_c("-O2", "-DTILECORE_CHECKED", f"-I{core}", *flags, *sources, "-o", program)
         return program
 
     return run
@@ -88,7 +88,9 @@ def program(build):
 
 @pytest.fixture(scope="module")
 def native(program):
-    return sets_run(program)
+    """Each set of the table, in its order: whether the processor has it."""
+    done = subprocess.run([program, "no set"], capture_output=True, text=True)
+    return {name: fate == "left out" for name, fate in re.findall(r"(\w+) (missing|left out)\n", done.stdout)}
 
 
 @pytest.fixture(scope="module")
@@ -108,32 +110,40 @@ def emulated(build, request):
 
 
 @pytest.mark.parametrize("name", NEEDS)
-def test_between_guard_pages(name, native, emulated):
+def test_between_guard_pages(name, native, program, emulated):
     """Every set of the table: by the processor where it has it, else in plain C."""
-    ran = native.get(name) == "ran"
+    found = native.get(name, False)
     if (has := processor_has(name)) is not None:
-        assert ran == has
-    if ran:
-        return
-    if emulated is None:
+        assert found == has
+    if not found and emulated is None:
         pytest.skip(f"{name} was not tested: the processor lacks it, and there are no SIMDe headers")
-    assert sets_run(emulated, name)[name] == "ran"
+    check_sets(program if found else emulated, name)
 
 
 @pytest.mark.package
 def test_many_rows_between_guard_pages(build):
-    sets_run(build())
+    check_sets(build())
 
 
-def test_a_crash_tells_its_case(build, tmp_path):
+@pytest.mark.parametrize(
+    ("file", "code", "wrong", "fault"),
+    [
+        ("register_rows.h", "last = row - w;", "last = row;", "a forbidden access"),  # behind the row
+        ("scalar.h", "row > 16 && row <= TILECORE_REGISTERS_ROW", "row > 16", "called wrongly"),  # in `choose`
+    ],
+)
+def test_a_crash_tells_its_case(build, tmp_path, file, code, wrong, fault):
+    """And what the kernel needs, where it was called wrongly."""
     shutil.copytree(KERNELS.parent, tmp_path / "kernels")
-    kernel = tmp_path / "kernels" / "isa" / "register_rows.h"
-    assert (text := kernel.read_text()).count("last = row - w;") == 1
-    kernel.write_text(text.replace("last = row - w;", "last = row;"))  # the last vector lies behind the row
+    changed = tmp_path / "kernels" / "isa" / file
+    assert (text := changed.read_text()).count(code) == 1
+    changed.write_text(text.replace(code, wrong))
     done = subprocess.run([build(core=tmp_path), "scalar"], capture_output=True, text=True)
-    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
-    said = r"scalar (rows|register_rows): row \d+, repeats \d+, rows \d+: a forbidden access"
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
+    said = rf"scalar (rows|register_rows): row \d+, repeats \d+, rows \d+: {fault}"
     assert re.fullmatch(said, done.stdout.splitlines()[-1])
+    need = "tilecore_register_rows_scalar needs row > 16 && row <= TILECORE_REGISTERS_ROW\n"
+    assert done.stderr == (need if fault == "called wrongly" else "")
 
 
 @pytest.mark.skipif(
@@ -153,7 +163,7 @@ def test_the_table_of_instruction_sets(native):
     assert [*native][-1] == "scalar"
     if platform.machine() == "x86_64":
         assert set(native) == set(NEEDS) - {"arm64"}
-    assert instruction_sets()["found"] == next(name for name in native if native[name] == "ran")
+    assert instruction_sets()["found"] == next(name for name in native if native[name])
 
 
 @pytest.fixture(params=["the default", "clang"])
@@ -168,7 +178,7 @@ def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
     headers = sorted(path.name for path in CORE.glob("kernels/*.h"))
     assert "kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
-    # locks.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
+    # threads.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
     flags = ["-D_GNU_SOURCE", "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
     flags += ["-isystem", sysconfig.get_path("include")]
     for order in orders:

@@ -8,13 +8,14 @@
  * Any thread may call these, also at exit and without the GIL. One lock guards all, also the system calls, which are
  * rare; fork() waits for it. What is freed must be used no more, as with malloc, and pages that their owner changed by
  * mprotect or madvise stay changed. The state is static, once in a process: exactly one module includes this.
- * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h. On other systems there is no memory here. */
+ * C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h. On other systems there is no memory here. */
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
+#include "atomics.h"
 #include "bitmap.h"
-#include "locks.h"
 #include "pages.h"
+#include "threads.h"
 
 static ptrdiff_t tilecore_arena_max_idle; /* in bytes: other threads read the old limit or the new one */
 TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_atomic_load(&tilecore_arena_max_idle); }

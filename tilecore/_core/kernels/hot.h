@@ -10,7 +10,8 @@
 #ifndef TILECORE_HOT_H
 #define TILECORE_HOT_H
 
-#include "locks.h"
+#include "atomics.h"
+#include "clock.h"
 
 #define TILECORE_HOT_NANOSECONDS 200000
 

@@ -107,15 +107,6 @@ ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 enum {
     TILECORE_FEW_COST = 640,  /* see row_cost in small.h */
     TILECORE_FEW = 8,         /* written rows up to which nothing is worth preparing */
-    TILECORE_EXPAND_ROW = 16, /* a shuffle takes from 16 source bytes */
-    /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
-    TILECORE_EXPAND_SPAN = 40,
-    TILECORE_EXPAND_FEW_SPAN = 64,
-    TILECORE_EXPAND_FEW = 3,
-    TILECORE_EXPAND_MIN = 16, /* periods of output from which making the masks of aligned vectors pays */
-    TILECORE_EXPAND_ROWS = 24,      /* rows from which one mask for several of them pays */
-    TILECORE_EXPAND_ALIGNED = 4096, /* bytes of output from which another vector's mask pays */
-    TILECORE_PATTERN_ROW = 32,
     TILECORE_DOUBLING_SPAN = 2048, /* row*repeats from which doubling beats rows in registers, and a copy each */
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
 };
@@ -130,110 +121,7 @@ static int tilecore_has_size(const tilecore_rows *self)
     return row <= 4 || row == 6 || row == 8 || row == 12 || row == 16;
 }
 
-/* ---------------------------------------------------------------- short rows, 16 bytes to a shuffle */
-
-#if defined(TILECORE_X86) || defined(TILECORE_NEON)
-
-/* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
-static int tilecore_period(ptrdiff_t span)
-{
-    int vectors = (int)span;
-    while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
-    return vectors;
-}
-
-/* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans that lie apart in the
- * output, whose end no later store may run over: a pattern writes it slowly. */
-static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
-{
-    const ptrdiff_t row = self->row;
-    if (repeats > 1 && (self->dst_pitch == self->span || row == 1)) return 0;
-    return tilecore_has_size(self) && (row == 2 || row % 4 == 0 || self->span <= 48);
-}
-
-static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
-{
-    (void)repeats, (void)rows;
-    return self->row <= TILECORE_PATTERN_ROW;
-}
-
-static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
-{
-    (void)repeats;
-    return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
-           self->dst_pitch == self->span && self->span <= TILECORE_EXPAND_FEW_SPAN &&
-           (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
-}
-
-/* Whether all vectors of a period are prepared, and stores aligned. Otherwise there is one vector of whole spans, which
- * the next store overlaps: its mask is made sooner. */
-static int tilecore_expand_aligns(const tilecore_rows *self, ptrdiff_t rows)
-{
-    return self->span > 16 || rows * self->span >= TILECORE_EXPAND_ALIGNED * (ptrdiff_t)(tilecore_period(self->span) - 1);
-}
-
-static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
-{
-    return tilecore_can_expand(self, repeats, rows) &&
-           (self->span <= 16 ? rows >= TILECORE_EXPAND_ROWS
-                             : rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span));
-}
-
-/* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
- * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
-static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
-{
-    /* clang-format off */
-    (void)rows;
-    const ptrdiff_t row = self->row;
-    const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
-    int j, column = 0;
-    for (j = 0; j < 32; j++) {
-        self->u.short_rows.pattern[j] =
-            word == 16 ? (uint8_t)(j < 16 ? j : j < row ? j + 16 - row : 0)
-                       : (uint8_t)(column < word ? column : 8 + column - (row - word));
-        if (++column == row) column = 0;
-    }
-    /* clang-format on */
-}
-
-/* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
- * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
- * a copy ends within the half. */
-static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
-{
-    const ptrdiff_t row = self->row, span = self->span, repeats = span / row;
-    const int vectors = tilecore_expand_aligns(self, rows) ? tilecore_period(span) : 1;
-    ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
-    int half, j;
-    tilecore_prepare_pattern(self, rows); /* which writes what is not a whole period */
-    self->u.short_rows.vectors = vectors;
-    self->u.short_rows.period_rows = vectors * 32 / span;
-    self->u.short_rows.reach = 0;
-    for (half = 0; half < 2 * vectors; half++) {
-        const int again = row - column < 16 && copy + 1 < repeats; /* the row's start follows its end */
-        const ptrdiff_t least = again ? first : first + column;
-        for (j = 0; j < 16; j++) {
-            self->u.short_rows.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(first + column - least);
-            if (++column == row) {
-                column = 0;
-                if (++copy == repeats) copy = 0, first += row;
-            }
-        }
-        self->u.short_rows.offset[half / 2][half % 2] = (uint16_t)least;
-        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
-    }
-}
-
-#endif
-
 /* ---------------------------------------------------------------- the table */
-
-/* A set's row of the table: the sets that its kernels for bytes are of, and those that pack; then the other fields. */
-#define TILECORE_SET(set, needs, bytes, packing, ...) \
-    static const tilecore_kernels tilecore_set_##set = { \
-        #set, needs, tilecore_copy_##bytes, tilecore_stream_##bytes, tilecore_stream_end_##bytes, \
-        tilecore_replicate_##bytes, tilecore_write_small_##bytes, tilecore_transpose_##packing, tilecore_deinterleave_##packing, __VA_ARGS__}
 
 #include "isa/scalar.h"
 #if defined(TILECORE_X86)

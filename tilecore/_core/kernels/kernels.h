@@ -53,16 +53,18 @@
  *     deinterleave   items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of
  *                    a few 16 bytes each
  *
- * The sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set is a file
- * in isa/: its width, its loads, stores and shuffles, the kernels that it is made of, how one is chosen, and its row
- * of the table: its name, and what the processor and the operating system must have. isa/ holds the kernels as well,
- * each written once, in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes
- * those that it is made of, so these files have no include guards.
+ * The instruction sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set
+ * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, and its row of the table, with
+ * the full names of all its kernels. isa/ holds the kernels as well, each written once, in terms of a set's
+ * TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes those that it is made of, so these files
+ * have no include guards. TILECORE_NAME(pattern) in short_rows.h is tilecore_pattern_avx2, for instance, and
+ * TILECORE_KERNEL(pattern), its tilecore_row_kernel, is tilecore_pattern_avx2_kernel.
  *
  * Safety, of all functions here and in isa/ unless they state otherwise. A function reads the source rows that its
  * arguments describe, and no other byte: the next page may be forbidden. It writes each byte of the destination rows,
  * and none before, between or after them; lanes that are masked out are never touched. Source and destination do not
  * overlap, nor do destination rows. Pointers need no alignment, pitches may be negative, and counts are at least 1.
+ * What else a kernel needs it states, and checks, by TILECORE_ASSERT.
  */
 #ifndef TILECORE_KERNELS_H
 #define TILECORE_KERNELS_H
@@ -70,6 +72,17 @@
 #include <string.h>
 
 #include "config.h"
+
+/* What a kernel needs of its caller. Only tests, sanitizers and fuzzing check it: it is compiled with
+ * -DTILECORE_CHECKED there. */
+#if defined(TILECORE_CHECKED)
+#include <stdio.h>
+#include <stdlib.h>
+#define TILECORE_ASSERT(need) \
+    ((need) ? (void)0 : (fprintf(stderr, "%s needs %s\n", __func__, #need), abort()))
+#else
+#define TILECORE_ASSERT(need) ((void)sizeof(need)) /* nothing */
+#endif
 
 #if defined(__cplusplus)
 extern "C" {
@@ -120,7 +133,7 @@ typedef struct tilecore_row_kernel {
     const char *name;
     tilecore_write_rows write;
     /* Whether it can write rows of this shape, and must not be used otherwise; NULL: rows of all shapes. */
-    int (*can)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
+    int (*can)(const tilecore_rows *self, ptrdiff_t rows);
     /* Makes what it needs beforehand; NULL: nothing. */
     void (*prepare)(tilecore_rows *self, ptrdiff_t rows);
 } tilecore_row_kernel;
@@ -213,6 +226,8 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_k
                                            ptrdiff_t rows, int in_first_cache)
 {
     const tilecore_row_kernel *kernel;
+    TILECORE_ASSERT(row > 0 && repeats > 0 && rows > 0);
+    TILECORE_ASSERT(rows == 1 || dst_pitch >= row * repeats || -dst_pitch >= row * repeats);
     self->row = row;
     self->src_pitch = src_pitch;
     self->dst_pitch = dst_pitch;
@@ -252,6 +267,7 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
     const int beyond = step > 0 && (items == 1 || step == item); /* 16 bytes of a row, also if fewer are needed */
     ptrdiff_t k = 0, base = 0, byte;
     int half, piece, j;
+    TILECORE_ASSERT(items > 0 && items <= 4 && item > 0 && item <= 16 && 16 % item == 0);
     self->item = item, self->items = items, self->along = along, self->step = step;
     self->vectors = 1, self->pieces = 1;
     while (self->vectors * 32 % group) self->vectors++;

@@ -1,6 +1,6 @@
 /* Memory by the page: reserved addresses, to which pages are added and released; memory that is mapped at several
  * addresses. On systems that have neither, every function fails, and the caller uses ordinary memory.
- * C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
+ * C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *

@@ -11,12 +11,13 @@
  * fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
  *
  * The state is static, once in a process, because handlers of fork() take no argument: exactly one extension module
- * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in locks.h.
+ * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
  */
 #ifndef TILECORE_WORKERS_H
 #define TILECORE_WORKERS_H
 
 #include "learn.h"
+#include "threads.h"
 
 #include <string.h>
 

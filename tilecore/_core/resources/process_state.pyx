@@ -7,9 +7,13 @@ import threading
 
 from tilecore._core.resources.machine import cpu_quota
 
-from tilecore._core.resources.locks cimport (
-    tilecore_affinity, tilecore_atomic_load, tilecore_atomic_store, tilecore_read_affinity,
-)
+from tilecore._core.resources.atomics cimport tilecore_atomic_load, tilecore_atomic_store
+
+
+cdef extern from "kernels/threads.h" nogil:
+    ctypedef struct tilecore_affinity:
+        pass
+    int tilecore_read_affinity(tilecore_affinity *now)
 
 
 cdef extern from "Python.h":

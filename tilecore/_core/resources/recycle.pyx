@@ -30,7 +30,7 @@ from tilecore._core.numpy_api cimport (
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
 from tilecore._core.resources.process_state cimport forks, in_multiprocessing_child
-from tilecore._core.resources.locks cimport tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.resources.atomics cimport tilecore_atomic_load, tilecore_atomic_store
 
 cnp.import_array()
 

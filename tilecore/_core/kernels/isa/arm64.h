@@ -1,6 +1,7 @@
 /* NEON: 16-byte shuffles. Every 64-bit Arm. */
 
 #define TILECORE_NAME(name) tilecore_##name##_arm64
+#define TILECORE_KERNEL(name) tilecore_##name##_arm64_kernel
 #define TILECORE_TARGETED
 #define TILECORE_HALF uint8x16_t
 #define TILECORE_LOAD_HALF(p) vld1q_u8((const uint8_t *)(const void *)(p))
@@ -19,5 +20,12 @@
 #include "vectors32_in_halves.h"
 #include "shuffle_set.h"
 
-TILECORE_SET(arm64, 0, arm64, arm64, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows), NULL);
+static const tilecore_row_kernel *const tilecore_rows_arm64[] = {
+    &tilecore_copies_arm64_kernel, &tilecore_doubling_arm64_kernel, &tilecore_expand_arm64_kernel,
+    &tilecore_pattern_arm64_kernel, &tilecore_register_rows_arm64_kernel, NULL};
+
+static const tilecore_kernels tilecore_set_arm64 = {
+    "arm64", 0, tilecore_copy_arm64, tilecore_stream_arm64, tilecore_stream_end_arm64, tilecore_replicate_arm64,
+    tilecore_write_small_arm64, tilecore_transpose_arm64, tilecore_deinterleave_arm64, TILECORE_BY_TILES,
+    tilecore_choose_arm64, tilecore_rows_arm64, NULL};
 #include "undef.h"

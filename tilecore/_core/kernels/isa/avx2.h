@@ -1,6 +1,7 @@
 /* AVX2: 32-byte vectors, shuffled by halves. 2013 and later (Intel Haswell, AMD Excavator). */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx2
+#define TILECORE_KERNEL(name) tilecore_##name##_avx2_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("avx2")
 #define TILECORE_WIDTH 32
 #define TILECORE_SUFFIX ""
@@ -21,5 +22,12 @@
 
 #include "shuffle_set.h"
 
-TILECORE_SET(avx2, TILECORE_HAS_AVX2, avx2, avx2, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows), NULL);
+static const tilecore_row_kernel *const tilecore_rows_avx2[] = {
+    &tilecore_copies_avx2_kernel, &tilecore_doubling_avx2_kernel, &tilecore_expand_avx2_kernel,
+    &tilecore_pattern_avx2_kernel, &tilecore_register_rows_avx2_kernel, NULL};
+
+static const tilecore_kernels tilecore_set_avx2 = {
+    "avx2", TILECORE_HAS_AVX2, tilecore_copy_avx2, tilecore_stream_avx2, tilecore_stream_end_avx2,
+    tilecore_replicate_avx2, tilecore_write_small_avx2, tilecore_transpose_avx2, tilecore_deinterleave_avx2,
+    TILECORE_BY_TILES, tilecore_choose_avx2, tilecore_rows_avx2, NULL};
 #include "undef.h"

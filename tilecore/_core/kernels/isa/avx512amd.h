@@ -9,21 +9,27 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     /* The spans that `permute` writes as quickly as `pattern`. */
     const ptrdiff_t permuted = row >= 12 && row <= 24 ? 192 : 128;
     if (row > 32)
-        return tilecore_can_register_rows_avx512vbmi(self, repeats, rows) ? &tilecore_register_rows_kernel_avx512vbmi
-                                                                          : &tilecore_copies_kernel_avx512vbmi;
+        return tilecore_can_register_rows_avx512vbmi(self, rows) ? &tilecore_register_rows_avx512vbmi_kernel
+                                                                 : &tilecore_copies_avx512vbmi_kernel;
     if (rows * repeats > TILECORE_FEW && span > 64 && span < 1024 && 8 % row != 0 &&
-        !(span <= permuted && tilecore_can_permute_avx512vbmi(self, repeats, rows)))
+        !(span <= permuted && tilecore_can_permute_avx512vbmi(self, rows)))
         return tilecore_choose_avx2(self, repeats, rows);
     if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0 &&
         !(self->in_first_cache && span >= 2 * TILECORE_DOUBLING_SPAN))
-        return &tilecore_copies_kernel_avx512vbmi; /* words */
+        return &tilecore_copies_avx512vbmi_kernel; /* words */
     return tilecore_choose_avx512vbmi(self, repeats, rows);
 }
 
-TILECORE_SET(avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, avx512vbmi, avx2, TILECORE_BY_TILES,
-             tilecore_choose_avx512amd, tilecore_rows_avx512vbmi, &tilecore_set_avx2);
+static const tilecore_kernels tilecore_set_avx512amd = {
+    "avx512amd", TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, tilecore_copy_avx512vbmi,
+    tilecore_stream_avx512vbmi, tilecore_stream_end_avx512vbmi, tilecore_replicate_avx512vbmi,
+    tilecore_write_small_avx512vbmi, tilecore_transpose_avx2, tilecore_deinterleave_avx2, TILECORE_BY_TILES,
+    tilecore_choose_avx512amd, tilecore_rows_avx512vbmi, &tilecore_set_avx2};
 
 /* Vectors of 64 bytes are stored as two halves (Zen 4): `replicate` by 32 bytes takes 0.77 of the time. With full width
  * (Zen 5) it takes up to 1.4 times as long, and `copy` 1.0 to 1.25. */
-TILECORE_SET(avx512half, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, avx2, avx2, TILECORE_BY_TILES,
-             tilecore_choose_avx512amd, tilecore_rows_avx512vbmi, &tilecore_set_avx2);
+static const tilecore_kernels tilecore_set_avx512half = {
+    "avx512half", TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, tilecore_copy_avx2, tilecore_stream_avx2,
+    tilecore_stream_end_avx2, tilecore_replicate_avx2, tilecore_write_small_avx2, tilecore_transpose_avx2,
+    tilecore_deinterleave_avx2, TILECORE_BY_TILES, tilecore_choose_avx512amd, tilecore_rows_avx512vbmi,
+    &tilecore_set_avx2};

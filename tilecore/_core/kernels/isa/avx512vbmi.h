@@ -2,6 +2,7 @@
  * 2019 and later (Intel Ice Lake). */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx512vbmi
+#define TILECORE_KERNEL(name) tilecore_##name##_avx512vbmi_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
 #define TILECORE_WIDTH 64
 #define TILECORE_SUFFIX " 64" /* of the names of kernels that a set has in two widths */
@@ -18,34 +19,38 @@
 #include "small.h"
 #include "permute.h"
 
-static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {
-    &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(register_rows_kernel),
-    &TILECORE_NAME(permute_kernel), &TILECORE_NAME(rotate_kernel), &TILECORE_NAME(spread_kernel), NULL};
-
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
-    const int fits = TILECORE_NAME(can_register_rows)(self, repeats, rows);
-    const tilecore_row_kernel *const each = fits ? &TILECORE_NAME(register_rows_kernel) : &TILECORE_NAME(copies_kernel);
+    const int fits = TILECORE_NAME(can_register_rows)(self, rows);
+    const tilecore_row_kernel *const each = fits ? &TILECORE_KERNEL(register_rows) : &TILECORE_KERNEL(copies);
     if (rows * repeats <= TILECORE_FEW) return each;
     if (repeats == 1) { /* rows that lie apart */
         /* Words are moved as quickly one by one as two to a vector, and rows in registers as one to a vector. */
         const ptrdiff_t most = tilecore_has_size(self) ? 2 : fits;
-        if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_NAME(spread_kernel);
+        if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_KERNEL(spread);
         return each;
     }
-    if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &TILECORE_NAME(doubling_kernel);
+    if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &TILECORE_KERNEL(doubling);
     if (row > 32) return each;
-    if (TILECORE_NAME(can_permute)(self, repeats, rows)) return &TILECORE_NAME(permute_kernel);
-    if (self->span <= 64) return &TILECORE_NAME(spread_kernel);
+    if (TILECORE_NAME(can_permute)(self, rows)) return &TILECORE_KERNEL(permute);
+    if (self->span <= 64) return &TILECORE_KERNEL(spread);
     /* Of words of one size the compiler makes whole vectors, which are not aligned, and of the last ones no vector. */
     if (apart ? 16 % row == 0 : 8 % row == 0 && self->in_first_cache && self->span % 32 <= 8 * row)
-        return &TILECORE_NAME(copies_kernel);
+        return &TILECORE_KERNEL(copies);
     if (apart && row > 16 && repeats <= 16) return each;
-    return &TILECORE_NAME(rotate_kernel);
+    return &TILECORE_KERNEL(rotate);
 }
 
-TILECORE_SET(avx512vbmi, TILECORE_HAS_AVX512VBMI, avx512vbmi, avx2, TILECORE_BY_COLUMNS, TILECORE_NAME(choose),
-             TILECORE_NAME(rows), NULL);
+static const tilecore_row_kernel *const tilecore_rows_avx512vbmi[] = {
+    &tilecore_copies_avx512vbmi_kernel, &tilecore_doubling_avx512vbmi_kernel,
+    &tilecore_register_rows_avx512vbmi_kernel, &tilecore_permute_avx512vbmi_kernel,
+    &tilecore_rotate_avx512vbmi_kernel, &tilecore_spread_avx512vbmi_kernel, NULL};
+
+static const tilecore_kernels tilecore_set_avx512vbmi = {
+    "avx512vbmi", TILECORE_HAS_AVX512VBMI, tilecore_copy_avx512vbmi, tilecore_stream_avx512vbmi,
+    tilecore_stream_end_avx512vbmi, tilecore_replicate_avx512vbmi, tilecore_write_small_avx512vbmi,
+    tilecore_transpose_avx2, tilecore_deinterleave_avx2, TILECORE_BY_COLUMNS, tilecore_choose_avx512vbmi,
+    tilecore_rows_avx512vbmi, NULL};
 #include "undef.h"

@@ -37,6 +37,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, cons
  * medium sizes are many times slower on unaligned destinations. */
 TILECORE_TARGETED static void TILECORE_NAME(copy)(char *dst, const char *src, ptrdiff_t n)
 {
+    TILECORE_ASSERT(n >= 0 && (uintptr_t)dst - (uintptr_t)src >= (size_t)n &&
+                    (uintptr_t)src - (uintptr_t)dst >= (size_t)n); /* apart */
     if (n <= 2 * TILECORE_WIDTH) {
         TILECORE_NAME(copy_short)(dst, src, n);
         return;
@@ -56,6 +58,7 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
 {
     const ptrdiff_t total = bytes * count;
     ptrdiff_t done = bytes, n;
+    TILECORE_ASSERT(bytes > 0 && count > 0);
     /* Copies what is written so far, doubling while that is short; always whole blocks. */
     for (; done < total; done += n) {
         n = done < TILECORE_DOUBLING_BYTES ? done : TILECORE_DOUBLING_BYTES / bytes * bytes;
@@ -80,6 +83,7 @@ TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, 
     dst += head;
     src += head;
     n -= head;
+    TILECORE_ASSERT(((uintptr_t)dst & 63) == 0);
     for (; n >= 4 * w; n -= 4 * w, dst += 4 * w, src += 4 * w) TILECORE_FOUR(TILECORE_STREAM, dst, src, w);
     for (; n >= 64; n -= 64)
         for (line = dst + 64; dst < line; dst += w, src += w) TILECORE_STREAM(dst, TILECORE_LOAD(src));
@@ -137,7 +141,7 @@ TILECORE_TARGETED static void TILECORE_NAME(doubling)(const tilecore_rows *self,
     }
 }
 
-static const tilecore_row_kernel TILECORE_NAME(copies_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(copies) = {
     "copies" TILECORE_SUFFIX, TILECORE_NAME(copies), NULL, NULL};
-static const tilecore_row_kernel TILECORE_NAME(doubling_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(doubling) = {
     "doubling" TILECORE_SUFFIX, TILECORE_NAME(doubling), NULL, NULL};

@@ -79,6 +79,7 @@ TILECORE_TARGETED static void TILECORE_NAME(deinterleave)(const tilecore_shuffle
 {
     enum { PART = 3840 }; /* whole groups, of 1 to 4 items, and whole cache lines */
     const ptrdiff_t group = self->items * self->item;
+    TILECORE_ASSERT(count > 0 && (rows == 1 || dst_pitch >= count * group || -dst_pitch >= count * group));
     for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) {
         if (stream) { /* by way of the first-level cache */
             TILECORE_ALIGNED char lines[PART];

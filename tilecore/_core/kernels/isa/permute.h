@@ -71,20 +71,21 @@ TILECORE_TARGETED static void TILECORE_NAME(rotate)(const tilecore_rows *self, c
 {
     const int dense = rows == 1 || self->dst_pitch == self->row * repeats;
     const ptrdiff_t together = dense ? rows : 1;
+    TILECORE_ASSERT(self->row <= 64 && (rows == 1 || (self->row * repeats == self->span && self->span >= 64)));
     for (; rows > 0; rows -= together, dst += self->dst_pitch, src += self->src_pitch)
         TILECORE_NAME(rotate_dense)(self, dst, src, together, repeats);
 }
 
-static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int TILECORE_NAME(can_rotate)(const tilecore_rows *self, ptrdiff_t rows)
 {
-    (void)repeats, (void)rows;
+    (void)rows;
     return self->row <= 64 && self->span >= 64;
 }
 
 /* index[k] = k modulo row. Looked up at 0 to row, 64 bytes at a time. */
 TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self, ptrdiff_t rows)
 {
-    (void)rows;
+    TILECORE_ASSERT(TILECORE_NAME(can_rotate)(self, rows));
     unsigned k;
     for (k = 0; k < self->row + 64; k += 64)
         TILECORE_STORE(self->u.index + k, TILECORE_NAME(modulo)(TILECORE_NAME(counted_from)(k), (unsigned)self->row));
@@ -184,6 +185,12 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
     }
 }
 
+static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
+{
+    return self->row <= 64 && self->span <= TILECORE_INDEX_BYTES - 64 &&
+           (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
+}
+
 TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
                                                      ptrdiff_t rows, ptrdiff_t repeats)
 {
@@ -194,6 +201,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     const int half = furthest < 32;
     TILECORE_VECTOR v;
+    TILECORE_ASSERT(TILECORE_NAME(can_permute)(self, rows) && (rows == 1 || row * repeats == span));
     if (head) {
         if (head > left) head = left;
         v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
@@ -214,18 +222,11 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
     TILECORE_NAME(permute_rest)(self, dst, src, src_end, at, left, furthest);
 }
 
-static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
-{
-    (void)repeats;
-    return self->row <= 64 && self->span <= TILECORE_INDEX_BYTES - 64 &&
-           (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
-}
-
 /* index[k] = the source byte of output byte k, for k < span + 64. */
 TILECORE_TARGETED static void TILECORE_NAME(prepare_permute)(tilecore_rows *self, ptrdiff_t rows)
 {
     const unsigned row = (unsigned)self->row, span = (unsigned)self->span;
-    (void)rows;
+    TILECORE_ASSERT(TILECORE_NAME(can_permute)(self, rows));
     unsigned k, most = 1;
     while (span * most < 128) most *= 2;
     for (k = 0; k < span + 64; k += 64) {
@@ -265,6 +266,7 @@ TILECORE_TARGETED static void TILECORE_NAME(spread)(const tilecore_rows *self, c
     const ptrdiff_t back = self->src_pitch < 0 ? (n - 1) * self->src_pitch : 0; /* to the first byte in memory */
     const TILECORE_VECTOR index = TILECORE_LOAD(self->u.spread.index);
     __mmask64 from = self->u.spread.from, to = self->u.spread.to;
+    TILECORE_ASSERT(n > 0 && self->span <= 64 && repeats * self->row <= self->span);
     for (; rows >= n && repeats * self->row == self->span; rows -= n, dst += dst_step, src += src_step)
         TILECORE_STORE_LANES(dst, to, TILECORE_PERMUTE(index, TILECORE_LOAD_LANES(from, src + back)));
     if (rows == 0) return;
@@ -274,9 +276,9 @@ TILECORE_TARGETED static void TILECORE_NAME(spread)(const tilecore_rows *self, c
     TILECORE_STORE_LANES(dst, to, TILECORE_PERMUTE(index, TILECORE_LOAD_LANES(from, src + back)));
 }
 
-static int TILECORE_NAME(can_spread)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int TILECORE_NAME(can_spread)(const tilecore_rows *self, ptrdiff_t rows)
 {
-    (void)repeats, (void)rows;
+    (void)rows;
     return self->span <= 64;
 }
 
@@ -284,7 +286,7 @@ static void TILECORE_NAME(prepare_spread)(tilecore_rows *self, ptrdiff_t rows)
 {
     const ptrdiff_t n = TILECORE_NAME(spread_rows)(self), row = self->row;
     ptrdiff_t i, k, from = self->src_pitch < 0 ? (1 - n) * self->src_pitch : 0;
-    (void)rows;
+    TILECORE_ASSERT(TILECORE_NAME(can_spread)(self, rows));
     self->u.spread.rows = n;
     self->u.spread.from = self->u.spread.to = 0;
     for (i = 0; i < n; i++, from += self->src_pitch) {
@@ -298,11 +300,11 @@ static void TILECORE_NAME(prepare_spread)(tilecore_rows *self, ptrdiff_t rows)
     }
 }
 
-static const tilecore_row_kernel TILECORE_NAME(spread_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(spread) = {
     "spread", TILECORE_NAME(spread), TILECORE_NAME(can_spread), TILECORE_NAME(prepare_spread)};
-static const tilecore_row_kernel TILECORE_NAME(rotate_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(rotate) = {
     "rotate", TILECORE_NAME(rotate), TILECORE_NAME(can_rotate), TILECORE_NAME(prepare_rotate)};
-static const tilecore_row_kernel TILECORE_NAME(permute_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(permute) = {
     "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
 
 #undef TILECORE_PERIODS

@@ -47,6 +47,7 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
                                                            ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
+    TILECORE_ASSERT(row > 16 && row <= TILECORE_REGISTERS_ROW);
 #if TILECORE_WIDTH == 32
     if (row <= 32) {
         TILECORE_NAME(register_halves)(self, dst, src, rows, repeats, 2);
@@ -73,11 +74,11 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
     }
 }
 
-static int TILECORE_NAME(can_register_rows)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static int TILECORE_NAME(can_register_rows)(const tilecore_rows *self, ptrdiff_t rows)
 {
-    (void)repeats, (void)rows;
+    (void)rows;
     return self->row > 16 && self->row <= TILECORE_REGISTERS_ROW;
 }
 
-static const tilecore_row_kernel TILECORE_NAME(register_rows_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(register_rows) = {
     "register_rows" TILECORE_SUFFIX, TILECORE_NAME(register_rows), TILECORE_NAME(can_register_rows), NULL};

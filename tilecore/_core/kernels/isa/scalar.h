@@ -1,6 +1,7 @@
 /* Plain C: the portable fallback. */
 
 #define TILECORE_NAME(name) tilecore_##name##_scalar
+#define TILECORE_KERNEL(name) tilecore_##name##_scalar_kernel
 #define TILECORE_TARGETED
 typedef struct {
     uint64_t word[2];
@@ -21,17 +22,20 @@ TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcp
 #include "small.h"
 #include "transpose.h"
 
-static const tilecore_row_kernel *const TILECORE_NAME(rows)[] = {
-    &TILECORE_NAME(copies_kernel), &TILECORE_NAME(doubling_kernel), &TILECORE_NAME(register_rows_kernel), NULL};
-
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row, min_span = tilecore_has_size(self) ? TILECORE_DOUBLING_SPAN : 128;
-    if (row > 16 && row <= TILECORE_REGISTERS_ROW) return &TILECORE_NAME(register_rows_kernel);
-    if (rows * repeats > TILECORE_FEW && repeats > 1 && self->span >= min_span) return &TILECORE_NAME(doubling_kernel);
-    return &TILECORE_NAME(copies_kernel);
+    if (row > 16 && row <= TILECORE_REGISTERS_ROW) return &TILECORE_KERNEL(register_rows);
+    if (rows * repeats > TILECORE_FEW && repeats > 1 && self->span >= min_span) return &TILECORE_KERNEL(doubling);
+    return &TILECORE_KERNEL(copies);
 }
 
-#define tilecore_deinterleave_scalar NULL
-TILECORE_SET(scalar, 0, scalar, scalar, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows), NULL);
+static const tilecore_row_kernel *const tilecore_rows_scalar[] = {
+    &tilecore_copies_scalar_kernel, &tilecore_doubling_scalar_kernel, &tilecore_register_rows_scalar_kernel,
+    NULL};
+
+static const tilecore_kernels tilecore_set_scalar = {
+    "scalar", 0, tilecore_copy_scalar, tilecore_stream_scalar, tilecore_stream_end_scalar,
+    tilecore_replicate_scalar, tilecore_write_small_scalar, tilecore_transpose_scalar, NULL, TILECORE_BY_TILES,
+    tilecore_choose_scalar, tilecore_rows_scalar, NULL};
 #include "undef.h"

@@ -1,5 +1,113 @@
 /* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. */
 
+#if !defined(TILECORE_SHORT_ROWS) /* what all sets share: shapes, and what is prepared */
+#define TILECORE_SHORT_ROWS
+
+enum {
+    TILECORE_EXPAND_ROW = 16, /* a shuffle takes from 16 source bytes */
+    /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
+    TILECORE_EXPAND_SPAN = 40,
+    TILECORE_EXPAND_FEW_SPAN = 64,
+    TILECORE_EXPAND_FEW = 3,
+    TILECORE_EXPAND_MIN = 16,       /* periods of output from which making the masks of aligned vectors pays */
+    TILECORE_EXPAND_ROWS = 24,      /* rows from which one mask for several of them pays */
+    TILECORE_EXPAND_ALIGNED = 4096, /* bytes of output from which another vector's mask pays */
+    TILECORE_PATTERN_ROW = 32
+};
+
+/* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
+static int tilecore_period(ptrdiff_t span)
+{
+    int vectors = (int)span;
+    while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
+    return vectors;
+}
+
+/* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans that lie apart in the
+ * output, whose end no later store may run over: a pattern writes it slowly. */
+static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
+{
+    const ptrdiff_t row = self->row;
+    if (repeats > 1 && (self->dst_pitch == self->span || row == 1)) return 0;
+    return tilecore_has_size(self) && (row == 2 || row % 4 == 0 || self->span <= 48);
+}
+
+static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t rows)
+{
+    (void)rows;
+    return self->row <= TILECORE_PATTERN_ROW;
+}
+
+static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t rows)
+{
+    return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
+           self->dst_pitch == self->span && self->span <= TILECORE_EXPAND_FEW_SPAN &&
+           (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
+}
+
+/* Whether all vectors of a period are prepared, and stores aligned. Otherwise there is one vector of whole spans, which
+ * the next store overlaps: its mask is made sooner. */
+static int tilecore_expand_aligns(const tilecore_rows *self, ptrdiff_t rows)
+{
+    const ptrdiff_t others = tilecore_period(self->span) - 1;
+    return self->span > 16 || rows * self->span >= TILECORE_EXPAND_ALIGNED * others;
+}
+
+static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t rows)
+{
+    return tilecore_can_expand(self, rows) &&
+           (self->span <= 16 ? rows >= TILECORE_EXPAND_ROWS
+                             : rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span));
+}
+
+/* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
+ * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
+static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
+{
+    /* clang-format off */
+    TILECORE_ASSERT(tilecore_can_pattern(self, rows));
+    const ptrdiff_t row = self->row;
+    const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
+    int j, column = 0;
+    for (j = 0; j < 32; j++) {
+        self->u.short_rows.pattern[j] =
+            word == 16 ? (uint8_t)(j < 16 ? j : j < row ? j + 16 - row : 0)
+                       : (uint8_t)(column < word ? column : 8 + column - (row - word));
+        if (++column == row) column = 0;
+    }
+    /* clang-format on */
+}
+
+/* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
+ * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
+ * a copy ends within the half. */
+static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
+{
+    TILECORE_ASSERT(tilecore_can_expand(self, rows));
+    const ptrdiff_t row = self->row, span = self->span, repeats = span / row;
+    const int vectors = tilecore_expand_aligns(self, rows) ? tilecore_period(span) : 1;
+    ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
+    int half, j;
+    tilecore_prepare_pattern(self, rows); /* which writes what is not a whole period */
+    self->u.short_rows.vectors = vectors;
+    self->u.short_rows.period_rows = vectors * 32 / span;
+    self->u.short_rows.reach = 0;
+    for (half = 0; half < 2 * vectors; half++) {
+        const int again = row - column < 16 && copy + 1 < repeats; /* the row's start follows its end */
+        const ptrdiff_t least = again ? first : first + column;
+        for (j = 0; j < 16; j++) {
+            self->u.short_rows.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(first + column - least);
+            if (++column == row) {
+                column = 0;
+                if (++copy == repeats) copy = 0, first += row;
+            }
+        }
+        self->u.short_rows.offset[half / 2][half % 2] = (uint16_t)least;
+        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
+    }
+}
+#endif
+
 /* One row up to 32 bytes, as often as it fits, in one register: two words of it, that may overlap. `word`, at most the
  * row, is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
@@ -43,6 +151,7 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
                                                      ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
+    TILECORE_ASSERT(row <= TILECORE_PATTERN_ROW);
     if (row > 16) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 16);
     else if (row >= 8) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 8);
     else if (row >= 4) TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 4);
@@ -88,13 +197,15 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore
     }
 }
 
-/* As can_expand states. Loads may pass the end of a row, and never that of the last one. */
+/* Needs what can_expand states, and the repeats that were prepared. Loads may pass the end of a row, and never that of
+ * the last one. */
 TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, char *dst, const char *src,
                                                     ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row, span = self->span, period_rows = self->u.short_rows.period_rows;
     const ptrdiff_t bytes = 32 * self->u.short_rows.vectors;
     ptrdiff_t done = 0, periods, room;
+    TILECORE_ASSERT(self->src_pitch == row && self->dst_pitch == span && row * repeats == span);
     /* Rows until the output is aligned; for some spans it never is. */
     if (period_rows * span == bytes)
         while (done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31)) done++;
@@ -106,6 +217,8 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     room = (rows - done) * span - bytes;
     room = room < 0 ? 0 : room / (period_rows * span) + 1;
     if (periods > room) periods = room;
+    TILECORE_ASSERT(periods == 0 ||
+                    ((periods - 1) * period_rows + done) * row + self->u.short_rows.reach <= rows * row);
     char *const d = dst + done * span;
     const char *const s = src + done * row;
     switch (self->u.short_rows.vectors) {
@@ -118,7 +231,7 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
-static const tilecore_row_kernel TILECORE_NAME(pattern_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(pattern) = {
     "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, tilecore_prepare_pattern};
-static const tilecore_row_kernel TILECORE_NAME(expand_kernel) = {
+static const tilecore_row_kernel TILECORE_KERNEL(expand) = {
     "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};

@@ -84,9 +84,9 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
 #undef TILECORE_FILL
 }
 
-/* What it costs few_rows to write a row with its copies: a kernel writes several short rows at once, and holds long ones
- * in registers. Found on Zen 3, where at TILECORE_FEW_COST both take as long; at twice that, few_rows takes 1.3 times as
- * long, and at half of it a kernel 1.2 to 1.5 times. Both count instructions, so other hosts differ little. */
+/* The cost, for few_rows, of a row with its copies. A kernel writes several short rows at once, and holds long ones in
+ * registers. Found on Zen 3: at TILECORE_FEW_COST both take as long; at twice that, few_rows takes 1.3 times as long,
+ * and at half of it a kernel 1.2 to 1.5 times. Both count instructions, so other hosts differ little. */
 TILECORE_INLINE ptrdiff_t TILECORE_NAME(row_cost)(ptrdiff_t row, ptrdiff_t copies)
 {
     ptrdiff_t cost = row < 8 ? 4 : 2;
@@ -148,7 +148,9 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_kernels 
         if (repeats[k] == 1) continue;
         if (count == 1 && n == 0) copies *= repeats[k];
         else outer[n].count = outer[n].left = count, outer[n].times = repeats[k], outer[n++].begin = dst, count = 1;
+        TILECORE_ASSERT(n < 16);
     }
+    TILECORE_ASSERT(all * row > 0 && all * row * copies < 65536);
     if (copies == 1) {
         TILECORE_NAME(copy_few)(dst, src, row);
         return;

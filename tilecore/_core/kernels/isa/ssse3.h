@@ -1,6 +1,7 @@
 /* SSSE3: 16-byte shuffles. Every x86-64 processor since 2011. */
 
 #define TILECORE_NAME(name) tilecore_##name##_ssse3
+#define TILECORE_KERNEL(name) tilecore_##name##_ssse3_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("ssse3")
 #define TILECORE_HALF __m128i
 #define TILECORE_LOAD_HALF(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
@@ -13,6 +14,12 @@
 #include "vectors32_in_halves.h"
 #include "shuffle_set.h"
 
-TILECORE_SET(ssse3, TILECORE_HAS_SSSE3, ssse3, ssse3, TILECORE_BY_TILES, TILECORE_NAME(choose), TILECORE_NAME(rows),
-             NULL);
+static const tilecore_row_kernel *const tilecore_rows_ssse3[] = {
+    &tilecore_copies_ssse3_kernel, &tilecore_doubling_ssse3_kernel, &tilecore_expand_ssse3_kernel,
+    &tilecore_pattern_ssse3_kernel, &tilecore_register_rows_ssse3_kernel, NULL};
+
+static const tilecore_kernels tilecore_set_ssse3 = {
+    "ssse3", TILECORE_HAS_SSSE3, tilecore_copy_ssse3, tilecore_stream_ssse3, tilecore_stream_end_ssse3,
+    tilecore_replicate_ssse3, tilecore_write_small_ssse3, tilecore_transpose_ssse3, tilecore_deinterleave_ssse3,
+    TILECORE_BY_TILES, tilecore_choose_ssse3, tilecore_rows_ssse3, NULL};
 #include "undef.h"

@@ -69,6 +69,7 @@ TILECORE_INLINE void TILECORE_NAME(transpose_tile)(char *dst, ptrdiff_t dst_pitc
     { \
         const ptrdiff_t n = 16 / item; \
         ptrdiff_t r, c; \
+        TILECORE_ASSERT(rows >= 2 * n && columns >= n); \
         for (c = 0; c < columns; c += n) { \
             const char *from; \
             char *to; \
@@ -195,6 +196,8 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
     const int staged = cells && src_pitch % 1024 == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
     ptrdiff_t r, c, i, height, width;
+    TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
+    TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
     if (!stream && !staged && rows >= tall && columns >= n && rows * columns * item <= 16384) {
         TILECORE_NAME(transpose_tiles)(dst, dst_pitch, src, src_pitch, rows, columns, item);
         return;
@@ -223,6 +226,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
                 continue;
             }
             if (stream) to = out, to_pitch = (back + height) * item;
+            TILECORE_ASSERT(!stream || width * to_pitch <= TILECORE_CELL_BYTES / 2);
             if (by_columns && item == 4) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 4);
             else if (by_columns) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 8);
             else TILECORE_NAME(transpose_tiles)(to, to_pitch, from, pitch, back + height, width, item);

@@ -1,6 +1,7 @@
 /* The end of an instruction set: its macros go. */
 
 #undef TILECORE_NAME
+#undef TILECORE_KERNEL
 #undef TILECORE_TARGETED
 #undef TILECORE_WIDTH
 #undef TILECORE_SUFFIX

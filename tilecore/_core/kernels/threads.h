@@ -1,54 +1,21 @@
-/* Atomic counters, a lock, conditions, threads, clocks, the affinity mask, handlers of fork(). C11 / C++17, and on
- * Linux _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
-#ifndef TILECORE_LOCKS_H
-#define TILECORE_LOCKS_H
+/* Threads: locks and conditions, the processors that a thread may run on, handlers of fork(). C11 / C++17, and on Linux
+ * _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
+#ifndef TILECORE_THREADS_H
+#define TILECORE_THREADS_H
 
-#include "config.h"
+#include "clock.h"
 
 #if defined(_WIN32)
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#include <windows.h>
 #include <process.h>
 #else
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 #endif
 #if defined(__linux__)
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#endif
-
-/* ---------------------------------------------------------------- atomic counters, in relaxed order */
-
-/* `add` returns the value before. */
-#if defined(_MSC_VER) && !defined(__clang__)
-TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
-{
-    return (ptrdiff_t)InterlockedExchangeAddSizeT((volatile size_t *)counter, (size_t)n);
-}
-TILECORE_INLINE ptrdiff_t tilecore_atomic_load(const ptrdiff_t *counter)
-{
-    return *(const volatile ptrdiff_t *)counter;
-}
-TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n) { *(volatile ptrdiff_t *)counter = n; }
-#else
-TILECORE_INLINE ptrdiff_t tilecore_atomic_add(ptrdiff_t *counter, ptrdiff_t n)
-{
-    return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-TILECORE_INLINE ptrdiff_t tilecore_atomic_load(const ptrdiff_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_RELAXED);
-}
-TILECORE_INLINE void tilecore_atomic_store(ptrdiff_t *counter, ptrdiff_t n)
-{
-    __atomic_store_n(counter, n, __ATOMIC_RELAXED);
-}
 #endif
 
 /* ---------------------------------------------------------------- a lock, conditions */
@@ -163,21 +130,6 @@ TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)
 }
 #endif
 
-/* ---------------------------------------------------------------- a clock */
-
-/* Nanoseconds since some fixed moment, or of this thread's processor time; on Windows exact to some milliseconds. */
-TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
-{
-#if defined(_WIN32)
-    (void)of_thread;
-    return (long long)GetTickCount64() * 1000000;
-#else
-    struct timespec now;
-    clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
-#endif
-}
-
 /* ---------------------------------------------------------------- processors */
 
 /* `tilecore_read_affinity` reads the set of processors that the calling thread may run on now. It returns their number,
@@ -217,4 +169,4 @@ TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)
 #endif
 }
 
-#endif /* TILECORE_LOCKS_H */
+#endif /* TILECORE_THREADS_H */
