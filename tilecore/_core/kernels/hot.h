@@ -11,7 +11,7 @@
 #define TILECORE_HOT_H
 
 #include "atomics.h"
-#include "clock.h"
+#include "threads.h"
 
 #define TILECORE_HOT_NANOSECONDS 200000
 

@@ -1,16 +1,21 @@
-/* Threads: locks and conditions, the processors that a thread may run on, handlers of fork(). C11 / C++17, and on Linux
- * _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
+/* Threads: locks, conditions, a clock, the processors that a thread may run on, handlers of fork(). C11 / C++17, and on
+ * Linux _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
 
-#include "clock.h"
+#include "config.h"
 
 #if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
 #include <process.h>
 #else
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #endif
 #if defined(__linux__)
 #include <sched.h>
@@ -129,6 +134,21 @@ TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)
 #endif
 }
 #endif
+
+/* ---------------------------------------------------------------- a clock */
+
+/* Nanoseconds since some fixed moment, or of this thread's processor time; on Windows exact to some milliseconds. */
+TILECORE_UNUSED static long long tilecore_nanoseconds(int of_thread)
+{
+#if defined(_WIN32)
+    (void)of_thread;
+    return (long long)GetTickCount64() * 1000000;
+#else
+    struct timespec now;
+    clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+#endif
+}
 
 /* ---------------------------------------------------------------- processors */
 

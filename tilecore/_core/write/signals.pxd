@@ -3,7 +3,7 @@ cdef extern from "kernels/config.h" nogil:
     long long TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS
 
 
-cdef extern from "kernels/clock.h" nogil:
+cdef extern from "kernels/threads.h" nogil:
     long long tilecore_nanoseconds(int of_thread)
 
 

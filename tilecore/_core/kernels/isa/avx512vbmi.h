@@ -44,9 +44,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 }
 
 static const tilecore_row_kernel *const tilecore_rows_avx512vbmi[] = {
-    &tilecore_copies_avx512vbmi_kernel, &tilecore_doubling_avx512vbmi_kernel,
-    &tilecore_register_rows_avx512vbmi_kernel, &tilecore_permute_avx512vbmi_kernel,
-    &tilecore_rotate_avx512vbmi_kernel, &tilecore_spread_avx512vbmi_kernel, NULL};
+    &tilecore_copies_avx512vbmi_kernel, &tilecore_doubling_avx512vbmi_kernel, &tilecore_register_rows_avx512vbmi_kernel,
+    &tilecore_permute_avx512vbmi_kernel, &tilecore_rotate_avx512vbmi_kernel, &tilecore_spread_avx512vbmi_kernel, NULL};
 
 static const tilecore_kernels tilecore_set_avx512vbmi = {
     "avx512vbmi", TILECORE_HAS_AVX512VBMI, tilecore_copy_avx512vbmi, tilecore_stream_avx512vbmi,

@@ -1,12 +1,22 @@
 /* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. */
 
-/* 0 <= n <= two vectors: two overlapping moves of the longest size that fits. */
-#define TILECORE_ENDS(size) \
-    if (n >= size) { \
+/* Up to 64 bytes as two words that may overlap, the longest that fit. */
+/* clang-format off */
+#define TILECORE_BY_WORDS(n, action) \
+    if ((n) >= 32) action(32) \
+    else if ((n) >= 16) action(16) \
+    else if ((n) >= 8) action(8) \
+    else if ((n) >= 4) action(4) \
+    else if ((n) >= 2) action(2) \
+    else if ((n) >= 1) action(1)
+/* clang-format on */
+
+/* 0 <= n <= two vectors. */
+#define TILECORE_COPY(size) \
+    { \
         char head[size], tail[size]; \
         memcpy(head, src, size), memcpy(tail, src + n - size, size); \
         memcpy(dst, head, size), memcpy(dst + n - size, tail, size); \
-        return; \
     }
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, const char *src, ptrdiff_t n)
 {
@@ -16,14 +26,9 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_short)(char *dst, cons
         TILECORE_STORE(dst + n - TILECORE_WIDTH, tail);
         return;
     }
-    TILECORE_ENDS(32)
-    TILECORE_ENDS(16)
-    TILECORE_ENDS(8)
-    TILECORE_ENDS(4)
-    TILECORE_ENDS(2)
-    TILECORE_ENDS(1)
+    TILECORE_BY_WORDS(n, TILECORE_COPY)
 }
-#undef TILECORE_ENDS
+#undef TILECORE_COPY
 
 /* Four vectors, all loaded before the first is stored. */
 #define TILECORE_FOUR(store, dst, src, w) \

@@ -159,40 +159,26 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods. With up to three vectors in one, all masks stay in registers. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_few)(const tilecore_rows *self, char *dst, const char *src,
-                                                                 ptrdiff_t periods, const int vectors)
+/* Whole periods. `kept`: of up to three vectors, whose masks and offsets stay in registers. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(
+    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t periods, const int vectors, const int kept)
 {
     const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
     const ptrdiff_t dst_advance = self->u.short_rows.period_rows * self->span;
     TILECORE_VECTOR mask[3];
     ptrdiff_t low[3], high[3];
     int v;
-    for (v = 0; v < vectors; v++) {
+    for (v = 0; kept && v < vectors; v++) {
         mask[v] = TILECORE_LOAD(self->u.short_rows.mask[v]);
         low[v] = self->u.short_rows.offset[v][0];
         high[v] = self->u.short_rows.offset[v][1];
     }
     for (; periods > 0; periods--, src += advance, dst += dst_advance) {
         for (v = 0; v < vectors; v++) {
-            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + low[v], src + high[v]);
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, mask[v]));
-        }
-    }
-}
-
-/* With more, they are loaded each time; the offsets of two vectors at once. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_many)(const tilecore_rows *self, char *dst, const char *src,
-                                                                  ptrdiff_t periods)
-{
-    const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
-    const int vectors = self->u.short_rows.vectors;
-    int v;
-    for (; periods > 0; periods--, src += advance, dst += 32 * vectors) {
-        for (v = 0; v < vectors; v++) {
             const uint16_t *const offset = self->u.short_rows.offset[v];
-            const TILECORE_VECTOR x = TILECORE_LOAD_HALVES(src + offset[0], src + offset[1]);
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(x, TILECORE_LOAD(self->u.short_rows.mask[v])));
+            const char *const a = src + (kept ? low[v] : offset[0]), *const b = src + (kept ? high[v] : offset[1]);
+            const TILECORE_VECTOR m = kept ? mask[v] : TILECORE_LOAD(self->u.short_rows.mask[v]);
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(a, b), m));
         }
     }
 }
@@ -222,10 +208,10 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     char *const d = dst + done * span;
     const char *const s = src + done * row;
     switch (self->u.short_rows.vectors) {
-    case 1: TILECORE_NAME(expand_few)(self, d, s, periods, 1); break;
-    case 2: TILECORE_NAME(expand_few)(self, d, s, periods, 2); break;
-    case 3: TILECORE_NAME(expand_few)(self, d, s, periods, 3); break;
-    default: TILECORE_NAME(expand_many)(self, d, s, periods);
+    case 1: TILECORE_NAME(expand_periods)(self, d, s, periods, 1, 1); break;
+    case 2: TILECORE_NAME(expand_periods)(self, d, s, periods, 2, 1); break;
+    case 3: TILECORE_NAME(expand_periods)(self, d, s, periods, 3, 1); break;
+    default: TILECORE_NAME(expand_periods)(self, d, s, periods, self->u.short_rows.vectors, 0);
     }
     done += periods * period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);

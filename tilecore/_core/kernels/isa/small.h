@@ -6,29 +6,10 @@
  * The innermost repeated axis and the axes inside it make a row. All rows are written with their copies, from
  * registers. Each time that a repeated axis outside the rows is complete, what it wrote is copied after itself. */
 
-/* Up to 64 bytes as two words that may overlap, the longest that fit. */
-/* clang-format off */
-#define TILECORE_BY_WORDS(n, action) \
-    if ((n) >= 32) action(32) \
-    else if ((n) >= 16) action(16) \
-    else if ((n) >= 8) action(8) \
-    else if ((n) >= 4) action(4) \
-    else if ((n) >= 2) action(2) \
-    else action(1)
-/* clang-format on */
-
-/* n >= 1 bytes. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const char *src, ptrdiff_t n)
 {
-#define TILECORE_COPY(size) \
-    { \
-        char head[size], tail[size]; \
-        memcpy(head, src, size), memcpy(tail, src + n - size, size); \
-        memcpy(dst, head, size), memcpy(dst + n - size, tail, size); \
-    }
-    if (n > 64) TILECORE_NAME(copy)(dst, src, n);
-    else TILECORE_BY_WORDS(n, TILECORE_COPY)
-#undef TILECORE_COPY
+    if (n > 2 * TILECORE_WIDTH) TILECORE_NAME(copy)(dst, src, n);
+    else TILECORE_NAME(copy_short)(dst, src, n);
 }
 
 /* The `n` bytes at dst, `times` - 1 times more after themselves; returns the end. */
@@ -174,4 +155,3 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_kernels 
         while (k-- > 1) outer[k].begin = dst;
     }
 }
-#undef TILECORE_BY_WORDS

@@ -1,5 +1,6 @@
 /* The end of an instruction set: its macros go. */
 
+#undef TILECORE_BY_WORDS
 #undef TILECORE_NAME
 #undef TILECORE_KERNEL
 #undef TILECORE_TARGETED
