@@ -1,8 +1,7 @@
 /* Every kernel of every instruction set of the table that this processor has, on rows of 1 to 260 bytes, and of the
  * sizes around which the choice changes beyond, with a page that may not be touched directly before or directly behind
  * source and destination. Prints for each set whether it ran or is missing, how many cases ran, and each that was
- * wrong; a forbidden access, an endless loop, or a kernel that was called wrongly ends the program, with the case that
- * it happened in.
+ * wrong; a forbidden access, an endless loop, or a kernel that was called wrongly ends the program, with its case.
  *
  *     cc -DTILECORE_CHECKED -I../tilecore/_core kernels.c ../tilecore/_core/kernels/kernels.c -o kernels && ./kernels
  *
@@ -59,9 +58,8 @@ static void report(const char *fault)
 
 static void report_crash(int number)
 {
-    report(number == SIGABRT   ? "called wrongly"
-           : number == SIGALRM ? "no end after 10 s"
-                               : "a forbidden access");
+    if (number == SIGABRT) report("called wrongly");
+    else report(number == SIGALRM ? "no end after 10 s" : "a forbidden access");
     fflush(stdout);
     signal(number, SIG_DFL);
     raise(number);
@@ -295,10 +293,7 @@ static ptrdiff_t tile(char *dst, const char *src, int ndim, const ptrdiff_t *sha
                       ptrdiff_t itemsize)
 {
     ptrdiff_t i, inner = itemsize, bytes = 0;
-    if (ndim == 0) {
-        memcpy(dst, src, (size_t)itemsize);
-        return itemsize;
-    }
+    if (ndim == 0) return memcpy(dst, src, (size_t)itemsize), itemsize;
     for (i = 1; i < ndim; i++) inner *= shape[i];
     for (i = 0; i < shape[0]; i++)
         bytes += tile(dst + bytes, src + i * inner, ndim - 1, shape + 1, repeats + 1, itemsize);
@@ -309,31 +304,25 @@ static ptrdiff_t tile(char *dst, const char *src, int ndim, const ptrdiff_t *sha
 /* Small results: `row` items that are repeated, inside axes of every kind. */
 static void check_small(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t itemsize)
 {
-    enum { MOST = 16 };
     static const struct {
         int ndim;
-        ptrdiff_t shape[MOST], repeats[MOST]; /* 0: what is asked for */
+        ptrdiff_t shape[16], repeats[16]; /* 0: what is asked for */
     } forms[] = {
         {1, {0}, {0}},
-        {2, {3, 0}, {1, 0}},
         {2, {3, 0}, {2, 0}},
         {2, {40, 0}, {3, 0}},
         {2, {300, 0}, {1, 0}},
-        {2, {1, 0}, {3, 0}},
         {3, {0, 2, 3}, {0, 1, 1}},
-        {3, {2, 5, 0}, {5, 1, 0}},
         {4, {2, 1, 3, 0}, {2, 3, 1, 0}},
-        {4, {2, 2, 1, 0}, {3, 1, 2, 0}},
         {4, {2, 3, 2, 0}, {1, 2, 7, 0}},
         {5, {1, 2, 1, 24, 0}, {2, 1, 3, 2, 0}},
         {16, {1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 0}, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 1, 1, 1, 0}},
         {15, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0}, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0}},
     };
     static char expected[1 << 16];
-    size_t f;
-    int behind, k;
-    for (f = 0; f < sizeof forms / sizeof *forms; f++) {
-        ptrdiff_t shape[MOST], times[MOST], n_src = itemsize, n_dst = itemsize;
+    int behind, k, f;
+    for (f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
+        ptrdiff_t shape[16], times[16], n_src = itemsize, n_dst = itemsize;
         for (k = 0; k < forms[f].ndim; k++) {
             shape[k] = forms[f].shape[k] ? forms[f].shape[k] : row;
             times[k] = forms[f].repeats[k] ? forms[f].repeats[k] : repeats;
@@ -344,7 +333,7 @@ static void check_small(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_
             char *const dst = place(target, n_dst, behind);
             memset(dst, 0x55, (size_t)n_dst);
             tile(expected, src, forms[f].ndim, shape, times, itemsize);
-            begin(kernels, "write_small", row * itemsize, repeats, (ptrdiff_t)f);
+            begin(kernels, "write_small", row * itemsize, repeats, f);
             kernels->write_small(kernels, forms[f].ndim, shape, times, itemsize, dst, src);
             if (memcmp(dst, expected, (size_t)n_dst) != 0) report("wrong bytes");
         }
@@ -371,9 +360,8 @@ static void check_set(const tilecore_kernels *kernels)
             }
     for (i = 1; i <= 70; i++)
         for (j = 1; j <= 70; j += j < 20 ? 1 : 7)
-            check_small(kernels, i, (ptrdiff_t)j, 1), check_small(kernels, i, (ptrdiff_t)j, 4);
-    for (i = 64; i < 1 << 15; i += i / 7) /* longer rows, and more repeats */
-        for (j = 1; j <= 2; j++) check_small(kernels, i, (ptrdiff_t)j, 1), check_small(kernels, (ptrdiff_t)j, i, 1);
+            for (k = 1; k <= 4; k += 3) check_small(kernels, i, (ptrdiff_t)j, (ptrdiff_t)k);
+    for (i = 64; i < 1 << 15; i += i / 7) check_small(kernels, i, 2, 1), check_small(kernels, 2, i, 1);
     /* To more than the unrolled loops, at every alignment; and than `replicate` copies at once: 8192. */
     for (i = 1; i < 9000; i += i < 520 || i == 8192 ? 1 : 7) check_bytes(kernels, i, 0), check_bytes(kernels, i, 1);
     for (i = 1; i <= 16; i *= 2) {
@@ -401,11 +389,10 @@ int main(int n, char **names)
 #endif
     for (set = tilecore_sets; *set; set++) {
         int wanted = n == 1, a;
-        const int missing = ((*set)->needs & ~features) != 0;
         for (a = 1; a < n; a++) wanted |= strcmp(names[a], (*set)->name) == 0;
-        if (wanted && !missing) check_set(*set);
-        printf("%s %s\n", (*set)->name, missing ? "missing" : wanted ? "ran"
-                                                                     : "left out");
+        if (wanted && !((*set)->needs & ~features)) check_set(*set);
+        printf("%s %s\n", (*set)->name, (*set)->needs & ~features ? "missing" : wanted ? "ran"
+                                                                                       : "left out");
     }
     printf("REP MOVSB is %s\n", features & TILECORE_HAS_QUICK_MOVE ? "quick" : "slow");
     printf("%ld cases, %ld wrong\n", cases, wrong);
