@@ -5,7 +5,7 @@
  * the caches are faster. 0.2 ms is the time in which a core moves 4 to 8 MB.
  *
  * Static variables hold the state: exactly one extension module includes this. No address is followed, and no lock is
- * needed: callers in several threads may mix up what they note, and then a result is written more slowly.
+ * needed: a race costs speed only.
  */
 #ifndef TILECORE_HOT_H
 #define TILECORE_HOT_H

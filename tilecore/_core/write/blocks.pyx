@@ -34,8 +34,9 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reor
 
 
 cdef Py_ssize_t choose_axes(Blocks *blocks, const Nest *nest, bint stream) noexcept nogil:
-    """Choose the inner axes that make a block, while they fit. The first that does not fit is split, if that is useful:
-    return how many blocks lie along it, or 0.
+    """Choose the inner axes that make a block, while they fit. Split the first axis that does not, if that is useful.
+
+    Return the number of blocks along the split axis, or 0.
     """
     cdef Axis *axis = blocks.axis
     cdef Axis top

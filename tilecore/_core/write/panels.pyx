@@ -50,8 +50,8 @@ cdef enum:
     SIDE_BYTES = 512
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     MIN_SIDE_BYTES = 128
-    # A panel that is packed directly into the output. If stores bypass the caches, it is wide, to read ahead, and long,
-    # because its ends share cache lines with other panels.
+    # A panel that is packed directly into the output. If stores bypass the caches, it is wide for prefetching, and long
+    # to amortise the cache lines that it shares with other panels.
     DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
