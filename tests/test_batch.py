@@ -5,7 +5,11 @@ import pytest
 
 import tilecore
 
-pytestmark = pytest.mark.quick
+# From NumPy 2.5 on, it warns of assignments to an array's shape or dtype.
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
+]
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])
@@ -15,6 +19,18 @@ def test_many_arrays(oracle, threads):
     arrays[1] = np.asfortranarray(arrays[1])
     plan = tilecore.TilePlan((512, 2), (1, 2), "i4")
     assert (plan.batch(arrays, threads=threads) == np.array([oracle(x, (1, 2)) for x in arrays])).all()
+
+
+@pytest.mark.parametrize("order", ["steps", "backwards", "last axis first"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_arrays_into_out(oracle, order, threads):
+    """The tilings lie at a step of their own, and nothing between them is written."""
+    arrays = [np.full((64, 2), k, "u2") + np.arange(2, dtype="u2") for k in range(600)]
+    room = np.zeros((1200, 64, 4), "u2", order="F" if order == "last axis first" else "C")
+    out = room[::-2] if order == "backwards" else room[::2]
+    assert tilecore.TilePlan((64, 2), (1, 2), "u2").batch(arrays, out, threads=threads) is out
+    assert (out == np.array([oracle(x, (1, 2)) for x in arrays])).all()
+    assert not room[0 if order == "backwards" else 1 :: 2].any()
 
 
 def test_arrays_of_every_kind(oracle):
@@ -35,6 +51,56 @@ def test_arrays_of_every_kind(oracle):
 def test_another_dtype_of_the_same_size(dtype):
     with pytest.raises(TypeError, match=r"^TilePlan.batch: arrays\[1\] must have dtype float32, got "):
         tilecore.TilePlan(3, 2, "<f4").batch([np.zeros(3, "<f4"), np.zeros(3, dtype)])
+
+
+def test_nothing_is_written_before_all_is_checked(while_threads_are_asked):
+    x, out = np.ones(2**20, "u1"), np.zeros((3, 2**23), "u1")  # so much may be written by several threads
+    plan, changing = tilecore.TilePlan(2**20, 8, "u1"), x.copy()
+    for last, words in (
+        (x[1:], r"arrays\[2\] must have shape"),
+        (x.view("i1"), r"arrays\[2\] must have dtype"),
+        (out[2, -(2**20) :], r"out must not share memory with arrays\[2\]"),
+        (changing, r"arrays\[2\] must have shape"),
+        (x, "out must have shape"),
+    ):
+        if last is changing or last is x:
+            array, shape = (changing, (2, -1)) if last is changing else (out, (-1, 2**22))
+            while_threads_are_asked(lambda array=array, shape=shape: setattr(array, "shape", shape))
+        with pytest.raises((TypeError, ValueError), match=f"^TilePlan.batch: {words}"):
+            plan.batch([x, x, last], out)
+        assert not out.any()
+
+
+def test_what_is_wrong_first():
+    """Array by array, then the dtype of `out`, the shape of a stack, sizes, the shape of `out`."""
+    x, large = np.zeros(3, "f4"), tilecore.TilePlan(3, 2**59, "f4")
+    for call, words in (
+        (lambda: large.batch([x[1:], x.view("i4")], "out"), r"arrays\[0\] must have shape"),
+        (lambda: large.batch([x, x], np.zeros(3, "i4")), "out must have dtype"),
+        (lambda: large.batch(np.zeros((2, 2), "f4"), np.zeros(3, "i4")), "out must have dtype"),
+        (lambda: large.batch(np.zeros((2, 2), "f4"), x), r"arrays must have shape \(n, 3\), got \(2, 2\)"),
+        (lambda: large.batch([x, x], x), "the result would have more than"),
+        (lambda: large.batch(np.zeros((2, 3), "f4"), x), "the result would have more than"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"^TilePlan.batch: {words}"):
+            call()
+
+
+def test_a_stack_that_is_read_anew_while_dtypes_are_compared():
+    """By a field's title: the stack then has more arrays of the plan's shape, of narrower items."""
+
+    class Title:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            stack.dtype, stack.shape = "u1", (-1, 3)
+            return True
+
+    one, other = (np.dtype([((Title(), "a"), "f4")]) for _ in range(2))
+    stack = np.zeros((4, 3), other)
+    with pytest.raises((TypeError, ValueError), match="^TilePlan.batch: arrays must have "):
+        tilecore.TilePlan(3, 2, one).batch(stack)
 
 
 def test_out_that_shares_memory_with_a_later_array():

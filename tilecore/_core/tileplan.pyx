@@ -19,18 +19,16 @@ from tilecore._core.request.errors import RequestError, format_error, pass_on
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from libc.string cimport memcpy
 
-from tilecore._core.numpy_api cimport (
-    MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon, descr_of,
-)
-from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, plan_stack, sizes_check
-from tilecore._core.plan.regions cimport Bounds, read_bounds
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, descr_of
+from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, sizes_check
 from tilecore._core.request.arguments cimport (
     has_shape, plain_array, read_items, read_out, read_target, shape_error,
 )
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
-from tilecore._core.write.results cimport write_result
+from tilecore._core.request.integers cimport (
+    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
+)
+from tilecore._core.write.results cimport write_batch, write_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -193,7 +191,7 @@ cdef class TilePlan:
         """
         cdef cnp.ndarray target
         try:
-            target = write_batch(&self.plan, self.dtype, arrays, out, read_threads(threads))
+            target = tile_batch(&self.plan, self.dtype, arrays, out, read_threads(threads))
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.batch", self.input_shape, {"input": "arrays"},
@@ -228,44 +226,44 @@ cdef class TilePlan:
         return TilePlan, (self.input_shape, self.reps, self.dtype)
 
 
-cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+cdef cnp.ndarray tile_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """Return the tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
-    if not isinstance(arrays, (list, tuple)):
-        return write_stack(plan, dtype, arrays, out, threads)
-    arrays = list(arrays)
-    read_items(arrays, dtype, plan.sizes.input_ndim, input_shape(&plan.sizes))
-    return write_result(plan, dtype, arrays, NULL, None if out is None else read_target(out, dtype), threads)
-
-
-cdef cnp.ndarray write_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     cdef const Sizes *sizes = &plan.sizes
-    cdef int padding = sizes.ndim - sizes.input_ndim
-    cdef const Py_ssize_t *shape = input_shape(sizes)
-    cdef Py_ssize_t stack_shape[MAX_RANK + 1]
-    cdef Py_ssize_t strides[MAX_RANK]
-    cdef Plan stacked
-    cdef cnp.ndarray array = plain_array(arrays)
+    cdef bint is_list = isinstance(arrays, (list, tuple))
     cdef cnp.ndarray target = None
-    cdef cnp.dtype actual = array.descr
-    cdef int k
+    if is_list:
+        arrays = list(arrays)
+        read_items(arrays, dtype, sizes.input_ndim, input_shape(sizes))
+    else:
+        arrays = read_stack(arrays, dtype)
+        dtype = (<cnp.ndarray>arrays).descr
+    if out is not None:
+        target = read_target(out, dtype)
+    return write_batch(plan, dtype, arrays, len(arrays) if is_list else count_stack(arrays, sizes), target, threads)
+
+
+cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
+    """Return a stack as a plain array of this dtype; count_stack checks its shape."""
+    cdef cnp.ndarray array = plain_array(arrays)
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type(arrays).__name__}", "input")
-    if actual is not dtype and actual != dtype:
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", "input")
-    if out is not None:
-        target = read_target(out, actual)
-    memcpy(&stack_shape[1], shape, sizes.input_ndim * sizeof(Py_ssize_t))
-    stack_shape[0] = cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else 0
-    if not has_shape(array, sizes.input_ndim + 1, stack_shape):
-        wanted = ", ".join(map(str, as_tuple(shape, sizes.input_ndim)))
+    if array.descr is not dtype and array.descr != dtype:
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", "input")
+    return array
+
+
+cdef Py_ssize_t count_stack(cnp.ndarray array, const Sizes *sizes) except -1:
+    """Return how many arrays of the plan's shape the stack holds."""
+    cdef const Py_ssize_t *shape = input_shape(sizes)
+    cdef int k, n = sizes.input_ndim
+    cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == sizes.itemsize
+    for k in range(n if fits else 0):
+        fits &= cnp.PyArray_DIM(array, k + 1) == shape[k]
+    if not fits:
+        wanted = ", ".join(map(str, as_tuple(shape, n)))
         raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
-    plan_stack(&stacked, sizes, stack_shape[0])
-    if padding:  # the axes of extent 1 that pad the shape come after the first axis
-        for k in range(sizes.ndim + 1):
-            strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
-        array = array_upon(array, sizes.ndim + 1, stacked.sizes.shape, strides, actual, cnp.PyArray_DATA(array), 0)
-    return write_result(&stacked, actual, array, NULL, target, threads)
+    return cnp.PyArray_DIM(array, 0)
 
 
 # Name the class as users do, in `help` and pickles; Cython cannot express this.

@@ -5,15 +5,18 @@ holds all tilings. The array is new, or the caller's.
     allocate    a new array, unless there is `out`; the number of threads is read, too: other code may run meanwhile
     look        where the arrays lie; the last checks of the sources' shape and of `out` (see arguments.pyx)
     write       bytes, or items that hold references
+
+The tilings of many sources lie one after the other along the first axis of the result. Sources that lie at a constant
+step, in one array, are one source of a plan with one more axis. Others are a list.
 """
 
 import numpy
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+from cpython.list cimport PyList_CheckExact
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
+from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK, array_upon
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
 from tilecore._core.plan.regions cimport Bounds, check_bounds
 from tilecore._core.request.arguments cimport check_out, has_shape, shape_error
@@ -22,7 +25,7 @@ from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.signals cimport check_signals, raise_on_error
+from tilecore._core.write.signals cimport check_signals
 from tilecore._core.write.small cimport make_small
 from tilecore._core.write.tiling cimport (
     TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
@@ -34,87 +37,121 @@ from tilecore._core.request.errors import RequestError
 cnp.import_array()
 
 
-# ---------------------------------------------------------------- one source, or a list of them
-
-cdef struct Call:
+cdef struct Call:               # by the step that sets a field
+    # measure
     const Plan *plan            # of one source
     Py_ssize_t n                # sources
-    const char *places          # a StridedArray of each, `pitch` bytes apart: only `input_ndim` strides are stored
-    Py_ssize_t pitch
-    StridedArray source         # if there is one
-    StridedArray target         # of all results; then of the first
-    Py_ssize_t step             # bytes to the next result
+    Py_ssize_t each             # bytes that each of them makes
     const Py_ssize_t *start     # of a region, or NULL
-    const Py_ssize_t *shape     # of all results; then of one
+    const Py_ssize_t *shape     # of the result
     int ndim
     Py_ssize_t nbytes
-    WriteOptions options
-    Plan stacked                # of all sources, or of a region
+    Plan repeats                # of a region of whole repeats
     Py_ssize_t region[MAX_RANK]
+    # allocate
+    WriteOptions options
+    # look
+    const char *places          # a StridedArray of each source, `pitch` bytes apart: without strides that are not used
+    Py_ssize_t pitch
+    StridedArray source         # if there is no list of them
+    StridedArray target         # of the first tiling
+    Py_ssize_t step             # bytes to the next tiling
 
 
-cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, sources, const Bounds *bounds, cnp.ndarray out,
-                              int threads):
-    """Return the tiling of an array of `dtype`, or its region `bounds`; of a list of arrays, all tilings in one array.
+cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, const Bounds *bounds,
+                              cnp.ndarray out, int threads):
+    """Return the tiling of an array of `dtype`, or its region `bounds`.
 
     The result is `out`, as read_out returned it, or a new array for None.
     """
     cdef Call call
-    cdef bint is_new = out is None, prefaulted = True
-    measure(&call, plan, sources, bounds)
-    if is_new and call.start == NULL and not PyList_CheckExact(sources):
-        out = make_small(&call.plan.sizes, sources)
-        if out is not None:
-            return out
-    if is_new:
-        out = allocate(&call, dtype, &prefaulted)
+    measure(&call, plan, 1, &plan.sizes, bounds)
+    if out is None and call.start == NULL:
+        result = make_small(&call.plan.sizes, source)
+        if result is not None:
+            return result
+    return write_call(&call, dtype, source, out, threads)
+
+
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads):
+    """Return the tilings of `n` sources: a list of arrays, or an array of their shape with one more axis in front."""
+    cdef Plan stack
+    cdef Call call
+    plan_stack(&stack, &plan.sizes, n)
+    if not PyList_CheckExact(sources):
+        return write_result(&stack, dtype, pad_stack(&stack.sizes, sources), NULL, out, threads)
+    measure(&call, plan, n, &stack.sizes, NULL)
+    return write_call(&call, dtype, sources, out, threads)
+
+
+cdef inline cnp.ndarray write_call(Call *call, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
+    """Return the result of a call that has been measured; `sources` is an array, or a list of arrays."""
+    cdef bint is_new = out is None
+    out = allocate(call, dtype, out, threads)
+    _places = look(call, sources, out, is_new)  # kept until all is written
+    if call.nbytes == 0:
+        return out
+    if PyDataType_REFCHK(dtype):
+        write_references(call, sources, out, is_new and can_be_counted(dtype))
+    else:
+        write_bytes(call)
+    return out
+
+
+cdef cnp.ndarray pad_stack(const Sizes *stack, cnp.ndarray array):
+    """A stack with the axes of extent 1 that pad the shape of a source, after its first axis.
+
+    The view keeps its shape, and the memory, if other code changes the array's shape.
+    """
+    cdef Py_ssize_t strides[MAX_RANK]
+    cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
+    if padding == 0:
+        return array
+    for k in range(stack.ndim):
+        strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
+    return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
+
+
+cdef int measure(Call *call, const Plan *plan, Py_ssize_t n, const Sizes *result, const Bounds *bounds) except -1:
+    """Begin a call: `n` sources, and a result of these sizes, or a region of it."""
+    cdef const Sizes *sizes = &plan.sizes
+    cdef Sizes *region = &call.repeats.sizes
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef bint is_tiling = True
+    cdef int k, status
+    call.plan, call.n, call.each, call.start = plan, n, sizes.nbytes, NULL
+    call.ndim, call.nbytes = result.ndim, result.nbytes
+    call.shape = &result.output[0]
+    if bounds == NULL:
+        return 0
+    check_bounds(bounds, sizes.ndim, input_shape(sizes) if plan.endless else call.shape, plan.endless, call.region)
+    for k in range(sizes.ndim):  # a region of whole repeats is a tiling
+        is_tiling &= sizes.shape[k] > 0 and bounds.start[k] % sizes.shape[k] == call.region[k] % sizes.shape[k] == 0
+        repeats[k] = call.region[k] // sizes.shape[k] if is_tiling else 1
+    if is_tiling:
+        status = sizes_init(region, sizes.input_ndim, input_shape(sizes), sizes.ndim, repeats, sizes.itemsize)
+        call.plan = &call.repeats
+    else:
+        status = sizes_init(region, sizes.ndim, call.region, 0, NULL, sizes.itemsize)
+        call.start = &bounds.start[0]
+    sizes_check(region, status)
+    call.shape, call.each, call.nbytes = &call.region[0], region.nbytes, region.nbytes
+    return 0
+
+
+cdef inline cnp.ndarray allocate(Call *call, cnp.dtype dtype, cnp.ndarray out, int threads):
+    """Return `out`, or a new array for None. Garbage may be collected, so other code may run."""
+    cdef bint prefaulted = True
+    if out is None:
+        out = new_result(call, dtype, &prefaulted)
     if call.nbytes >= TILECORE_NOGIL_BYTES and not PyDataType_REFCHK(dtype):
         call.options = choose_options(call.nbytes, threads, prefaulted)
     else:
         call.options = simple_options(1, False)
-    _places = look(&call, sources, out, is_new)  # kept until all is written
-    if call.nbytes == 0:
-        return out
-    if PyDataType_REFCHK(dtype):
-        write_references(&call, sources, out, is_new and can_be_counted(dtype))
-    else:
-        write_bytes(&call)
     return out
 
 
-cdef int measure(Call *call, const Plan *plan, sources, const Bounds *bounds) except -1:
-    """Begin a call: how many sources, and the shape of the result."""
-    cdef const Sizes *sizes = &plan.sizes
-    cdef Sizes *region = &call.stacked.sizes
-    cdef Py_ssize_t repeats[MAX_RANK]
-    cdef bint is_tiling = True
-    cdef int k, status
-    call.plan, call.n, call.pitch, call.step, call.start = plan, 1, 0, 0, NULL
-    if PyList_CheckExact(sources):
-        call.n = PyList_GET_SIZE(sources)
-        plan_stack(&call.stacked, sizes, call.n)
-        sizes = &call.stacked.sizes
-    call.shape = &sizes.output[0]
-    call.ndim, call.nbytes = sizes.ndim, sizes.nbytes
-    if bounds != NULL:
-        check_bounds(bounds, sizes.ndim, input_shape(sizes) if plan.endless else call.shape, plan.endless, call.region)
-        for k in range(sizes.ndim):  # a region of whole repeats is a tiling
-            is_tiling &= sizes.shape[k] > 0 and bounds.start[k] % sizes.shape[k] == call.region[k] % sizes.shape[k] == 0
-            repeats[k] = call.region[k] // sizes.shape[k] if is_tiling else 1
-        if is_tiling:
-            status = sizes_init(region, sizes.input_ndim, input_shape(sizes), sizes.ndim, repeats, sizes.itemsize)
-            call.plan = &call.stacked
-        else:
-            status = sizes_init(region, sizes.ndim, call.region, 0, NULL, sizes.itemsize)
-            call.start = &bounds.start[0]
-        sizes_check(region, status)
-        call.shape = &call.region[0]
-        call.nbytes = region.nbytes
-    return 0
-
-
-cdef cnp.ndarray allocate(const Call *call, cnp.dtype dtype, bint *prefaulted):
-    """A new array for the result. Garbage may be collected, so other code may run."""
+cdef cnp.ndarray new_result(const Call *call, cnp.dtype dtype, bint *prefaulted):
     cdef Sizes sizes
     if dtype.itemsize or dtype.kind not in b"SU":
         return new_array(call.ndim, <Py_ssize_t *>call.shape, dtype, call.nbytes, prefaulted)
@@ -136,90 +173,74 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
     cdef const Sizes *sizes = &call.plan.sizes
     cdef bint is_list = PyList_CheckExact(sources)
     cdef bytes places = None
+    cdef cnp.ndarray source
+    cdef StridedArray whole
+    cdef StridedArray *target = &whole if is_list else &call.target
     cdef Py_ssize_t i
+    call.places, call.pitch, call.step = <const char *>&call.source, 0, 0
     if is_list:
-        places = locate_arrays(call, sources)
-    else:
-        if not has_shape(sources, sizes.input_ndim, input_shape(sizes)):
-            raise RequestError(ValueError, "changed its shape during the call", "input")
-        locate_array(&call.source, sources)
-        call.places = <const char *>&call.source
-    if is_new:
-        locate_array(&call.target, out)
-    else:
-        check_out(out, call.shape, call.ndim, sizes.itemsize, &call.target)
+        call.pitch = sizeof(StridedArray) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
+        try:
+            places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
+        except MemoryError:
+            raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
+        call.places = PyBytes_AS_STRING(places)
         for i in range(call.n):
-            if share_bytes(place_of(call, i), input_shape(sizes), &call.target, call.shape, sizes.itemsize):
+            source = <cnp.ndarray>(<list>sources)[i]
+            if not has_shape(source, sizes.input_ndim, input_shape(sizes)):
+                raise shape_error(source, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
+            locate_array(<StridedArray *>place_of(call, i), source)
+    elif has_shape(sources, sizes.input_ndim, input_shape(sizes)):
+        locate_array(&call.source, sources)
+    else:
+        raise RequestError(ValueError, "changed its shape during the call", "input")
+    if is_new:
+        locate_array(target, out)
+    else:
+        check_out(out, call.shape, call.ndim, sizes.itemsize, target)
+        for i in range(call.n):
+            if share_bytes(place_of(call, i), input_shape(sizes), target, call.shape, sizes.itemsize):
                 name = f"arrays[{i}]" if is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
-    if is_list and call.nbytes:
-        narrow_target(call)
-    return places
-
-
-cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) except -1:
-    cdef bint is_list = PyList_CheckExact(sources)
-    cdef Py_ssize_t i
-    if not as_bytes:
-        for i in range(call.n):
-            copy_references(&call.plan.sizes, sources[i] if is_list else sources, place_of(call, i), out, &call.target,
-                            call.start, call.shape)
-            call.target.data += call.step
-        return 0
-    write_range(call, 0, call.n, &call.options)
     if is_list:
-        return count_references(out, &call.target, 0, out)
-    return count_references(sources, &call.source, call.plan.sizes.copies if call.start == NULL else 0, out)
-
-
-cdef int write_bytes(Call *call) except -1:
-    cdef int status
-    if call.n * call.nbytes < TILECORE_NOGIL_BYTES:
-        return write_range(call, 0, call.n, &call.options)
-    with nogil:
-        status = write_all(call)
-    return raise_on_error(status)
+        call.step = call.each if whole.contiguous else whole.strides[0]
+        locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], call.ndim - 1,
+                      &call.shape[1], sizes.itemsize)
+    return places
 
 
 cdef inline const StridedArray *place_of(const Call *call, Py_ssize_t i) noexcept nogil:
     return <const StridedArray *>(call.places + i * call.pitch)
 
 
-cdef bytes locate_arrays(Call *call, list arrays):
-    """Return the StridedArray of each array, which must have the plan's shape."""
-    cdef const Sizes *sizes = &call.plan.sizes
-    cdef cnp.ndarray array
-    cdef bytes places
+cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) except -1:
+    cdef bint is_list = PyList_CheckExact(sources)
+    cdef StridedArray target
     cdef Py_ssize_t i
-    call.pitch = sizeof(StridedArray) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
-    try:
-        places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
-    except MemoryError:
-        raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
-    call.places = PyBytes_AS_STRING(places)
-    for i in range(call.n):
-        array = <cnp.ndarray>arrays[i]
-        if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
-            raise shape_error(array, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
-        locate_array(<StridedArray *>place_of(call, i), array)
-    return places
+    if not as_bytes:
+        target = call.target
+        for i in range(call.n):
+            copy_references(&call.plan.sizes, sources[i] if is_list else sources, place_of(call, i), out, &target,
+                            call.start, &call.shape[is_list])
+            target.data += call.step
+        return 0
+    write_range(call, 0, call.n, &call.options)
+    if is_list or call.start != NULL:
+        return count_references(out, &call.target, 0, out)
+    return count_references(sources, &call.source, call.plan.sizes.copies, out)
 
 
-cdef void narrow_target(Call *call) noexcept:
-    """Narrow `target` from the array of all results to the first result: without the first axis."""
-    cdef StridedArray whole = call.target
-    call.shape += 1
-    call.ndim, call.nbytes = call.ndim - 1, call.plan.sizes.nbytes
-    call.step = call.nbytes if whole.contiguous else whole.strides[0]
-    locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], whole.ndim - 1,
-                  call.shape, call.plan.sizes.itemsize)
-
-
-cdef int write_all(Call *call) noexcept nogil:
-    """Write all results; return 0, or -1 if a signal handler raised. Threads take whole results, or parts if large."""
-    if call.n == 1 or call.options.threads == 1 or call.nbytes >= 4 * TILECORE_THREAD_BYTES:
+cdef int write_bytes(Call *call) except -1:
+    """Write all tilings. Threads take whole ones, or parts if they are large."""
+    cdef int status
+    if call.nbytes < TILECORE_NOGIL_BYTES:
         return write_range(call, 0, call.n, &call.options)
-    return run_task(write_some, TILECORE_ARRAYS, call, call.n, call.n * call.nbytes, &call.options)
+    with nogil:
+        if call.n == 1 or call.options.threads == 1 or call.each >= TILECORE_THREAD_BYTES:
+            status = write_range(call, 0, call.n, &call.options)
+        else:
+            status = run_task(write_some, ARRAYS, call, call.n, call.nbytes, &call.options)
+    return status  # -1: a signal handler raised
 
 
 cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -228,16 +249,16 @@ cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nog
 
 
 cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
-    """Write the results numbered first to last - 1; return as write_all."""
+    """Write the tilings numbered first to last - 1; return 0, or -1 if a signal handler raised."""
     cdef StridedArray target
     cdef Py_ssize_t i
-    if last - first == 1 and first == 0:
+    if call.n == 1:
         return write_one(call, place_of(call, 0), &call.target, options)
     target = call.target
     target.data += first * call.step
     for i in range(first, last):
         if (write_one(call, place_of(call, i), &target, options) < 0
-                or check_signals(&options.signals, call.nbytes) < 0):  # a small result does not check
+                or check_signals(&options.signals, call.each) < 0):  # a small tiling does not check
             return -1
         target.data += call.step
     return 0
