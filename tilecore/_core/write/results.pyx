@@ -14,7 +14,7 @@ import numpy
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_CheckExact
+from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK, array_upon
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
@@ -58,51 +58,41 @@ cdef struct Call:               # by the step that sets a field
     Py_ssize_t step             # bytes to the next tiling
 
 
-cdef cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, const Bounds *bounds,
-                              cnp.ndarray out, int threads):
-    """Return the tiling of an array of `dtype`, or its region `bounds`.
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads):
+    """Return the tilings of `n` sources: a list of arrays, or an array of their shape with one more axis in front."""
+    cdef Plan stack
+    plan_stack(&stack, &plan.sizes, n)
+    if PyList_CheckExact(sources):
+        return write_sources(plan, &stack.sizes, dtype, sources, NULL, out, threads)
+    return write_result(&stack, dtype, pad_stack(&stack.sizes, sources), NULL, out, threads)
+
+
+cdef cnp.ndarray write_sources(const Plan *plan, const Sizes *result, cnp.dtype dtype, sources, const Bounds *bounds,
+                               cnp.ndarray out, int threads):
+    """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings, in the sizes `result`.
 
     The result is `out`, as read_out returned it, or a new array for None.
     """
     cdef Call call
-    measure(&call, plan, 1, &plan.sizes, bounds)
-    if out is None and call.start == NULL:
-        result = make_small(&call.plan.sizes, source)
-        if result is not None:
-            return result
-    return write_call(&call, dtype, source, out, threads)
-
-
-cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads):
-    """Return the tilings of `n` sources: a list of arrays, or an array of their shape with one more axis in front."""
-    cdef Plan stack
-    cdef Call call
-    plan_stack(&stack, &plan.sizes, n)
-    if not PyList_CheckExact(sources):
-        return write_result(&stack, dtype, pad_stack(&stack.sizes, sources), NULL, out, threads)
-    measure(&call, plan, n, &stack.sizes, NULL)
-    return write_call(&call, dtype, sources, out, threads)
-
-
-cdef inline cnp.ndarray write_call(Call *call, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
-    """Return the result of a call that has been measured; `sources` is an array, or a list of arrays."""
     cdef bint is_new = out is None
-    out = allocate(call, dtype, out, threads)
-    _places = look(call, sources, out, is_new)  # kept until all is written
+    measure(&call, plan, result, sources, bounds)
+    if is_new and call.start == NULL and not PyList_CheckExact(sources):
+        out = make_small(&call.plan.sizes, sources)
+        if out is not None:
+            return out
+    out = allocate(&call, dtype, out, threads)
+    _places = look(&call, sources, out, is_new)  # kept until all is written
     if call.nbytes == 0:
         return out
     if PyDataType_REFCHK(dtype):
-        write_references(call, sources, out, is_new and can_be_counted(dtype))
+        write_references(&call, sources, out, is_new and can_be_counted(dtype))
     else:
-        write_bytes(call)
+        write_bytes(&call)
     return out
 
 
 cdef cnp.ndarray pad_stack(const Sizes *stack, cnp.ndarray array):
-    """A stack with the axes of extent 1 that pad the shape of a source, after its first axis.
-
-    The view keeps its shape, and the memory, if other code changes the array's shape.
-    """
+    """A stack with the axes that pad a source after its first axis. The view survives changes of the array's shape."""
     cdef Py_ssize_t strides[MAX_RANK]
     cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
     if padding == 0:
@@ -112,14 +102,15 @@ cdef cnp.ndarray pad_stack(const Sizes *stack, cnp.ndarray array):
     return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
 
 
-cdef int measure(Call *call, const Plan *plan, Py_ssize_t n, const Sizes *result, const Bounds *bounds) except -1:
-    """Begin a call: `n` sources, and a result of these sizes, or a region of it."""
+cdef int measure(Call *call, const Plan *plan, const Sizes *result, sources, const Bounds *bounds) except -1:
+    """Begin a call: a result of these sizes, or a region of it."""
     cdef const Sizes *sizes = &plan.sizes
     cdef Sizes *region = &call.repeats.sizes
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef bint is_tiling = True
     cdef int k, status
-    call.plan, call.n, call.each, call.start = plan, n, sizes.nbytes, NULL
+    call.plan, call.each, call.start = plan, sizes.nbytes, NULL
+    call.n = PyList_GET_SIZE(sources) if PyList_CheckExact(sources) else 1
     call.ndim, call.nbytes = result.ndim, result.nbytes
     call.shape = &result.output[0]
     if bounds == NULL:
@@ -139,7 +130,7 @@ cdef int measure(Call *call, const Plan *plan, Py_ssize_t n, const Sizes *result
     return 0
 
 
-cdef inline cnp.ndarray allocate(Call *call, cnp.dtype dtype, cnp.ndarray out, int threads):
+cdef cnp.ndarray allocate(Call *call, cnp.dtype dtype, cnp.ndarray out, int threads):
     """Return `out`, or a new array for None. Garbage may be collected, so other code may run."""
     cdef bint prefaulted = True
     if out is None:
@@ -173,25 +164,14 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
     cdef const Sizes *sizes = &call.plan.sizes
     cdef bint is_list = PyList_CheckExact(sources)
     cdef bytes places = None
-    cdef cnp.ndarray source
     cdef StridedArray whole
     cdef StridedArray *target = &whole if is_list else &call.target
     cdef Py_ssize_t i
-    call.places, call.pitch, call.step = <const char *>&call.source, 0, 0
     if is_list:
-        call.pitch = sizeof(StridedArray) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
-        try:
-            places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
-        except MemoryError:
-            raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
-        call.places = PyBytes_AS_STRING(places)
-        for i in range(call.n):
-            source = <cnp.ndarray>(<list>sources)[i]
-            if not has_shape(source, sizes.input_ndim, input_shape(sizes)):
-                raise shape_error(source, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
-            locate_array(<StridedArray *>place_of(call, i), source)
+        places = locate_list(call, sources)
     elif has_shape(sources, sizes.input_ndim, input_shape(sizes)):
         locate_array(&call.source, sources)
+        call.places, call.pitch, call.step = <const char *>&call.source, 0, 0
     else:
         raise RequestError(ValueError, "changed its shape during the call", "input")
     if is_new:
@@ -206,6 +186,26 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
         call.step = call.each if whole.contiguous else whole.strides[0]
         locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], call.ndim - 1,
                       &call.shape[1], sizes.itemsize)
+    return places
+
+
+cdef bytes locate_list(Call *call, list arrays):
+    """Return the StridedArray of each array, which must have the plan's shape."""
+    cdef const Sizes *sizes = &call.plan.sizes
+    cdef cnp.ndarray array
+    cdef bytes places
+    cdef Py_ssize_t i
+    call.pitch = sizeof(StridedArray) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
+    try:
+        places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
+    except MemoryError:
+        raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
+    call.places = PyBytes_AS_STRING(places)
+    for i in range(call.n):
+        array = <cnp.ndarray>arrays[i]
+        if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
+            raise shape_error(array, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
+        locate_array(<StridedArray *>place_of(call, i), array)
     return places
 
 
