@@ -22,12 +22,11 @@ from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, descr_of
 from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, sizes_check
+from tilecore._core.plan.regions cimport Bounds, read_bounds
 from tilecore._core.request.arguments cimport (
     has_shape, plain_array, read_items, read_out, read_target, shape_error,
 )
-from tilecore._core.request.integers cimport (
-    Bounds, as_tuple, read_bounds, read_integers, read_repeats, read_threads,
-)
+from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.write.results cimport write_batch, write_result
 from tilecore._core.write.small cimport make_small
 

@@ -1,9 +1,7 @@
-"""A plan and its sources -> an array. See results.pyx."""
-
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan, Sizes
-from tilecore._core.request.integers cimport Bounds
+from tilecore._core.plan.regions cimport Bounds
 
 
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads)

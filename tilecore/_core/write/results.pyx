@@ -236,10 +236,10 @@ cdef int write_bytes(Call *call) except -1:
     if call.nbytes < TILECORE_NOGIL_BYTES:
         return write_range(call, 0, call.n, &call.options)
     with nogil:
-        if call.n == 1 or call.options.threads == 1 or call.each >= TILECORE_THREAD_BYTES:
+        if call.n == 1 or call.options.threads == 1 or call.each >= 4 * TILECORE_THREAD_BYTES:
             status = write_range(call, 0, call.n, &call.options)
         else:
-            status = run_task(write_some, ARRAYS, call, call.n, call.nbytes, &call.options)
+            status = run_task(write_some, TILECORE_ARRAYS, call, call.n, call.nbytes, &call.options)
     return status  # -1: a signal handler raised
 
 
