@@ -7,6 +7,7 @@ decides about. Processes of the three builds take turns, and each call's ratio i
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -40,7 +41,7 @@ BOUNDS = {
     "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
     "TILECORE_EXPAND_ALIGNED": (
-        "kernels/kernels.c",
+        "kernels/isa/short_rows.h",
         "2048",
         "8192",
         [((n, 1), (1, 3), "u1") for n in (2000, 5000)],
@@ -101,10 +102,10 @@ def main(names: list[str]) -> None:
     names = names or list(BOUNDS)
     with tempfile.TemporaryDirectory() as folder:
         builds = [build(side, names, folder) for side in range(3)]
-        command = [sys.executable, "-P", __file__, "--work", *names]
+        command = [sys.executable, __file__, "--work", *names]
         rounds = []
         for _ in range(ROUNDS):
-            runs = [subprocess.check_output(command, env={"PYTHONPATH": str(path)}) for path in builds]
+            runs = [subprocess.check_output(command, env={**os.environ, "PYTHONPATH": str(path)}) for path in builds]
             rounds.append([json.loads(run) for run in runs])
     rows = []
     for name in names:

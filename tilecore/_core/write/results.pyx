@@ -28,8 +28,8 @@ from tilecore._core.write.references cimport can_be_counted, copy_references, co
 from tilecore._core.write.signals cimport check_signals
 from tilecore._core.write.small cimport make_small
 from tilecore._core.write.tiling cimport (
-    TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options,
-    write_region, write_tiling,
+    TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task,
+    simple_options, write_region, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError
