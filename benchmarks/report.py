@@ -281,7 +281,7 @@ Shapes, layouts, dtypes and repeats at random. First numbers, then references: o
 
 {summary_table(run, "drawn")}
 {summary_table(run, "references")}
-## By form of the repeats, and by kind of input
+## Calls of other projects, and kinds of input
 
 {summary_table(run, "form")}
 {summary_table(run, "input")}

@@ -1,5 +1,5 @@
 """Calls, of which nine in ten are small: beside the creation of their result (creation.c), which is their limit; by each
-of tilecore's functions; by what callers write for the repeats and for the input, against numpy.tile.
+of tilecore's functions; calls of other projects, and inputs of every kind, against numpy.tile.
 
 The inputs are those of the test suites of other projects: half of them repeat nothing, most are small, a few are large.
 """
@@ -22,15 +22,6 @@ from workloads import Workload
 import tilecore
 
 HERE = Path(__file__).parent
-FORMS = {
-    "tuple": tuple,
-    "list": list,
-    "int": lambda reps: reps[-1],
-    "NumPy int": lambda reps: np.int64(reps[-1]),
-    "int64 array": np.array,
-    "int32 array": partial(np.array, dtype="i4"),
-}
-
 # (dtype, shape of the input, repeats)
 # fmt: off
 INPUTS = [
@@ -126,7 +117,7 @@ KIND_REPS = [(1, 1), (1, 3), (2, 2)]
 
 
 def written(kind, full):
-    """Each name of the last two begins with the form or the kind."""
+    """Each name of the last kind begins with the kind of input."""
     if kind == "small":
         for dtype, shape, reps in SMALL if full else SMALL[::3]:
             shape = (1,) * (len(reps) - len(shape)) + shape  # some peers want one repeat for each axis
@@ -134,8 +125,8 @@ def written(kind, full):
     elif kind == "door":
         yield Workload("a few numbers", (2, 3), (2, 2), "f4")
     elif kind == "form":
-        for form, (dtype, shape, reps) in product(FORMS, INPUTS if full else QUICK):
-            yield Workload(f"{form}, {dtype} {shape} × {reps}", shape, reps, dtype)
+        for dtype, shape, reps in INPUTS if full else QUICK:
+            yield Workload(f"{dtype} {shape} × {reps}", shape, reps, dtype)
     else:
         for name, shape, reps in product(KINDS, KIND_SHAPES if full else KIND_SHAPES[:1], KIND_REPS):
             yield Workload(f"{name}, {shape} × {reps}", shape, reps, "f8")
@@ -156,7 +147,7 @@ def prepare(kind, workload, case):
         if case not in {"creation", "numpy.empty"}:
             np.testing.assert_array_equal(call(), TILE["numpy"](x, reps), strict=True)
         return Call(call)
-    x, reps = (x, FORMS[name](reps)) if kind == "form" else (KINDS[name](x), reps)
+    x = x if kind == "form" else KINDS[name](x)
     np.testing.assert_array_equal(tilecore.tile(x, reps), np.tile(x, reps), strict=True)
     return Call(partial(TILE[case], x, reps))
 
@@ -170,8 +161,8 @@ def test_door(record):
 
 
 def test_form(record):
-    """Of the repeats."""
+    """What other projects call."""
 
 
 def test_input(record):
-    """Of each kind."""
+    """Of every kind."""
