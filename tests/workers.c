@@ -154,18 +154,18 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
 
 /* ---------------------------------------------------------------- calls that learn */
 
-/* Calls whose rates are 1000 alone, and these with workers; `waking` after one alone, if that is not 0: prints how many in
+/* Calls whose paces are 1000 alone, and these with workers; `waking` after one alone, if that is not 0: prints how many in
  * turn have workers, are alone, ... */
-static void learn(const char *name, int calls, double rate, double rate_of_each_50th, double beside, double waking)
+static void learn(const char *name, int calls, double pace, double pace_of_each_50th, double beside, double waking)
 {
     tilecore_record record = {0, 0, 0, 0, 0, 0, 0};
     int k, in_turn = 0, before = 0;
     printf("%s", name);
     for (k = 1; k <= calls; k++) {
-        const int alone = tilecore_next_is_alone(&record);
-        if (alone) tilecore_note_alone(&record, 1000);
-        else tilecore_note_joint(&record, waking && before ? waking : k % 50 ? rate
-                                                                             : rate_of_each_50th,
+        const int alone = tilecore_next_is_serial(&record);
+        if (alone) tilecore_note_serial(&record, 1000);
+        else tilecore_note_joint(&record, waking && before ? waking : k % 50 ? pace
+                                                                             : pace_of_each_50th,
                                  beside, 2);
         if (alone != before) printf(" %d", in_turn), in_turn = 0;
         before = alone, in_turn++;

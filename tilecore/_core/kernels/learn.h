@@ -2,20 +2,20 @@
  * number of threads to tilecore.
  *
  *     tilecore_record *record = tilecore_find_record(kind, bytes);
- *     if (tilecore_next_is_alone(record)) { ... tilecore_note_alone(record, rate); }
- *     else { ... tilecore_note_joint(record, rate, beside, threads); }
+ *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
+ *     else { ... tilecore_note_joint(record, pace, beside, threads); }
  *
  * A second thread is worth 2 on one machine, nothing on the next, and beside busy processes it costs a multiple. Each
- * call with workers knows two rates, in nanoseconds a MiB: its own, and that of its caller's part, in processor time,
- * which other processes do not lengthen. Alone, the caller would have been faster than this, up to 2 times, where the
- * threads share a bandwidth: how much, is known from calls alone, of which there is one now and then. So a call with
- * workers was a loss if its rate is above the caller's, times that factor.
+ * call with workers knows two paces, in nanoseconds a MiB: its own, and that of its caller's part, in processor time,
+ * which other processes do not lengthen. Without workers the caller would have been faster than this, up to 2 times,
+ * where the threads share a bandwidth: occasional serial calls measure this factor. So a call with workers was a loss if
+ * it was slower than the caller's pace times this factor.
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
- * call with workers after one alone is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls are
- * alone, and after each further loss twice as many. So calls that are far apart keep one thread.
+ * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls
+ * are serial, and after each further loss twice as many. So calls that are far apart keep one thread.
  *
- *     calls      w w w a w w w w a w w w w w w w w a w w w ... w w L a a a a w w L a a a a a a a a a a a a w ...
+ *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
  *
  * Without a lock: callers in several threads may change a record at once, and a change that is lost does no harm.
@@ -28,7 +28,7 @@
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128
 #define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses of less than a half */
-#define TILECORE_MAX_PAUSE 64 /* calls with workers between two alone */
+#define TILECORE_MAX_PAUSE 64 /* calls with workers between two serial ones */
 
 #define TILECORE_SIZES 20
 #define TILECORE_ONE 1024 /* ratios are counted in parts of this */
@@ -36,12 +36,12 @@
 
 /* Counters, at first 0. */
 typedef struct tilecore_record {
-    ptrdiff_t beside; /* the rate of the caller's part in the last call with workers */
-    ptrdiff_t factor; /* the rate alone over `beside`, smoothed */
-    ptrdiff_t loss;   /* the rate with workers over the rate alone, smoothed */
-    ptrdiff_t next;   /* above 0: so many calls are alone; below 0: after so many, one is */
-    ptrdiff_t joint;          /* calls with workers since the last one alone */
-    ptrdiff_t pause, backoff; /* the last pause, and the calls alone after the last loss, less the gains since */
+    ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
+    ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
+    ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
+    ptrdiff_t next;   /* above 0: so many calls are serial; below 0: after so many, one is */
+    ptrdiff_t joint;          /* calls with workers since the last serial one */
+    ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
 } tilecore_record;
 
 static tilecore_record tilecore_records[TILECORE_KINDS][TILECORE_SIZES];
@@ -54,8 +54,8 @@ TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t
     return &tilecore_records[kind][size + (bytes > 2)];
 }
 
-/* Whether the next call is alone; counts it. */
-TILECORE_UNUSED static int tilecore_next_is_alone(tilecore_record *record)
+/* Whether the next call is serial; counts it. */
+TILECORE_UNUSED static int tilecore_next_is_serial(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
     ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;
@@ -79,25 +79,25 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
     return now;
 }
 
-/* After a call alone: its rate, in real time. To read a thread's processor time is a point at which Linux may take its
+/* After a serial call: its pace, in real time. To read a thread's processor time is a point at which Linux may take its
  * processor away: beside busy processes 13 MB took 2.4 ms with that, and 0.34 ms without. */
-TILECORE_UNUSED static void tilecore_note_alone(tilecore_record *record, double rate)
+TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double pace)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
-    const double ratio = rate / ((double)beside + 1); /* above 1, something else made the call slow */
+    const double ratio = pace / ((double)beside + 1); /* above 1, something else made the call slow */
     if (beside) tilecore_smooth(&record->factor, ratio < 1 ? (ptrdiff_t)(ratio * TILECORE_ONE) : TILECORE_ONE);
 }
 
-/* After a call with workers: its rate, and that of its caller's part; 0: workers wrote all before it had begun. */
-TILECORE_UNUSED static void tilecore_note_joint(tilecore_record *record, double rate, double beside, int threads)
+/* After a call with workers: its pace, and that of its caller's part; 0: workers wrote all before it had begun. */
+TILECORE_UNUSED static void tilecore_note_joint(tilecore_record *record, double pace, double beside, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
     if (factor == 0) factor = TILECORE_ONE;
     if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
     if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
-    loss = (ptrdiff_t)(rate * TILECORE_ONE / beside / factor * TILECORE_ONE);
-    /* The first one after a call alone wakes workers that sleep deeply, which takes as long as writing 1 MB. */
+    loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / factor * TILECORE_ONE);
+    /* The first one after a serial call wakes workers that sleep deeply, which takes as long as writing 1 MB. */
     if (tilecore_atomic_add(&record->joint, 1) == 0 && loss < TILECORE_ONE / 2 * 5) return;
     loss = tilecore_smooth(&record->loss, loss);
     if (loss > TILECORE_ONE / 16 * 15) { /* a gain of less than a sixteenth is not worth a second processor's time */

@@ -6,7 +6,7 @@
  *     tilecore_parallel(task, &job, &first, &last, bytes_of_each, 8, record, until);  // moves `first` and `last`
  *
  * tilecore_parallel may be called from any thread, with or without the GIL, also from several at once. It promises that
- * each iteration that it moves past was written once, here or in a worker, and that no worker is in the job when it
+ * each iteration outside [*first, *last) was written once, here or in a worker, and that no worker is in the job when it
  * returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call Python, or
  * fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
  *
@@ -235,7 +235,7 @@ static void tilecore_close(void)
     tilecore_release(&tilecore_workers_lock);
 }
 
-static double tilecore_rate(long long nanoseconds, ptrdiff_t bytes)
+static double tilecore_pace(long long nanoseconds, ptrdiff_t bytes)
 {
     return (double)(nanoseconds + 1) * 1048576 / (double)bytes;
 }
@@ -252,7 +252,7 @@ static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int mo
     if (threads > iterations) threads = (int)iterations;
     if (threads > worth) threads = (int)worth;
     if (threads <= 1) *record = NULL;
-    return *record && tilecore_next_is_alone(*record) ? 1 : threads;
+    return *record && tilecore_next_is_serial(*record) ? 1 : threads;
 }
 
 /* Does what tilecore_parallel does, in this thread and in up to `threads` - 1 workers. Returns 0 if there are none. */
@@ -273,13 +273,13 @@ static int tilecore_with_workers(tilecore_task task, void *argument, ptrdiff_t *
     *last = tilecore_chunk_begin(&job, job.chunks - job.taken_by_workers);
     own = (*first - job.first) * each, all = own + (job.last - *last) * each;
     if (record)
-        tilecore_note_joint(record, tilecore_rate(tilecore_nanoseconds(0) - begun, all),
-                            own ? tilecore_rate(run, own) : 0, threads);
+        tilecore_note_joint(record, tilecore_pace(tilecore_nanoseconds(0) - begun, all),
+                            own ? tilecore_pace(run, own) : 0, threads);
     return 1;
 }
 
 /* Runs task(argument, ..) over the iterations *first to *last - 1, of `each` >= 1 bytes of output, in at most `most`
- * threads. Ends early, after a chunk or more, at the time `until`, in nanoseconds. Moves *first and *last to what is
+ * threads. Returns after the first chunk that ends past the time `until`, in nanoseconds. Moves *first and *last to what is
  * left. `record`: NULL, or what calls of this kind and size learn. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t *first, ptrdiff_t *last,
                                               ptrdiff_t each, int most, tilecore_record *record, long long until)
@@ -296,7 +296,7 @@ TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument
         *first = next, step *= 2;
     } while (*first < *last && tilecore_nanoseconds(0) < until);
     if (record && threads == 1)
-        tilecore_note_alone(record, tilecore_rate(tilecore_nanoseconds(0) - begun, (*first - begin) * each));
+        tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (*first - begin) * each));
 }
 
 /* ---------------------------------------------------------------- fork */
