@@ -18,18 +18,19 @@
 
 /* From this much output on several threads may write it: learn.h finds out whether that is faster. Time of one thread
  * relative to two, in loops: Ice Lake 1.2 to 4 MB 1.3 to 2.1; Sapphire Rapids 2 MB 1.4 to 2.0; Zen 4 2.2 MB 0.84, 3 MB
- * 1.0; Zen 3 1.6 MB 0.8. For new memory the bound is higher, because the first touch of a huge page takes as long as
- * writing it: Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. `SIZES` in tests/test_docs.py lists the pages that state them. */
+ * 1.0; Zen 3 0.8 to 1.3 MB 0.9 to 1.2, 2 to 4 MB 1.4 to 1.7. For new memory the bound is higher, because the first
+ * touch of a huge page takes as long as writing it: Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. `SIZES` in
+ * tests/test_docs.py lists the pages that state them. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)1 << 20)
 #define TILECORE_NEW_THREAD_BYTES ((ptrdiff_t)8 << 20)
 /* Two threads may write TILECORE_THREAD_BYTES; of three and more, each writes at least this much. */
 #define TILECORE_BYTES_A_THREAD ((ptrdiff_t)2 << 20)
 
 /* What threads do: each has records of its own in learn.h. */
-enum { TILECORE_BLOCKS,
-       TILECORE_PANELS,
-       TILECORE_ARRAYS,
-       TILECORE_TASKS };
+enum tilecore_tasks { TILECORE_BLOCKS,
+                      TILECORE_PANELS,
+                      TILECORE_ARRAYS,
+                      TILECORE_TASKS };
 
 /* A call in the main thread checks for signals this often, and first after 5 ms, if it writes at least
  * TILECORE_CHECK_BYTES. It reads the clock after each chunk (workers.h), and after so many bytes of smaller parts.

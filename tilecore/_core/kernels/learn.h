@@ -8,8 +8,8 @@
  * A second thread is worth 2 on one machine, nothing on the next, and beside busy processes it costs a multiple. Each
  * call with workers knows two paces, in nanoseconds a MiB: its own, and that of its caller's part, in processor time,
  * which other processes do not lengthen. Without workers the caller would have been faster than this, up to 2 times,
- * where the threads share a bandwidth: occasional serial calls measure this factor. So a call with workers was a loss if
- * it was slower than the caller's pace times this factor.
+ * where the threads share a bandwidth: occasional serial calls measure this factor. So a call with workers was a loss
+ * if it was slower than the caller's pace times this factor.
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
  * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls

@@ -6,9 +6,9 @@
  *     tilecore_parallel(task, &job, &first, &last, bytes_of_each, 8, record, until);  // moves `first` and `last`
  *
  * tilecore_parallel may be called from any thread, with or without the GIL, also from several at once. It promises that
- * each iteration outside [*first, *last) was written once, here or in a worker, and that no worker is in the job when it
- * returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call Python, or
- * fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
+ * each iteration outside [*first, *last) was written once, here or in a worker, and that no worker is in the job when
+ * it returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call Python,
+ * or fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
  *
  * The state is static, once in a process, because handlers of fork() take no argument: exactly one extension module
  * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
@@ -242,8 +242,8 @@ static double tilecore_pace(long long nanoseconds, ptrdiff_t bytes)
 
 /* How many threads write `bytes`: as many as they are worth, at most one for each iteration, and `most`. `most` is
  * given in the call, without a record; or it is the process' (resources/threads.pyx), and 1 for new memory below
- * TILECORE_NEW_THREAD_BYTES (choose_options). Then there is a record, and one thread writes if earlier calls were faster
- * so (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
+ * TILECORE_NEW_THREAD_BYTES (choose_options). Then there is a record, and one thread writes if earlier calls were
+ * faster so (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
 static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int most, tilecore_record **record)
 {
     const ptrdiff_t pairs = bytes >= TILECORE_THREAD_BYTES ? 2 : 1, parts = bytes / TILECORE_BYTES_A_THREAD;
@@ -279,8 +279,8 @@ static int tilecore_with_workers(tilecore_task task, void *argument, ptrdiff_t *
 }
 
 /* Runs task(argument, ..) over the iterations *first to *last - 1, of `each` >= 1 bytes of output, in at most `most`
- * threads. Returns after the first chunk that ends past the time `until`, in nanoseconds. Moves *first and *last to what is
- * left. `record`: NULL, or what calls of this kind and size learn. */
+ * threads. Returns after the first chunk that ends past the time `until`, in nanoseconds. Moves *first and *last to
+ * what is left. `record`: NULL, or what calls of this kind and size learn. */
 TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t *first, ptrdiff_t *last,
                                               ptrdiff_t each, int most, tilecore_record *record, long long until)
 {
