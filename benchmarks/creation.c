@@ -1,5 +1,5 @@
-/* create(array, shape): a new array of this shape and of the array's dtype, with nothing written. It is the limit of calls
- * that make small results, for test_call.py, which compiles it as loops.c is compiled. */
+/* create(array, shape): a new array of this shape and of the array's dtype, with nothing written. It is the limit of
+ * calls that make small results, for test_call.py, which compiles it as loops.c is compiled. */
 #include <Python.h>
 
 #include <numpy/arrayobject.h>

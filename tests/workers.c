@@ -154,8 +154,8 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
 
 /* ---------------------------------------------------------------- calls that learn */
 
-/* Calls whose paces are 1000 alone, and these with workers; `waking` after one alone, if that is not 0: prints how many in
- * turn have workers, are alone, ... */
+/* Calls whose paces are 1000 without workers, and these with workers; `waking` after a serial one, if that is not 0:
+ * prints how many in turn have workers, are serial, ... */
 static void learn(const char *name, int calls, double pace, double pace_of_each_50th, double beside, double waking)
 {
     tilecore_record record = {0, 0, 0, 0, 0, 0, 0};
