@@ -1,7 +1,8 @@
-from typing import Any
+from typing import Any, final
 
 from numpy.typing import NDArray
 
+@final
 class Rules:
     def __init__(
         self,
