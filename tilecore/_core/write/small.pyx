@@ -53,10 +53,12 @@ cdef void pack(char *dst, cnp.ndarray array) noexcept:
     cdef Py_ssize_t item = cnp.PyArray_ITEMSIZE(array)
     cdef int k, last = cnp.PyArray_NDIM(array) - 1
     cdef Py_ssize_t count = cnp.PyArray_DIM(array, last), rows = cnp.PyArray_DIM(array, last - 1) if last else 1
-    cdef Py_ssize_t pitch = cnp.PyArray_STRIDE(array, last - 1) if last else 0
+    cdef Py_ssize_t pitch = cnp.PyArray_STRIDE(array, last - 1) if rows > 1 else 0  # else it may be any number
+    cdef Py_ssize_t steps
     cdef char *unused = dst
     for k in range(last - 1):
-        outer[k] = Loop(cnp.PyArray_DIM(array, last - 2 - k), 0, cnp.PyArray_STRIDE(array, last - 2 - k), 0)
+        steps = cnp.PyArray_DIM(array, last - 2 - k)
+        outer[k] = Loop(steps, 0, cnp.PyArray_STRIDE(array, last - 2 - k) if steps > 1 else 0, 0)
     while True:
         tilecore_gather(dst, count * item, item, src, pitch, cnp.PyArray_STRIDE(array, last), rows, count, item)
         dst += rows * count * item
