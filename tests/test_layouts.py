@@ -44,7 +44,7 @@ LAYOUTS = {
 
 
 def each_way(oracle, x, reps):
-    """What is wanted, and a call: of the whole, a part, a part of the endless plane, a list and a stack."""
+    """What is wanted, and a call: of the whole, a part, a part of the periodic extension, a list and a stack."""
     whole, ends = oracle(x, reps), [(n // 7, n - n // 5) for n in tilecore.output_shape(x.shape, reps)]
     part, bounds = whole[tuple(slice(*end) for end in ends)], tuple(zip(*ends, strict=True))
     plane = [(-n // 3, n + 1) for n in x.shape]

@@ -35,7 +35,7 @@ def function(module, name, result, *arguments):
     return ctypes.CFUNCTYPE(result, *arguments)(get_pointer(capsule, signature))
 
 
-sizes_init = function(plan, "sizes_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
+plan_init = function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
 nest_init = function(module, "nest_init", None, OPAQUE, SIZES, SIZES, ctypes.POINTER(Nest))
 region_iter_init = function(module, "region_iter_init", None, OPAQUE, OPAQUE, SIZES, SIZES, SIZES, SIZES)
 next_piece = function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
@@ -45,9 +45,9 @@ def c_sizes(integers):
     return None if integers is None else (SIZE * len(integers))(*integers)
 
 
-def sizes_of(shape, reps=()):
+def plan_of(shape, reps=()):
     sizes = ctypes.create_string_buffer(4096)  # more than the struct has
-    assert sizes_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), ITEMSIZE) == 0
+    assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), ITEMSIZE) == 0
     return sizes
 
 
@@ -104,7 +104,7 @@ def test_a_whole_output(src, dst):
             padded = (1,) * (len(reps) - len(shape)) + shape
             output = [d * n for d, n in zip(padded, reps, strict=True)]
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
-            nest_init(sizes_of(shape, reps), *map(c_sizes, strides), nest := Nest())
+            nest_init(plan_of(shape, reps), *map(c_sizes, strides), nest := Nest())
             check("nest_push", [nest.piece()], padded, [0] * len(output), output, *strides)
 
 
@@ -116,12 +116,12 @@ def test_a_region(src, dst):
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
             pieces, nest, region = [], Nest(), ctypes.create_string_buffer(8192)
-            region_iter_init(region, sizes_of(shape), *map(c_sizes, (*strides, start, output)))
+            region_iter_init(region, plan_of(shape), *map(c_sizes, (*strides, start, output)))
             while next_piece(region, nest):
                 pieces.append(nest.piece())
             check("next_piece", pieces, shape, start, output, *strides)
 
 
 def test_the_worked_example():
-    nest_init(sizes_of((2, 1, 3, 4), (5, 6, 1, 2)), None, None, nest := Nest())
+    nest_init(plan_of((2, 1, 3, 4), (5, 6, 1, 2)), None, None, nest := Nest())
     assert nest.piece()[2] == [(16, 1, 1), (2, 0, 16), (3, 16, 32), (6, 0, 96), (2, 48, 576), (5, 0, 1152)]

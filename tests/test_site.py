@@ -16,7 +16,7 @@ REPOSITORY = "https://example.org/we/tilecore"
 pytestmark = [pytest.mark.package, pytest.mark.tree]
 
 # The first page that a search for a word finds.
-FIRST = dict.fromkeys(("repeat", "mask", "endless"), "guide") | {"gradient": "pytorch", "collate_fn": "data-loaders"}
+FIRST = dict.fromkeys(("repeat", "mask", "textures"), "guide") | {"gradient": "pytorch", "collate_fn": "data-loaders"}
 
 # What a page lacks, in words. A wide table may scroll, in its own box, on a narrow screen only.
 FAULTS = """

@@ -194,6 +194,6 @@ def test_one_object_entered_twice():
 def test_as_many_threads_as_one_can_say(oracle):
     tilecore.set_num_threads(10**30)
     a = np.arange(1 << 14, dtype="u1")
-    assert tilecore.get_num_threads() == 2**31 - 1
+    assert tilecore.get_num_threads() == 256
     result = tilecore.tile(a, (1 << 12, 1))  # 64 MiB: several threads
     assert (result == a).all()

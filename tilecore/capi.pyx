@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport SIZES_NEGATIVE, SIZES_OK, Plan, Sizes, plan_init, sizes_check
+from tilecore._core.plan.plan cimport PLAN_NEGATIVE, PLAN_OK, Plan, plan_check, plan_init
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.write.tiling cimport (
@@ -64,9 +64,9 @@ cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, con
     if itemsize < 0:
         return TILECORE_BAD_ITEMSIZE
     status = plan_init(plan, ndim, shape, nreps, repeats, itemsize)
-    if status == SIZES_OK:
+    if status == PLAN_OK:
         return TILECORE_OK
-    return TILECORE_BAD_REPEATS if status == SIZES_NEGATIVE else TILECORE_OVERFLOW
+    return TILECORE_BAD_REPEATS if status == PLAN_NEGATIVE else TILECORE_OVERFLOW
 
 
 cdef const char *tilecore_status_text(int status) noexcept nogil:
@@ -99,7 +99,7 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            sizes_check(&failed.sizes, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
+            plan_check(&failed, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:
@@ -114,47 +114,47 @@ cdef void tilecore_plan_free(tilecore_plan *plan) noexcept nogil:
     free(plan)
 
 
-cdef void tilecore_plan_output_shape(const tilecore_plan *plan, Py_ssize_t *shape) noexcept nogil:
-    cdef const Sizes *sizes = &(<const Plan *>plan).sizes
-    memcpy(shape, sizes.output, sizes.ndim * sizeof(Py_ssize_t))
+cdef void tilecore_plan_output_shape(const tilecore_plan *handle, Py_ssize_t *shape) noexcept nogil:
+    cdef const Plan *plan = <const Plan *>handle
+    memcpy(shape, plan.output, plan.ndim * sizeof(Py_ssize_t))
 
 
-cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *plan) noexcept nogil:
-    return (<const Plan *>plan).sizes.nbytes
+cdef Py_ssize_t tilecore_plan_nbytes(const tilecore_plan *handle) noexcept nogil:
+    return (<const Plan *>handle).nbytes
 
 
-cdef void tilecore_plan_execute(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides, void *dst,
+cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, const Py_ssize_t *src_strides, void *dst,
                                 const Py_ssize_t *dst_strides, int threads) noexcept nogil:
-    cdef const Sizes *sizes = &(<const Plan *>plan).sizes
+    cdef const Plan *plan = <const Plan *>handle
     cdef StridedArray source, target
     cdef WriteOptions options
-    cdef int ndim = sizes.input_ndim
-    if sizes.nbytes == 0:
+    cdef int ndim = plan.input_ndim
+    if plan.nbytes == 0:
         return
-    locate_memory(&source, src, src_strides, ndim, sizes.shape + (sizes.ndim - ndim), sizes.itemsize)
-    locate_memory(&target, dst, dst_strides, sizes.ndim, sizes.output, sizes.itemsize)
-    options = caller_options(sizes.nbytes, threads)
-    write_tiling(<const Plan *>plan, &source, &target, &options)
+    locate_memory(&source, src, src_strides, ndim, plan.shape + (plan.ndim - ndim), plan.itemsize)
+    locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
+    options = caller_options(plan.nbytes, threads, True)
+    write_tiling(plan, &source, &target, &options)
 
 
-cdef void tilecore_plan_execute_region(const tilecore_plan *plan, const void *src, const Py_ssize_t *src_strides,
+cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *src, const Py_ssize_t *src_strides,
                                        void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
-    cdef const Sizes *sizes = &(<const Plan *>plan).sizes
+    cdef const Plan *plan = <const Plan *>handle
     cdef StridedArray source, target
     cdef WriteOptions options
     cdef Py_ssize_t extent[MAX_RANK]
-    cdef Py_ssize_t nbytes = sizes.itemsize
+    cdef Py_ssize_t nbytes = plan.itemsize
     cdef int k
-    for k in range(sizes.ndim):
+    for k in range(plan.ndim):
         extent[k] = stop[k] - start[k]
         if extent[k] <= 0:
             return
         nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
-    locate_memory(&source, src, src_strides, sizes.ndim, sizes.shape, sizes.itemsize)
-    locate_memory(&target, dst, dst_strides, sizes.ndim, extent, sizes.itemsize)
-    options = caller_options(nbytes, threads)
-    write_region(sizes, &source, &target, start, extent, nbytes, &options)
+    locate_memory(&source, src, src_strides, plan.ndim, plan.shape, plan.itemsize)
+    locate_memory(&target, dst, dst_strides, plan.ndim, extent, plan.itemsize)
+    options = caller_options(nbytes, threads, True)
+    write_region(plan, &source, &target, start, extent, nbytes, &options)
 
 
 # ---------------------------------------------------------------- in one call
@@ -167,7 +167,7 @@ cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, con
         if output_shape != NULL:
             tilecore_plan_output_shape(<const tilecore_plan *>&plan, output_shape)
         if nbytes != NULL:
-            nbytes[0] = plan.sizes.nbytes
+            nbytes[0] = plan.nbytes
     return status
 
 

@@ -18,7 +18,7 @@ from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
 from tilecore._core.plain cimport plan_at_once, read_request, tile_array
-from tilecore._core.plan.plan cimport Plan, Sizes, plan_for, sizes_check, sizes_init
+from tilecore._core.plan.plan cimport Plan, plan_check, plan_for, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
 from tilecore._core.request.arguments cimport as_plain_array, plain_array
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
@@ -113,7 +113,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     cdef Plan plan
     if PyArray_CheckExact(a) and out is None and axis is None and threads is None:
         if plan_at_once(&plan, a, reps, 0):
-            result = make_small(&plan.sizes, a)
+            result = make_small(&plan, a)
             return tile_any(&plan, a, reps, out, axis, threads) if result is None else result
     return tile_any(NULL, a, reps, out, axis, threads)
 
@@ -150,8 +150,8 @@ cdef tile_other(a, reps, out, axis, threads):
     simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not simple and is_masked(a)
     plan_for(&plan, array, n, repeats)
-    check_size(plan.sizes.nbytes)
-    if simple and plan.sizes.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
+    check_size(plan.nbytes)
+    if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
         return WRAP(a, write_result(&plan, array.descr, array, NULL, None, max_threads), None, False)
     counts = as_tuple(repeats, n)
@@ -229,7 +229,6 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
-        plan.endless = reps is None
         target = write_result(&plan, array.descr, array, &bounds, target, max_threads)
         return target if out is None else out
     except RequestError as error:
@@ -282,21 +281,20 @@ def tile_view(a, reps, *, axis=None):
         nothing is allocated.
     """
     cdef Plan plan
-    cdef const Sizes *sizes = &plan.sizes
     cdef cnp.ndarray array = None
     cdef Py_ssize_t strides[MAX_RANK]
     cdef int k, i
     try:
         array = plain_array(a)
         read_request(&plan, array, reps, axis, None)
-        for k in range(sizes.ndim):
-            i = k - (sizes.ndim - sizes.input_ndim)
-            if sizes.repeats[k] > 1 and sizes.shape[k] > 1 and sizes.copies:  # 0 if the result is empty
-                raise RequestError(ValueError, f"axis {k} has {sizes.shape[k]} elements and is repeated "
-                                   f"{sizes.repeats[k]} times, which strides cannot express; an axis repeated more "
+        for k in range(plan.ndim):
+            i = k - (plan.ndim - plan.input_ndim)
+            if plan.repeats[k] > 1 and plan.shape[k] > 1 and plan.copies:  # 0 if the result is empty
+                raise RequestError(ValueError, f"axis {k} has {plan.shape[k]} elements and is repeated "
+                                   f"{plan.repeats[k]} times, which strides cannot express; an axis repeated more "
                                    "than once must have one element")
-            strides[k] = 0 if i < 0 or sizes.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
-        return array_upon(array, sizes.ndim, sizes.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
+            strides[k] = 0 if i < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
+        return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except RequestError as error:
         raise public_error(error, "tile_view", a, array, reps, axis) from error.__cause__
 
@@ -346,7 +344,7 @@ def tile_mapped(a, reps, *, axis=None):
         if array is None:
             return tile_other(a, reps, None, axis, None)
         read_request(&plan, array, reps, axis, None)
-        if plan.sizes.nbytes and not PyDataType_REFCHK(array.descr):
+        if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
         return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
     except RequestError as error:
@@ -374,7 +372,7 @@ def output_shape(shape, reps, *, axis=None):
     TypeError, ValueError
         As `tile`, for the shape too.
     """
-    cdef Sizes sizes
+    cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef Py_ssize_t dims[MAX_RANK + 1]
     cdef int ndim, n, status
@@ -382,8 +380,8 @@ def output_shape(shape, reps, *, axis=None):
         ndim = read_integers(shape, dims, "shape", 0)
         shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
-        status = sizes_init(&sizes, ndim, dims, n, repeats, 1)
-        sizes_check(&sizes, status)
-        return as_tuple(sizes.output, sizes.ndim)
+        status = plan_init(&plan, ndim, dims, n, repeats, 1)
+        plan_check(&plan, status)
+        return as_tuple(plan.output, plan.ndim)
     except RequestError as error:
         raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__

@@ -25,7 +25,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact
-from tilecore._core.plan.plan cimport SIZES_OK, Plan, plan_init
+from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_init
 from tilecore._core.request.arguments cimport KNOWN
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.write.results cimport write_result
@@ -72,7 +72,7 @@ cdef tile_as_numpy(A, reps):
         reps = as_tuple(counts, n)  # its code may change a list of repeats
         A = cnp.PyArray_FROM_O(A)
     if plan_init(&plan, cnp.PyArray_NDIM(A), <Py_ssize_t *>cnp.PyArray_DIMS(A), n, counts,
-                 cnp.PyArray_ITEMSIZE(A)) != SIZES_OK:
+                 cnp.PyArray_ITEMSIZE(A)) != PLAN_OK:
         return numpy_tile(A, reps)
     if PyArray_CheckExact(A):
         try:

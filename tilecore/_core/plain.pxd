@@ -1,7 +1,7 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport SIZES_OK, Plan, plan_init
+from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_init
 from tilecore._core.request.integers cimport read_fast
 
 
@@ -14,4 +14,4 @@ cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps, Py_ssize_t mi
     cdef Py_ssize_t repeats[MAX_RANK + 1]
     cdef int n = read_fast(reps, min_repeat, repeats)
     return n >= 0 and plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
-                                cnp.PyArray_ITEMSIZE(array)) == SIZES_OK
+                                cnp.PyArray_ITEMSIZE(array)) == PLAN_OK

@@ -9,7 +9,6 @@ from tilecore._core.plan.plan cimport Plan, plan_for
 from tilecore._core.request.arguments cimport read_out
 from tilecore._core.request.integers cimport read_repeats, read_threads
 from tilecore._core.write.results cimport write_result
-from tilecore._core.write.small cimport make_small
 
 from tilecore._core.request.errors import RequestError
 
@@ -74,7 +73,7 @@ def tile_by_rules(Rules rules not None, input, repeats):
     Else None: then the dialect reads the request, and says what is wrong. So most calls need none of its Python code.
     """
     cdef Plan plan
-    cdef cnp.ndarray array, result
+    cdef cnp.ndarray array
     if not PyArray_CheckExact(input):
         return None
     array = input
@@ -88,10 +87,9 @@ def tile_by_rules(Rules rules not None, input, repeats):
             and (rules.any_length or n == cnp.PyArray_NDIM(array))
             and plan_at_once(&plan, array, repeats, rules.min_repeat)):
         return None
-    if rules.max_elements and not 0 < plan.sizes.nbytes <= rules.max_elements * plan.sizes.itemsize:
+    if rules.max_elements and not 0 < plan.nbytes <= rules.max_elements * plan.itemsize:
         return None
-    result = make_small(&plan.sizes, array)
     try:
-        return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
+        return write_result(&plan, array.descr, array, NULL, None, 0)
     except RequestError:
         return None

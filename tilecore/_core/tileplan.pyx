@@ -21,7 +21,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, descr_of
-from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_init, sizes_check
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
 from tilecore._core.request.arguments cimport (
     has_shape, plain_array, read_items, read_out, read_target, shape_error,
@@ -90,15 +90,15 @@ cdef class TilePlan:
         if shape is MISSING or reps is MISSING or dtype is MISSING or more or unknown:  # Cython would name __cinit__
             raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and none but axis= beside them")
         try:
-            self.read_sizes(shape, reps, dtype, axis)
+            self.make_plan(shape, reps, dtype, axis)
         except RequestError as error:
             typed = shape if self.input_shape is None else self.input_shape
             raise format_error(error, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from error.__cause__
 
-    cdef int read_sizes(self, shape, reps, dtype, axis) except -1:
+    cdef int make_plan(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t dims[MAX_RANK + 1]
         cdef Py_ssize_t repeats[MAX_RANK + 1]
-        cdef const Sizes *sizes = &self.plan.sizes
+        cdef Plan *plan = &self.plan
         cdef int ndim, n
         try:
             self.dtype = numpy.dtype(dtype)
@@ -108,21 +108,21 @@ cdef class TilePlan:
         ndim = read_integers(shape, dims, "shape", 0)
         self.input_shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
-        sizes_check(sizes, plan_init(&self.plan, ndim, dims, n, repeats, self.dtype.itemsize))
-        self.output_shape = as_tuple(sizes.output, sizes.ndim)
-        self.reps = as_tuple(sizes.repeats, sizes.ndim)
+        plan_check(plan, plan_init(plan, ndim, dims, n, repeats, self.dtype.itemsize))
+        self.output_shape = as_tuple(plan.output, plan.ndim)
+        self.reps = as_tuple(plan.repeats, plan.ndim)
         return 0
 
     @property
     def nbytes(self):
         """Bytes of the whole result."""
-        return self.plan.sizes.nbytes
+        return self.plan.nbytes
 
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         if (PyArray_CheckExact(a) and out is None and threads is None and descr_of(a) == <PyObject *>self.dtype
-                and has_shape(a, self.plan.sizes.input_ndim, input_shape(&self.plan.sizes))):
-            result = make_small(&self.plan.sizes, a)
+                and has_shape(a, self.plan.input_ndim, input_shape(&self.plan))):
+            result = make_small(&self.plan, a)
             if result is not None:
                 return result
         return self.tile_any(a, out, threads)
@@ -198,15 +198,15 @@ cdef class TilePlan:
 
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
         """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
-        cdef const Sizes *sizes = &self.plan.sizes
-        cdef const Py_ssize_t *shape = input_shape(sizes)
+        cdef const Plan *plan = &self.plan
+        cdef const Py_ssize_t *shape = input_shape(plan)
         cdef cnp.ndarray target = None
         if descr_of(array) != <PyObject *>self.dtype and array.descr != self.dtype:
             raise RequestError(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
         if out is not None:
             target = read_out(out, array)
-        if not has_shape(array, sizes.input_ndim, shape):
-            raise shape_error(array, sizes.input_ndim, shape, "the plan is for", None)
+        if not has_shape(array, plan.input_ndim, shape):
+            raise shape_error(array, plan.input_ndim, shape, "the plan is for", None)
         return target
 
     def __repr__(self):
@@ -219,7 +219,7 @@ cdef class TilePlan:
 
     def __hash__(self):
         # Not the dtype's hash: equal dtypes with NaN for a missing string have different ones.
-        return hash((self.input_shape, self.reps, self.dtype.kind, self.plan.sizes.itemsize))
+        return hash((self.input_shape, self.reps, self.dtype.kind, self.plan.itemsize))
 
     def __reduce__(self):
         return TilePlan, (self.input_shape, self.reps, self.dtype)
@@ -227,18 +227,17 @@ cdef class TilePlan:
 
 cdef cnp.ndarray tile_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """Return the tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
-    cdef const Sizes *sizes = &plan.sizes
     cdef bint is_list = isinstance(arrays, (list, tuple))
     cdef cnp.ndarray target = None
     if is_list:
         arrays = list(arrays)
-        read_items(arrays, dtype, sizes.input_ndim, input_shape(sizes))
+        read_items(arrays, dtype, plan.input_ndim, input_shape(plan))
     else:
         arrays = read_stack(arrays, dtype)
         dtype = (<cnp.ndarray>arrays).descr
     if out is not None:
         target = read_target(out, dtype)
-    return write_batch(plan, dtype, arrays, len(arrays) if is_list else count_stack(arrays, sizes), target, threads)
+    return write_batch(plan, dtype, arrays, len(arrays) if is_list else count_stack(arrays, plan), target, threads)
 
 
 cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
@@ -252,11 +251,11 @@ cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
     return array
 
 
-cdef Py_ssize_t count_stack(cnp.ndarray array, const Sizes *sizes) except -1:
+cdef Py_ssize_t count_stack(cnp.ndarray array, const Plan *plan) except -1:
     """Return how many arrays of the plan's shape the stack holds."""
-    cdef const Py_ssize_t *shape = input_shape(sizes)
-    cdef int k, n = sizes.input_ndim
-    cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == sizes.itemsize
+    cdef const Py_ssize_t *shape = input_shape(plan)
+    cdef int k, n = plan.input_ndim
+    cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize
     for k in range(n if fits else 0):
         fits &= cnp.PyArray_DIM(array, k + 1) == shape[k]
     if not fits:

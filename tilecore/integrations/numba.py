@@ -48,6 +48,7 @@ c_output_shape, c_tile, c_find_overlap = (
     types.ExternalFunction(f"{name}.1", kind) for name, kind in SIGNATURES.items()
 )
 
+INT_MAX = 2**31 - 1  # of C
 UNKNOWN = (
     "tilecore: the number of reps must be known at compile time; pass a tuple, such as "
     "numba.np.unsafe.ndarray.to_fixed_tuple(reps, n) for n items, or pass out"
@@ -215,7 +216,7 @@ def threads_for_c(threads):
         return 0  # C's default
     if threads < 1:
         raise ValueError("tilecore: threads must be at least 1")
-    return min(np.intp(threads), 1 << 20)
+    return min(np.intp(threads), INT_MAX)
 
 
 @register_jitable

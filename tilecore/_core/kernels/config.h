@@ -16,6 +16,10 @@
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
+/* Results smaller than this are written at once (isa/small.h), without loops, panels and threads to choose. They are
+ * smaller than those that lie in recycled memory. */
+#define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
+
 /* From this much output on several threads may write it: learn.h finds out whether that is faster. Time of one thread
  * relative to two, in loops: Ice Lake 1.2 to 4 MB 1.3 to 2.1; Sapphire Rapids 2 MB 1.4 to 2.0; Zen 4 2.2 MB 0.84, 3 MB
  * 1.0; Zen 3 0.8 to 1.3 MB 0.9 to 1.2, 2 to 4 MB 1.4 to 1.7. For new memory the bound is higher, because the first
@@ -25,6 +29,9 @@
 #define TILECORE_NEW_THREAD_BYTES ((ptrdiff_t)8 << 20)
 /* Two threads may write TILECORE_THREAD_BYTES; of three and more, each writes at least this much. */
 #define TILECORE_BYTES_A_THREAD ((ptrdiff_t)2 << 20)
+
+/* The maximum number of threads that write one result: larger numbers mean the same. */
+#define TILECORE_MAX_THREADS 256
 
 /* What threads do: each has records of its own in learn.h. */
 enum tilecore_tasks { TILECORE_BLOCKS,

@@ -23,9 +23,6 @@
 
 /* ---------------------------------------------------------------- tunables, each with its reason */
 
-/* The maximum number of threads that write one result, whatever the caller passes. */
-#define TILECORE_MAX_THREADS 256
-
 /* A chunk is a sixteenth of a thread's part, within these bounds: smaller chunks take longer to start, larger ones
  * longer to wait for the last one. The last chunks are an eighth of that, at least TILECORE_LAST_CHUNK_BYTES. */
 #define TILECORE_CHUNK_BYTES ((ptrdiff_t)128 << 10)

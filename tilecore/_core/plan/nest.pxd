@@ -1,4 +1,4 @@
-from tilecore._core.plan.plan cimport Sizes
+from tilecore._core.plan.plan cimport Plan
 
 
 cdef enum:
@@ -73,9 +73,9 @@ cdef inline bint next_step(Loop *loop, int n, char **dst, const char **src) noex
     return False
 
 
-cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,
+cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides,
                            const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                            const Py_ssize_t *shape) noexcept nogil
 cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil
-cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+cdef void nest_init(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil

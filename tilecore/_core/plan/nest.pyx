@@ -1,4 +1,4 @@
-"""Checked sizes -> the loops that write the tiling.
+"""Checked plan -> the loops that write the tiling.
 
 Tile is one rule: out[i] = in[i mod d] on every axis of extent d. So an axis that is repeated r times is two loops over
 the output: r times (0 bytes forward in the source) over d steps (the axis' stride forward in the source). All axes make
@@ -25,8 +25,8 @@ Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, str
 
 and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576).
 
-Regions. A region is the part [start, stop) of a tiling, or of the endless plane that the input tiles. Along one axis it
-is up to three pieces: the end of a first repeat, whole repeats, the start of a last one. Input of extent 5, region
+Regions. A region is the part [start, stop) of a tiling, or of the input's periodic extension. Along one axis it is up
+to three pieces: the end of a first repeat, whole repeats, the start of a last one. Input of extent 5, region
 [3, 17):
 
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
@@ -40,7 +40,7 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.request.strided_arrays cimport magnitude
 
 
-cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_t *src_strides,
+cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides,
                            const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                            const Py_ssize_t *shape) noexcept nogil:
     """Fill `iter` for the region of `shape` at `start`, or at 0 for NULL; it must not be empty. NULL strides: C order.
@@ -51,23 +51,23 @@ cdef void region_iter_init(RegionIter *iter, const Sizes *sizes, const Py_ssize_
     cdef Py_ssize_t src_pitch[MAX_RANK]
     cdef Py_ssize_t dst_pitch[MAX_RANK]
     cdef int order[MAX_RANK]
-    cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize, count, extent, first, rest
+    cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize, count, extent, first, rest
     cdef AxisIter *inner
-    cdef int i = 0, k, n = sizes.ndim, padding = sizes.ndim - sizes.input_ndim
+    cdef int i = 0, k, n = plan.ndim, padding = plan.ndim - plan.input_ndim
     for k in range(n - 1, -1, -1):
         src_pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src
         dst_pitch[k] = dst_strides[k] if dst_strides != NULL else dst
-        src *= sizes.shape[k]
+        src *= plan.shape[k]
         dst *= shape[k]
         i = n - 1 - k
         order[i] = k
         while i > 0 and magnitude(dst_pitch[order[i - 1]]) > magnitude(dst_pitch[order[i]]):
             order[i - 1], order[i] = order[i], order[i - 1]
             i -= 1
-    iter.n, iter.src, iter.dst, iter.itemsize, iter.finished = 0, 0, 0, sizes.itemsize, False
+    iter.n, iter.src, iter.dst, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
     for i in range(n):
         k = order[i]
-        count, extent, src, dst = shape[k], sizes.shape[k], src_pitch[k], dst_pitch[k]
+        count, extent, src, dst = shape[k], plan.shape[k], src_pitch[k], dst_pitch[k]
         first = start[k] % extent if start != NULL else 0
         if first < 0:
             first += extent
@@ -131,22 +131,22 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
     return nbytes
 
 
-cdef void nest_init(const Sizes *sizes, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+cdef void nest_init(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     Nest *nest) noexcept nogil:
     """Fill `nest` with the loops of a whole output, which must not be empty. NULL strides: C order."""
-    cdef int k, padding = sizes.ndim - sizes.input_ndim
-    cdef Py_ssize_t src = sizes.itemsize, dst = sizes.itemsize
+    cdef int k, padding = plan.ndim - plan.input_ndim
+    cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize
     cdef RegionIter iter
     if dst_strides == NULL:  # as below, 30 ns faster
-        nest_begin(nest, sizes.itemsize)
-        for k in range(sizes.ndim - 1, -1, -1):
-            if src_strides != NULL and sizes.shape[k] != 1:  # a padded axis has extent 1 and no stride
+        nest_begin(nest, plan.itemsize)
+        for k in range(plan.ndim - 1, -1, -1):
+            if src_strides != NULL and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
                 src = src_strides[k - padding]
-            nest_push(nest, sizes.shape[k], src, dst)
-            src *= sizes.shape[k]
-            dst *= sizes.shape[k]
-            nest_push(nest, sizes.repeats[k], 0, dst)
-            dst *= sizes.repeats[k]
+            nest_push(nest, plan.shape[k], src, dst)
+            src *= plan.shape[k]
+            dst *= plan.shape[k]
+            nest_push(nest, plan.repeats[k], 0, dst)
+            dst *= plan.repeats[k]
         return
-    region_iter_init(&iter, sizes, src_strides, dst_strides, NULL, sizes.output)
+    region_iter_init(&iter, plan, src_strides, dst_strides, NULL, plan.output)
     next_piece(&iter, nest)

@@ -13,18 +13,18 @@ cdef extern from "kernels/config.h" nogil:
     bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
 
 
-cdef enum SizesStatus:
-    SIZES_OK
-    SIZES_NEGATIVE        # a negative repeat
-    SIZES_AXIS_OVERFLOW   # extent * repeat of one axis
-    SIZES_COUNT_OVERFLOW  # the product of the output's extents
-    SIZES_BYTES_OVERFLOW  # this product * itemsize
+cdef enum PlanStatus:
+    PLAN_OK
+    PLAN_NEGATIVE        # a negative repeat
+    PLAN_AXIS_OVERFLOW   # extent * repeat of one axis
+    PLAN_COUNT_OVERFLOW  # the product of the output's extents
+    PLAN_BYTES_OVERFLOW  # this product * itemsize
 
 
-cdef struct Sizes:
+cdef struct Plan:
     int ndim                        # rank of the output
     int input_ndim
-    int axis                        # the axis at fault if sizes_init fails
+    int axis                        # the axis at fault if plan_init fails
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the output
     Py_ssize_t input_nbytes         # of the input; 0 if the output is empty
@@ -34,31 +34,19 @@ cdef struct Sizes:
     Py_ssize_t output[MAX_RANK]     # shape * repeats
 
 
-cdef struct Plan:
-    Sizes sizes
-    bint endless        # for regions: the input repeats without end in all directions
+cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                   Py_ssize_t itemsize) noexcept nogil
+cdef int plan_check(const Plan *plan, int status) except -1
+cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
 
 
-cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                    Py_ssize_t itemsize) noexcept nogil
-cdef int sizes_check(const Sizes *sizes, int status) except -1
-cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1
-
-
-cdef inline const Py_ssize_t *input_shape(const Sizes *sizes) noexcept nogil:
+cdef inline const Py_ssize_t *input_shape(const Plan *plan) noexcept nogil:
     """The shape of the input, of `input_ndim` axes."""
-    return &sizes.shape[sizes.ndim - sizes.input_ndim]
-
-
-cdef inline int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                          Py_ssize_t itemsize) noexcept nogil:
-    """Fill `plan`; return a SizesStatus, as sizes_init does."""
-    plan.endless = False
-    return sizes_init(&plan.sizes, ndim, shape, nreps, repeats, itemsize)
+    return &plan.shape[plan.ndim - plan.input_ndim]
 
 
 cdef inline int plan_for(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) except -1:
     """Fill `plan` for the present shape of `array`, or raise a RequestError."""
     cdef int status = plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
                                 cnp.PyArray_ITEMSIZE(array))
-    return sizes_check(&plan.sizes, status) if status != SIZES_OK else 0
+    return plan_check(plan, status) if status != PLAN_OK else 0

@@ -10,21 +10,22 @@ from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.request.integers cimport as_tuple
 
 
-cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                    Py_ssize_t itemsize) noexcept nogil:
-    """Fill `sizes`; return a SizesStatus. Both ranks must be at most MAX_RANK, and no extent negative.
+cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                   Py_ssize_t itemsize) noexcept nogil:
+    """Fill `plan`; return a PlanStatus. Both ranks must be at most MAX_RANK, and no extent negative.
 
     As in NumPy, an empty result is an error if the product of its non-zero extents overflows.
     """
     cdef Py_ssize_t k, rank = ndim if ndim > nreps else nreps, padding = rank - ndim, spared = rank - nreps
-    cdef Py_ssize_t count = 1, elements = 1, copies = 1, extent, repeat, output, nbytes
+    cdef Py_ssize_t count = 1, extent, repeat, output, nbytes
+    cdef size_t elements = 1, copies = 1  # unsigned, because they overflow if `count` does
     cdef bint empty = False, failed = False
-    sizes.ndim, sizes.input_ndim, sizes.itemsize = <int>rank, ndim, itemsize
+    plan.ndim, plan.input_ndim, plan.itemsize = <int>rank, ndim, itemsize
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
         extent = shape[k - padding] if k >= padding else 1
         repeat = repeats[k - spared] if k >= spared else 1
         failed |= tilecore_multiply(extent, repeat, &output) | (repeat < 0)
-        sizes.shape[k], sizes.repeats[k], sizes.output[k] = extent, repeat, output
+        plan.shape[k], plan.repeats[k], plan.output[k] = extent, repeat, output
         if output:
             failed |= tilecore_multiply(count, output, &count)
             elements *= extent
@@ -33,63 +34,63 @@ cdef int sizes_init(Sizes *sizes, int ndim, const Py_ssize_t *shape, int nreps, 
             empty = True
     failed |= tilecore_multiply(count, itemsize, &nbytes)
     if failed:
-        return find_fault(sizes)
-    sizes.nbytes = 0 if empty else nbytes
-    sizes.input_nbytes = 0 if empty else elements * itemsize
-    sizes.copies = 0 if empty else copies
-    return SIZES_OK
+        return find_fault(plan)
+    plan.nbytes = 0 if empty else nbytes
+    plan.input_nbytes = 0 if empty else elements * itemsize
+    plan.copies = 0 if empty else copies
+    return PLAN_OK
 
 
-cdef int find_fault(Sizes *sizes) noexcept nogil:
-    """Return what is wrong with `sizes`, whose axes are set: a negative repeat first, then the overflow of an axis, of
+cdef int find_fault(Plan *plan) noexcept nogil:
+    """Return what is wrong with `plan`, whose axes are set: a negative repeat first, then the overflow of an axis, of
     the elements, of the bytes. Set `axis` to the first one at fault.
     """
     cdef Py_ssize_t count = 1, product
-    cdef int k, status = SIZES_BYTES_OVERFLOW
-    for k in range(sizes.ndim):
-        if sizes.repeats[k] < 0:
-            sizes.axis = k
-            return SIZES_NEGATIVE
-        if tilecore_multiply(sizes.shape[k], sizes.repeats[k], &product):
-            if status != SIZES_AXIS_OVERFLOW:
-                status = SIZES_AXIS_OVERFLOW
-                sizes.axis = k
-        elif product and tilecore_multiply(count, product, &count) and status == SIZES_BYTES_OVERFLOW:
-            status = SIZES_COUNT_OVERFLOW
-            sizes.axis = k
+    cdef int k, status = PLAN_BYTES_OVERFLOW
+    for k in range(plan.ndim):
+        if plan.repeats[k] < 0:
+            plan.axis = k
+            return PLAN_NEGATIVE
+        if tilecore_multiply(plan.shape[k], plan.repeats[k], &product):
+            if status != PLAN_AXIS_OVERFLOW:
+                status = PLAN_AXIS_OVERFLOW
+                plan.axis = k
+        elif product and tilecore_multiply(count, product, &count) and status == PLAN_BYTES_OVERFLOW:
+            status = PLAN_COUNT_OVERFLOW
+            plan.axis = k
     return status
 
 
-cdef int sizes_check(const Sizes *sizes, int status) except -1:
-    """Raise the RequestError for a `status` of sizes_init other than SIZES_OK."""
-    cdef int k = sizes.axis
-    if status == SIZES_OK:
+cdef int plan_check(const Plan *plan, int status) except -1:
+    """Raise the RequestError for a `status` of plan_init other than PLAN_OK."""
+    cdef int k = plan.axis
+    if status == PLAN_OK:
         return 0
-    if status == SIZES_NEGATIVE:  # from C; read_generic refuses Python's
-        raise RequestError(ValueError, f"must not be negative, got {sizes.repeats[k]}", "repeats", k)
-    if status == SIZES_AXIS_OVERFLOW:
-        raise RequestError(ValueError, f"axis {k} overflows: {sizes.shape[k]} * {sizes.repeats[k]} is more than "
+    if status == PLAN_NEGATIVE:  # from C; read_generic refuses Python's
+        raise RequestError(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
+    if status == PLAN_AXIS_OVERFLOW:
+        raise RequestError(ValueError, f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "
                            f"{PY_SSIZE_T_MAX}")
-    output = as_tuple(sizes.output, sizes.ndim)
-    if status == SIZES_COUNT_OVERFLOW:
+    output = as_tuple(plan.output, plan.ndim)
+    if status == PLAN_COUNT_OVERFLOW:
         raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
-                           f"{output} overflows at axis {sizes.axis}")
+                           f"{output} overflows at axis {plan.axis}")
     raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
-                       f"with {sizes.itemsize} bytes per element")
+                       f"with {plan.itemsize} bytes per element")
 
 
-cdef int plan_stack(Plan *stacked, const Sizes *sizes, Py_ssize_t n) except -1:
+cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     """Fill `stacked` for a stack of `n` arrays: one more axis in front, which is not repeated."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int k, status
-    if sizes.ndim == MAX_RANK:
-        raise RequestError(ValueError, f"the result would have {sizes.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
+    if plan.ndim == MAX_RANK:
+        raise RequestError(ValueError, f"the result would have {plan.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
                            "largest rank")
     shape[0] = n
     repeats[0] = 1
-    for k in range(sizes.ndim):
-        shape[k + 1] = sizes.shape[k]
-        repeats[k + 1] = sizes.repeats[k]
-    status = plan_init(stacked, sizes.ndim + 1, shape, sizes.ndim + 1, repeats, sizes.itemsize)
-    return sizes_check(&stacked.sizes, status)
+    for k in range(plan.ndim):
+        shape[k + 1] = plan.shape[k]
+        repeats[k + 1] = plan.repeats[k]
+    status = plan_init(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize)
+    return plan_check(stacked, status)

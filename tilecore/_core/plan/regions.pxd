@@ -5,8 +5,8 @@ cdef struct Bounds:     # of a region
     Py_ssize_t start[MAX_RANK + 1]
     Py_ssize_t stop[MAX_RANK + 1]
     int starts, stops   # how many entries each has
+    bint periodic       # whether the input repeats without end, in both directions along every axis
 
 
-cdef int read_bounds(Bounds *bounds, start, stop, bint endless) except -1
-cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint endless,
-                      Py_ssize_t *shape) except -1
+cdef int read_bounds(Bounds *bounds, start, stop, bint periodic) except -1
+cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, Py_ssize_t *shape) except -1

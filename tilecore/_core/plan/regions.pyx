@@ -1,4 +1,4 @@
-"""Regions: the part [start, stop) of a tiling, or of the endless plane that the input tiles."""
+"""Regions: the part [start, stop) of a tiling, or of the input's periodic extension."""
 
 from tilecore._core.request.errors import RequestError
 
@@ -6,9 +6,10 @@ from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 
 
-cdef int read_bounds(Bounds *bounds, start, stop, bint endless) except -1:
+cdef int read_bounds(Bounds *bounds, start, stop, bint periodic) except -1:
     """Fill `bounds`, before the array is inspected: reading may run code that changes the array."""
-    if endless:
+    bounds.periodic = periodic
+    if periodic:
         bounds.starts = read_signed(start, bounds.start, "start")
         bounds.stops = read_signed(stop, bounds.stop, "stop")
     else:
@@ -17,19 +18,18 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint endless) except -1:
     return 0
 
 
-cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint endless,
-                      Py_ssize_t *shape) except -1:
-    """Check that a region lies in the tiling of `extents`, or in the endless plane of such an input; fill `shape`."""
+cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, Py_ssize_t *shape) except -1:
+    """Check that a region lies in the tiling of `extents`, or if periodic in any of such an input; fill `shape`."""
     cdef Py_ssize_t first, last
     cdef int k
     if bounds.starts != ndim or bounds.stops != ndim:
         name, n = ("stop", bounds.stops) if bounds.starts == ndim else ("start", bounds.starts)
-        axes = "the input" if endless else f"the result's shape {as_tuple(extents, ndim)}"
+        axes = "the input" if bounds.periodic else f"the result's shape {as_tuple(extents, ndim)}"
         raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
     for k in range(ndim):
         first, last = bounds.start[k], bounds.stop[k]
-        if endless:
-            check_axis_of_plane(k, extents[k], first, last)
+        if bounds.periodic:
+            check_periodic_axis(k, extents[k], first, last)
         elif not first <= last <= extents[k]:
             raise RequestError(ValueError, f"expected 0 <= start <= stop <= {extents[k]} on axis {k}, got "
                                f"start {first}, stop {last}")
@@ -37,7 +37,7 @@ cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents,
     return 0
 
 
-cdef int check_axis_of_plane(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
+cdef int check_periodic_axis(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
     if first > last:
         raise RequestError(ValueError, f"expected start <= stop on axis {k}, got start {first}, stop {last}")
     if first < 0 and last > PY_SSIZE_T_MAX + first:

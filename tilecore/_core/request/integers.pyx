@@ -242,7 +242,7 @@ cdef int read_threads(threads) except -1:
                                f"type {type(threads).__name__}", "threads") from reason
     if count < 1:
         raise RequestError(ValueError, f"must be at least 1, got {short_repr(count)}", "threads")
-    return <int>min(count, 1 << 20)
+    return <int>min(count, TILECORE_MAX_THREADS)
 
 
 cdef tuple as_tuple(const Py_ssize_t *values, int n):

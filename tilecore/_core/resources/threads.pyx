@@ -8,13 +8,13 @@ from contextvars import ContextVar
 
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.integers import read_count
+from tilecore._core.request.integers cimport TILECORE_MAX_THREADS
 from tilecore._core.resources.process_state cimport find_cpu_share, usable_cpus
 from tilecore._core.resources.atomics cimport tilecore_atomic_load, tilecore_atomic_store
 
 
 cdef enum:
     MAX_BY_DEFAULT = 8     # fewer threads already use the whole memory bandwidth
-    MAX_THREADS = 0x7FFFFFFF    # the largest C int; larger counts are accepted and mean the same
 
 # 0: nothing was chosen. Other threads read the old choice or the new one.
 cdef Py_ssize_t environment_threads = 0
@@ -77,7 +77,8 @@ def set_num_threads(n):
     Parameters
     ----------
     n : int, or None
-        At least 1. None restores the value of ``TILECORE_NUM_THREADS`` if it was set, else the default.
+        At least 1; more than 256 mean 256. None restores the value of ``TILECORE_NUM_THREADS`` if it was set, else the
+        default.
 
     Raises
     ------
@@ -130,7 +131,7 @@ cdef Py_ssize_t read_maximum(name, n) except -1:
     count = read_count(name, n)
     if count < 1:
         raise ValueError(f"{name}: expected at least 1 thread, got {short_repr(count)}")
-    return min(count, MAX_THREADS)
+    return min(count, TILECORE_MAX_THREADS)
 
 
 cdef object chosen = os.environ.get("TILECORE_NUM_THREADS")
@@ -138,4 +139,4 @@ if chosen:
     if not re.fullmatch("0*[1-9][0-9]{0,99}", chosen):
         raise ValueError("environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
                          f"got {short_repr(chosen)}")
-    environment_threads = process_threads = min(int(chosen), MAX_THREADS)
+    environment_threads = process_threads = min(int(chosen), TILECORE_MAX_THREADS)

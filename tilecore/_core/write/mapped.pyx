@@ -22,7 +22,7 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Axis, Nest, nest_init, nest_push
-from tilecore._core.plan.plan cimport Plan, Sizes, input_shape
+from tilecore._core.plan.plan cimport Plan, input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
 from tilecore._core.resources.atomics cimport tilecore_atomic_add, tilecore_atomic_load
@@ -174,27 +174,26 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef Sharing sharing
     cdef StridedArray source
     cdef Mapping mapping
-    cdef WriteOptions options = choose_options(plan.sizes.nbytes, 0, False)
-    cdef const Sizes *sizes = &plan.sizes
+    cdef WriteOptions options = choose_options(plan.nbytes, 0, False)
     cdef cnp.dtype dtype = array.descr
     cdef int status
-    if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
+    if not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     locate_array(&source, array)
-    nest_init(&plan.sizes, strides_or_null(&source), NULL, &nest)
-    if not choose_sharing(&sharing, &nest.axis[nest.n - 1], plan.sizes.nbytes):
+    nest_init(plan, strides_or_null(&source), NULL, &nest)
+    if not choose_sharing(&sharing, &nest.axis[nest.n - 1], plan.nbytes):
         return None
     check_size(sharing.file_bytes, "the block that its repeats share")
     mapping = Mapping.__new__(Mapping)
     mapping.count = sharing.mappings
-    mapping.bytes = round_to_pages(plan.sizes.nbytes)
+    mapping.bytes = round_to_pages(plan.nbytes)
     if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
         return None
     with nogil:
         status = write_and_map(mapping, &sharing, &nest, source.data, &options)
     if raise_on_error(status) > 0:
         return None
-    return array_upon(mapping, plan.sizes.ndim, plan.sizes.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
+    return array_upon(mapping, plan.ndim, plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
 
 
 memory = physical_memory()

@@ -13,7 +13,7 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
 from tilecore._core.plan.nest cimport MAX_AXES, Nest, RegionIter, next_piece, region_iter_init
-from tilecore._core.plan.plan cimport Sizes
+from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.strided_arrays cimport StridedArray, strides_or_null
 from tilecore._core.resources.memory cimport no_memory_error
 
@@ -71,19 +71,19 @@ cdef int count_references(cnp.ndarray array, const StridedArray *source, Py_ssiz
     return PyArray_INCREF(result)
 
 
-cdef int copy_references(const Sizes *sizes, cnp.ndarray array, const StridedArray *source, cnp.ndarray result,
+cdef int copy_references(const Plan *plan, cnp.ndarray array, const StridedArray *source, cnp.ndarray result,
                          const StridedArray *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
     """Write the region of `shape` at `start`, or the whole tiling if `start` is NULL. It must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
     cdef const char *src = source.data
-    region_iter_init(&iter, sizes, strides_or_null(source), strides_or_null(target), start, shape)
+    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), start, shape)
     try:
-        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and start == NULL and sizes.copies > 1 and not source.contiguous
+        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and start == NULL and plan.copies > 1 and not source.contiguous
                 and iter.axis[0].src != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
             array = <cnp.ndarray>cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
             src = cnp.PyArray_BYTES(array)
-            region_iter_init(&iter, sizes, NULL, strides_or_null(target), start, shape)
+            region_iter_init(&iter, plan, NULL, strides_or_null(target), start, shape)
         while next_piece(&iter, &nest):
             copy_nest(&nest, array, src + nest.src, result, target.data + nest.dst)
         return 0

@@ -17,7 +17,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK, array_upon
-from tilecore._core.plan.plan cimport Plan, Sizes, input_shape, plan_stack, sizes_check, sizes_init
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init, plan_stack
 from tilecore._core.plan.regions cimport Bounds, check_bounds
 from tilecore._core.request.arguments cimport check_out, has_shape, shape_error
 from tilecore._core.request.integers cimport as_tuple
@@ -61,15 +61,15 @@ cdef struct Call:               # by the step that sets a field
 cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads):
     """Return the tilings of `n` sources: a list of arrays, or an array of their shape with one more axis in front."""
     cdef Plan stack
-    plan_stack(&stack, &plan.sizes, n)
+    plan_stack(&stack, plan, n)
     if PyList_CheckExact(sources):
-        return write_sources(plan, &stack.sizes, dtype, sources, NULL, out, threads)
-    return write_result(&stack, dtype, pad_stack(&stack.sizes, sources), NULL, out, threads)
+        return write_sources(plan, &stack, dtype, sources, NULL, out, threads)
+    return write_result(&stack, dtype, pad_stack(&stack, sources), NULL, out, threads)
 
 
-cdef cnp.ndarray write_sources(const Plan *plan, const Sizes *result, cnp.dtype dtype, sources, const Bounds *bounds,
+cdef cnp.ndarray write_sources(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
                                cnp.ndarray out, int threads):
-    """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings, in the sizes `result`.
+    """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings, in the shape of the plan `result`.
 
     The result is `out`, as read_out returned it, or a new array for None.
     """
@@ -77,7 +77,7 @@ cdef cnp.ndarray write_sources(const Plan *plan, const Sizes *result, cnp.dtype 
     cdef bint is_new = out is None
     measure(&call, plan, result, sources, bounds)
     if is_new and call.start == NULL and not PyList_CheckExact(sources):
-        out = make_small(&call.plan.sizes, sources)
+        out = make_small(call.plan, sources)
         if out is not None:
             return out
     out = allocate(&call, dtype, out, threads)
@@ -91,7 +91,7 @@ cdef cnp.ndarray write_sources(const Plan *plan, const Sizes *result, cnp.dtype 
     return out
 
 
-cdef cnp.ndarray pad_stack(const Sizes *stack, cnp.ndarray array):
+cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
     """A stack with the axes that pad a source after its first axis. The view survives changes of the array's shape."""
     cdef Py_ssize_t strides[MAX_RANK]
     cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
@@ -102,30 +102,29 @@ cdef cnp.ndarray pad_stack(const Sizes *stack, cnp.ndarray array):
     return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
 
 
-cdef int measure(Call *call, const Plan *plan, const Sizes *result, sources, const Bounds *bounds) except -1:
-    """Begin a call: a result of these sizes, or a region of it."""
-    cdef const Sizes *sizes = &plan.sizes
-    cdef Sizes *region = &call.repeats.sizes
+cdef int measure(Call *call, const Plan *plan, const Plan *result, sources, const Bounds *bounds) except -1:
+    """Begin a call: the output of the plan `result`, or a region of it."""
+    cdef Plan *region = &call.repeats
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef bint is_tiling = True
     cdef int k, status
-    call.plan, call.each, call.start = plan, sizes.nbytes, NULL
+    call.plan, call.each, call.start = plan, plan.nbytes, NULL
     call.n = PyList_GET_SIZE(sources) if PyList_CheckExact(sources) else 1
     call.ndim, call.nbytes = result.ndim, result.nbytes
     call.shape = &result.output[0]
     if bounds == NULL:
         return 0
-    check_bounds(bounds, sizes.ndim, input_shape(sizes) if plan.endless else call.shape, plan.endless, call.region)
-    for k in range(sizes.ndim):  # a region of whole repeats is a tiling
-        is_tiling &= sizes.shape[k] > 0 and bounds.start[k] % sizes.shape[k] == call.region[k] % sizes.shape[k] == 0
-        repeats[k] = call.region[k] // sizes.shape[k] if is_tiling else 1
+    check_bounds(bounds, plan.ndim, input_shape(plan) if bounds.periodic else call.shape, call.region)
+    for k in range(plan.ndim):  # a region of whole repeats is a tiling
+        is_tiling &= plan.shape[k] > 0 and bounds.start[k] % plan.shape[k] == call.region[k] % plan.shape[k] == 0
+        repeats[k] = call.region[k] // plan.shape[k] if is_tiling else 1
     if is_tiling:
-        status = sizes_init(region, sizes.input_ndim, input_shape(sizes), sizes.ndim, repeats, sizes.itemsize)
+        status = plan_init(region, plan.input_ndim, input_shape(plan), plan.ndim, repeats, plan.itemsize)
         call.plan = &call.repeats
     else:
-        status = sizes_init(region, sizes.ndim, call.region, 0, NULL, sizes.itemsize)
+        status = plan_init(region, plan.ndim, call.region, 0, NULL, plan.itemsize)
         call.start = &bounds.start[0]
-    sizes_check(region, status)
+    plan_check(region, status)
     call.shape, call.each, call.nbytes = &call.region[0], region.nbytes, region.nbytes
     return 0
 
@@ -143,17 +142,17 @@ cdef cnp.ndarray allocate(Call *call, cnp.dtype dtype, cnp.ndarray out, int thre
 
 
 cdef cnp.ndarray new_result(const Call *call, cnp.dtype dtype, bint *prefaulted):
-    cdef Sizes sizes
+    cdef Plan plan
     if dtype.itemsize or dtype.kind not in b"SU":
         return new_array(call.ndim, <Py_ssize_t *>call.shape, dtype, call.nbytes, prefaulted)
     # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
     dtype = numpy.dtype((<object>dtype).str[:2] + "1")
-    sizes_check(&sizes, sizes_init(&sizes, call.ndim, call.shape, 0, NULL, dtype.itemsize))
-    check_size(sizes.nbytes)
+    plan_check(&plan, plan_init(&plan, call.ndim, call.shape, 0, NULL, dtype.itemsize))
+    check_size(plan.nbytes)
     try:
         return numpy.zeros(as_tuple(call.shape, call.ndim), dtype)
     except MemoryError:
-        raise no_memory_error(sizes.nbytes) from None
+        raise no_memory_error(plan.nbytes) from None
 
 
 cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
@@ -161,7 +160,7 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
 
     Return the memory of a list's StridedArrays.
     """
-    cdef const Sizes *sizes = &call.plan.sizes
+    cdef const Plan *plan = call.plan
     cdef bint is_list = PyList_CheckExact(sources)
     cdef bytes places = None
     cdef StridedArray whole
@@ -169,7 +168,7 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
     cdef Py_ssize_t i
     if is_list:
         places = locate_list(call, sources)
-    elif has_shape(sources, sizes.input_ndim, input_shape(sizes)):
+    elif has_shape(sources, plan.input_ndim, input_shape(plan)):
         locate_array(&call.source, sources)
         call.places, call.pitch, call.step = <const char *>&call.source, 0, 0
     else:
@@ -177,25 +176,25 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
     if is_new:
         locate_array(target, out)
     else:
-        check_out(out, call.shape, call.ndim, sizes.itemsize, target)
+        check_out(out, call.shape, call.ndim, plan.itemsize, target)
         for i in range(call.n):
-            if share_bytes(place_of(call, i), input_shape(sizes), target, call.shape, sizes.itemsize):
+            if share_bytes(place_of(call, i), input_shape(plan), target, call.shape, plan.itemsize):
                 name = f"arrays[{i}]" if is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if is_list:
         call.step = call.each if whole.contiguous else whole.strides[0]
         locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], call.ndim - 1,
-                      &call.shape[1], sizes.itemsize)
+                      &call.shape[1], plan.itemsize)
     return places
 
 
 cdef bytes locate_list(Call *call, list arrays):
     """Return the StridedArray of each array, which must have the plan's shape."""
-    cdef const Sizes *sizes = &call.plan.sizes
+    cdef const Plan *plan = call.plan
     cdef cnp.ndarray array
     cdef bytes places
     cdef Py_ssize_t i
-    call.pitch = sizeof(StridedArray) - (MAX_RANK - sizes.input_ndim) * sizeof(Py_ssize_t)
+    call.pitch = sizeof(StridedArray) - (MAX_RANK - plan.input_ndim) * sizeof(Py_ssize_t)
     try:
         places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
     except MemoryError:
@@ -203,8 +202,8 @@ cdef bytes locate_list(Call *call, list arrays):
     call.places = PyBytes_AS_STRING(places)
     for i in range(call.n):
         array = <cnp.ndarray>arrays[i]
-        if not has_shape(array, sizes.input_ndim, input_shape(sizes)):
-            raise shape_error(array, sizes.input_ndim, input_shape(sizes), "must have", f"arrays[{i}]")
+        if not has_shape(array, plan.input_ndim, input_shape(plan)):
+            raise shape_error(array, plan.input_ndim, input_shape(plan), "must have", f"arrays[{i}]")
         locate_array(<StridedArray *>place_of(call, i), array)
     return places
 
@@ -220,14 +219,14 @@ cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) e
     if not as_bytes:
         target = call.target
         for i in range(call.n):
-            copy_references(&call.plan.sizes, sources[i] if is_list else sources, place_of(call, i), out, &target,
+            copy_references(call.plan, sources[i] if is_list else sources, place_of(call, i), out, &target,
                             call.start, &call.shape[is_list])
             target.data += call.step
         return 0
     write_range(call, 0, call.n, &call.options)
     if is_list or call.start != NULL:
         return count_references(out, &call.target, 0, out)
-    return count_references(sources, &call.source, call.plan.sizes.copies, out)
+    return count_references(sources, &call.source, call.plan.copies, out)
 
 
 cdef int write_bytes(Call *call) except -1:
@@ -268,4 +267,4 @@ cdef inline int write_one(const Call *call, const StridedArray *source, const St
                           WriteOptions *options) noexcept nogil:
     if call.start == NULL:
         return write_tiling(call.plan, source, target, options)
-    return write_region(&call.plan.sizes, source, target, call.start, call.shape, call.nbytes, options)
+    return write_region(call.plan, source, target, call.start, call.shape, call.nbytes, options)

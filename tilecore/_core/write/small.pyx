@@ -1,4 +1,4 @@
-"""Small results: those for which the GIL is kept. Nine results in ten are small; most of their time is creating them.
+"""Small results: of less than TILECORE_SMALL_BYTES. Most of the time of nine results in ten is creating them.
 
 Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
 """
@@ -10,7 +10,7 @@ from tilecore._core.plan.nest cimport MAX_AXES, Loop, next_step
 from tilecore._core.plan.plan cimport input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.resources.memory cimport max_bytes
-from tilecore._core.write.processor cimport tilecore_gather
+from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES, tilecore_gather
 
 cnp.import_array()
 
@@ -19,31 +19,38 @@ cdef enum:
     PACKED_BYTES = 4096     # of a source in another order: it is packed on the stack
 
 
-cdef cnp.ndarray make_small(const Sizes *sizes, cnp.ndarray array):
+cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     """A new array with the tiling, if that is small and of plain bytes; else None. Raises no error."""
     cdef cnp.ndarray result
     cdef char packed[PACKED_BYTES]
-    if (not is_small(sizes) or sizes.nbytes > max_bytes
+    cdef char *dst
+    cdef const char *src = packed
+    if (not is_small(plan) or plan.nbytes > max_bytes
             or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))
-            or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(sizes))):
+            or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(plan))):
         return None
-    result = try_array(sizes.ndim, sizes.output, array.descr, NULL, 0)
+    result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
     # Other code may have run meanwhile. Without memory, or with another shape, write_result raises the error.
-    if result is None or not has_shape(array, sizes.input_ndim, input_shape(sizes)):
+    if result is None or not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     if PyArray_IS_C_CONTIGUOUS(array):
-        write_small(sizes, cnp.PyArray_BYTES(result), cnp.PyArray_BYTES(array))
-    elif can_pack(sizes):
+        src = cnp.PyArray_BYTES(array)
+    elif can_pack(plan):
         pack(packed, array)
-        write_small(sizes, cnp.PyArray_BYTES(result), packed)
     else:
         return None
+    dst = cnp.PyArray_BYTES(result)
+    if plan.nbytes < TILECORE_NOGIL_BYTES:
+        write_small(plan, dst, src)
+    else:
+        with nogil:
+            write_small(plan, dst, src)
     return result
 
 
-cdef inline bint can_pack(const Sizes *sizes) noexcept:
-    cdef Py_ssize_t item = sizes.itemsize
-    return sizes.input_nbytes <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
+cdef inline bint can_pack(const Plan *plan) noexcept:
+    cdef Py_ssize_t item = plan.itemsize
+    return plan.input_nbytes <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
 
 
 cdef void pack(char *dst, cnp.ndarray array) noexcept:

@@ -3,7 +3,7 @@
 from libc.limits cimport LLONG_MAX
 
 from tilecore._core.plan.nest cimport Nest
-from tilecore._core.plan.plan cimport Plan, Sizes
+from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.strided_arrays cimport StridedArray
 from tilecore._core.write.signals cimport SignalChecks
 
@@ -23,11 +23,11 @@ cdef struct WriteOptions:   # how a call writes
     SignalChecks signals    # none in all threads but the main one
 
 
+cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *
-cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
-cdef int write_region(const Sizes *sizes, const StridedArray *source, const StridedArray *target,
+cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes,
                       WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,

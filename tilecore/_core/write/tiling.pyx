@@ -49,20 +49,20 @@ cdef union Job:
 
 # ---------------------------------------------------------------- options
 
-cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
-    """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
+cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
+    """Return how to write `nbytes` with at most `threads` threads; 0: the default. The caller handles signals."""
     cdef WriteOptions options = simple_options(threads, prefaulted)
     if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else TILECORE_NEW_THREAD_BYTES):
-        options.threads, options.learns = max_threads(), True
-    options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
+        options.threads, options.learns = default_threads(), True
     return options
 
 
-cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil:
-    """Return how to write for a C caller, who handles signals; its memory counts as prefaulted."""
-    cdef WriteOptions options = simple_options(threads, True)
-    if threads <= 0 and nbytes >= TILECORE_THREAD_BYTES:
-        options.threads, options.learns = default_threads(), True
+cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
+    """The same with checks for signals, and the default of the context. It may run the caller's code."""
+    cdef WriteOptions options = caller_options(nbytes, threads, prefaulted)
+    if options.learns:
+        options.threads = max_threads()
+    options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
     return options
 
 
@@ -72,14 +72,14 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
                       WriteOptions *options) noexcept nogil:
     """Write the whole result; return 0, or -1 if a signal handler raised."""
     cdef Nest nest
-    if source.contiguous and target.contiguous and is_small(&plan.sizes):
-        write_small(&plan.sizes, target.data, source.data)
+    if source.contiguous and target.contiguous and is_small(plan):
+        write_small(plan, target.data, source.data)
         return 0
-    nest_init(&plan.sizes, strides_or_null(source), strides_or_null(target), &nest)
-    return write_nest(&nest, target.data, source.data, plan.sizes.nbytes, options)
+    nest_init(plan, strides_or_null(source), strides_or_null(target), &nest)
+    return write_nest(&nest, target.data, source.data, plan.nbytes, options)
 
 
-cdef int write_region(const Sizes *sizes, const StridedArray *source, const StridedArray *target,
+cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes,
                       WriteOptions *options) noexcept nogil:
     """Write the region of `shape` at `start`, `nbytes` in all; return as write_tiling.
@@ -90,14 +90,14 @@ cdef int write_region(const Sizes *sizes, const StridedArray *source, const Stri
     cdef Nest nest
     if nbytes == 0:
         return 0
-    region_iter_init(&iter, sizes, strides_or_null(source), strides_or_null(target), start, shape)
+    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), start, shape)
     while True:
         nbytes = next_piece(&iter, &nest)
         if nbytes == 0:
             return 0
         if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
             return -1
-        if check_signals(&options.signals, 256 * sizes.itemsize) < 0:  # it was prepared, too
+        if check_signals(&options.signals, 256 * plan.itemsize) < 0:  # it was prepared, too
             return -1
 
 
