@@ -1,18 +1,18 @@
 """pytest-benchmark's JSON as Markdown and charts, and the comparison of two versions.
 
-    python benchmarks/report.py                                     # measures; see build/report
+    pytest benchmarks --benchmark-json=new.json
     python benchmarks/report.py new.json --output FOLDER            # report.md and its charts
     python benchmarks/report.py new.json --against old.json --fail  # 1 if a case became slower: see judge.py
 
-Without --output the second form prints the Markdown. Either side may be several files, runs of the same version: the
-more of them, the smaller the difference that can be told from noise.
+Without --output it prints the Markdown. Either side may be several files, runs of the same version: the more of them,
+the smaller the difference that can be told from noise.
 """
 
 import argparse
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from math import exp, log
 from pathlib import Path
 from statistics import mean, median
@@ -23,7 +23,6 @@ from peers import PEERS
 from runs import Key, Run, Times, busiest, load, merge
 from tables import pivot, seconds, size, table, times
 
-HERE = Path(__file__).parent.resolve()
 # A bound, and the case of tilecore that it bounds.
 BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
@@ -303,37 +302,21 @@ By its threads: the call alone, with the sum of the result, with the whole resul
     return re.sub("\n{3,}", "\n\n", text)  # where a table is empty
 
 
-def measure(file: Path, options: Sequence[str]) -> bool:
-    """Run the benchmarks into a file, which has what was timed before Ctrl-C; whether one failed."""
-    import pytest
-
-    file.unlink(missing_ok=True)
-    return pytest.main([str(HERE), "-q", "--benchmark-quiet", f"--benchmark-json={file}", *options]) == 1
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("new", nargs="*", type=Path, help="JSON of pytest-benchmark; none: measure")
+    parser.add_argument("new", nargs="+", type=Path, help="JSON of pytest-benchmark")
     parser.add_argument("--against", nargs="+", type=Path, metavar="OLD", help="an older version")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="for report.md and charts")
     parser.add_argument("--fail", action="store_true", help="exit with 1 if a case became slower")
-    parser.add_argument("--full", action="store_true", help="without a file: measure every case")
-    parser.add_argument("--only", metavar="NAMES", help="without a file: these, by pytest's -k")
     arguments = parser.parse_args()
-    new, folder, failed, slower = arguments.new, arguments.output, False, False
+    folder, slower = arguments.output, False
     if arguments.fail and not arguments.against:
         parser.error("--fail needs --against")
-    if new and (arguments.full or arguments.only):
-        parser.error("--full and --only choose what is measured, and there are files already")
-    folder = folder or (None if new else Path("build", "report"))
     if folder:
         if not arguments.against and importlib.util.find_spec("matplotlib") is None:
             parser.error("the charts need matplotlib; in the clone: pip install '.[bench]'")
         folder.mkdir(parents=True, exist_ok=True)
-    if not new:
-        new = [folder / "benchmarks.json"]
-        failed = measure(new[0], ["--full"] * arguments.full + ["-k", arguments.only or ""])
-    runs = [load(path) for path in new]
+    runs = [load(path) for path in arguments.new]
     if arguments.against:
         text, slower = judge.compare([load(path) for path in arguments.against], runs, as_list(busiest(runs)))
     else:
@@ -344,8 +327,6 @@ def main() -> None:
         print(path)
     else:
         print(text)
-    if failed:
-        sys.exit("a benchmark failed, see above; the report lacks it")
     sys.exit(arguments.fail and slower)
 
 
