@@ -69,9 +69,9 @@ cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssiz
 
 cdef cnp.ndarray write_sources(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
                                cnp.ndarray out, int threads):
-    """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings, in the shape of the plan `result`.
+    """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings.
 
-    The result is `out`, as read_out returned it, or a new array for None.
+    They are written to `out`, as read_out returned it, or to a new array for None. `result` is the plan of all tilings.
     """
     cdef Call call
     cdef bint is_new = out is None
