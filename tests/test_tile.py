@@ -11,10 +11,10 @@ pytestmark = pytest.mark.quick
 
 
 @pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 256, 257, 512, 513, 40000])
-@pytest.mark.parametrize("repeats", [2, 3, 7, 33])
+@pytest.mark.parametrize("repeats", [2, 3, 4, 7, 33])
 def test_rows_of_every_size(oracle, row, repeats):
     """Each kernel, and every change from one to the next; many rows and a few."""
-    for rows in (1, 2, 5, 100):
+    for rows in (1, 2, 5, 100, 700):
         x = np.random.default_rng(row).integers(0, 256, (rows, row), "u1")
         for reps in ((1, repeats), (3, repeats)) if x.size * repeats <= 1 << 21 else ():
             np.testing.assert_array_equal(tilecore.tile(x, reps), oracle(x, reps), strict=True)
