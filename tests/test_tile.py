@@ -22,7 +22,7 @@ def test_rows_of_every_size(oracle, row, repeats):
 
 @pytest.mark.parametrize("nbytes", [2**16 - 1, 2**16, 2**17 - 1, 2**17])
 def test_at_the_bounds_of_small_results(oracle, nbytes):
-    """Up to there the GIL is kept, and results are written at once. The last one has as many repeated axes as fit."""
+    """From 64 KiB on the GIL is released, from 128 KiB on loops are ordered. The last case: as many repeats as fit."""
     requests = [((nbytes,), (1,)), ((1,), (nbytes,)), ((nbytes // 15, 3), (1, 5)), ((nbytes // 8, 1), (4, 2))]
     for shape, reps in [*requests, ((1,) * 13 + (2, 1), (2,) * (nbytes.bit_length() - 2))]:
         x = np.random.default_rng(0).integers(0, 256, shape, "u1")
