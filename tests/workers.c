@@ -182,6 +182,7 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MAX_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
     if (argc != 1) return 2;
+    if (tilecore_find_record(0, PTRDIFF_MAX) != &tilecore_records[0][TILECORE_SIZES - 1]) return 3; /* its last */
     learn("gains", 200, 550, 1300, 1000, 0);        /* seldom alone, and not after a single slow call */
     learn("busy", 500, 9000, 9000, 1000, 0);        /* single calls take nine times the time */
     learn("small losses", 90, 1050, 1050, 1000, 0); /* a little slower each time */
