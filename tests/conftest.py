@@ -209,7 +209,7 @@ def ways():
         return {
             "tile": lambda *out: tilecore.tile(x, n, *out),
             "tile_region": lambda *out: tilecore.tile_region(x, n + 1, (0,), (end,), *out),
-            "tile_region of a plane": lambda *out: tilecore.tile_region(x, None, (0,), (end,), *out),
+            "tile_region of the periodic extension": lambda *out: tilecore.tile_region(x, None, (0,), (end,), *out),
             "TilePlan.tile": lambda *out: plan.tile(x, *out),
             "TilePlan.region": lambda *out: plan.region(x, (0,), (end,), *out),
             "TilePlan.batch of a list": lambda *out: plan.batch([x], *(each[None] for each in out))[0],

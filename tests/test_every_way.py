@@ -171,7 +171,7 @@ def part_by_plan(draw, x, asked, tiled):
     return tiled(x)[(*map(slice, start, stop), ...)], partial(made.region, x, start, stop)
 
 
-def plane(draw, x, asked, tiled):
+def periodic(draw, x, asked, tiled):
     """Index arithmetic in Python's integers, which never overflow."""
     start = [draw(st.integers(-20, 20) | FAR) for _ in x.shape]
     stop = [min(lo + draw(EXTENTS) * (n > 0), 2**63 - 1) for lo, n in zip(start, x.shape, strict=True)]
@@ -246,7 +246,7 @@ def dask(draw, x, asked, tiled):
     return want, call
 
 
-WAYS = [whole, plan, part, part_by_plan, plane, batch, mapped, dialect, dask]
+WAYS = [whole, plan, part, part_by_plan, periodic, batch, mapped, dialect, dask]
 
 
 def show(value):

@@ -59,7 +59,7 @@ class Public:
         return self.function(*arguments.values()) if "n" in arguments else self.function(**arguments)
 
 
-def endless(a, start, stop, out=None, *, threads=None):
+def periodic(a, start, stop, out=None, *, threads=None):
     return tilecore.tile_region(a, None, start, stop, out, threads=threads)
 
 
@@ -74,7 +74,7 @@ def find_public():
     for name, method in inspect.getmembers(plan, inspect.isbuiltin):
         if not name.startswith("_"):
             yield Public(f"TilePlan.{name}", method)
-    yield Public("tile_region", endless)
+    yield Public("tile_region", periodic)
 
 
 PUBLIC = [function for function in find_public() if function.parameters]
@@ -172,7 +172,7 @@ def read_only(out):
     return out
 
 
-AS_CORE, FINITE, MOST = of_dialects(tiles=True, max_elements=None), "^(?!.*endless)", 2**63 - 1
+AS_CORE, FINITE, MOST = of_dialects(tiles=True, max_elements=None), "^(?!.*periodic)", 2**63 - 1
 INTEGERS = "reps|shape|start|stop|axis"
 NO_SEQUENCES = [1.0, True, np.True_, "", "22", b"", b"\2", bytearray(b"\2"), set(), {2, 3}, frozenset([2])]
 RAGGED, MASKED = [[1], [2, 3]], np.ma.array(x())
@@ -214,16 +214,16 @@ RULES = [
     (FINITE, "start stop", [((2, 0), (1, 6))], ValueError,
      "expected 0 <= start <= stop <= 4 on axis 0, got start 2"),
     (FINITE, "start", [(-1, 0)], ValueError, "start must not be negative, got -1"),
-    ("endless", "start stop", [((0, 2), (1, 1))], ValueError, "expected start <= stop on axis 1, got start 2, stop 1"),
-    ("endless", "start", [(-(2**63) - 1, 0)], ValueError, "start does not fit 64 bits, got {0[0]} for axis 0"),
-    ("endless", "stop", [(1, 2**63)], ValueError, "stop does not fit 64 bits, got {0[1]} for axis 1"),
-    ("endless", "start stop", [((-(2**63), 0), (0, 1))], ValueError, "axis 0 overflows: from {0[0][0]} to 0"),
-    ("endless", "start stop", [((0, -5), (2**40, 2**40))], ValueError, "the result would have more than {MOST} elem"),
-    ("endless", "start stop", [((0, 0), (2**31, 2**31))], ValueError, "the result would have more than {MOST} bytes"),
-    ("endless", "stop", [(2**30 + 1, 2**30 + 1)], MemoryError,
+    ("periodic", "start stop", [((0, 2), (1, 1))], ValueError, "expected start <= stop on axis 1, got start 2, stop 1"),
+    ("periodic", "start", [(-(2**63) - 1, 0)], ValueError, "start does not fit 64 bits, got {0[0]} for axis 0"),
+    ("periodic", "stop", [(1, 2**63)], ValueError, "stop does not fit 64 bits, got {0[1]} for axis 1"),
+    ("periodic", "start stop", [((-(2**63), 0), (0, 1))], ValueError, "axis 0 overflows: from {0[0][0]} to 0"),
+    ("periodic", "start stop", [((0, -5), (2**40, 2**40))], ValueError, "the result would have more than {MOST} elem"),
+    ("periodic", "start stop", [((0, 0), (2**31, 2**31))], ValueError, "the result would have more than {MOST} bytes"),
+    ("periodic", "stop", [(2**30 + 1, 2**30 + 1)], MemoryError,
      f"the result would take {2**62} bytes (4.61 EB), more than the limit"),
     ("^tile_region tile", "reps axis", [(None, 0)], ValueError, "axis must be None if reps is None"),
-    ("endless", "a start stop", [(np.zeros((2, 0)), (0, -1), (0, 1))], ValueError,
+    ("periodic", "a start stop", [(np.zeros((2, 0)), (0, -1), (0, 1))], ValueError,
      "axis 1 of the input is empty, but the region has 2 elements along"),
     # axis
     ("", "reps axis", [(2, 2), (2, -3)], AXIS_ERROR, "axis {0[1]} is out of bounds for array of dimension 2"),

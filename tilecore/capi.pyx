@@ -133,7 +133,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
         return
     locate_memory(&source, src, src_strides, ndim, plan.shape + (plan.ndim - ndim), plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
-    options = caller_options(plan.nbytes, threads, True)
+    options = caller_options(plan.nbytes, threads)
     write_tiling(plan, &source, &target, &options)
 
 
@@ -153,7 +153,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
         nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
     locate_memory(&source, src, src_strides, plan.ndim, plan.shape, plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, extent, plan.itemsize)
-    options = caller_options(nbytes, threads, True)
+    options = caller_options(nbytes, threads)
     write_region(plan, &source, &target, start, extent, nbytes, &options)
 
 

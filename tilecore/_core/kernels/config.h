@@ -16,10 +16,6 @@
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* Results smaller than this are written at once (isa/small.h), without loops, panels and threads to choose. They are
- * smaller than those that lie in recycled memory. */
-#define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
-
 /* From this much output on several threads may write it: learn.h finds out whether that is faster. Time of one thread
  * relative to two, in loops: Ice Lake 1.2 to 4 MB 1.3 to 2.1; Sapphire Rapids 2 MB 1.4 to 2.0; Zen 4 2.2 MB 0.84, 3 MB
  * 1.0; Zen 3 0.8 to 1.3 MB 0.9 to 1.2, 2 to 4 MB 1.4 to 1.7. For new memory the bound is higher, because the first
@@ -47,7 +43,8 @@ enum tilecore_tasks { TILECORE_BLOCKS,
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
- * its heap whenever a program frees arrays of several sizes. */
+ * its heap whenever a program frees arrays of several sizes. Smaller results are written at once, without loops, panels
+ * and threads to choose (isa/small.h, which has no room for the loops of larger ones). */
 #ifndef TILECORE_MIN_RECYCLED_BYTES
 #define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif

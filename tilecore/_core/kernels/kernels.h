@@ -176,7 +176,7 @@ typedef struct tilecore_kernels {
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after: reads and writes dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* A small result: not empty, less than TILECORE_SMALL_BYTES, C-contiguous from C-contiguous. */
+    /* A small result: not empty, less than TILECORE_MIN_RECYCLED_BYTES, C-contiguous from C-contiguous. */
     void (*write_small)(const struct tilecore_kernels *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                         ptrdiff_t itemsize, char *dst, const char *src);
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A

@@ -139,4 +139,4 @@ if chosen:
     if not re.fullmatch("0*[1-9][0-9]{0,99}", chosen):
         raise ValueError("environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
                          f"got {short_repr(chosen)}")
-    environment_threads = process_threads = min(int(chosen), TILECORE_MAX_THREADS)
+    environment_threads = process_threads = read_maximum("TILECORE_NUM_THREADS", int(chosen))

@@ -1,4 +1,4 @@
-"""Small results: of less than TILECORE_SMALL_BYTES. Most of the time of nine results in ten is creating them.
+"""Small results: of less than TILECORE_MIN_RECYCLED_BYTES. Most of the time of nine results in ten is creating them.
 
 Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
 """

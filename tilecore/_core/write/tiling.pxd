@@ -23,8 +23,8 @@ cdef struct WriteOptions:   # how a call writes
     SignalChecks signals    # none in all threads but the main one
 
 
-cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *
+cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
 cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,

@@ -49,20 +49,27 @@ cdef union Job:
 
 # ---------------------------------------------------------------- options
 
-cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
-    """Return how to write `nbytes` with at most `threads` threads; 0: the default. The caller handles signals."""
+cdef WriteOptions start_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
+    """Without checks for signals. If it `learns`, the default number of threads is to be filled in."""
     cdef WriteOptions options = simple_options(threads, prefaulted)
-    if threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else TILECORE_NEW_THREAD_BYTES):
-        options.threads, options.learns = default_threads(), True
+    options.learns = threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else TILECORE_NEW_THREAD_BYTES)
     return options
 
 
 cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
-    """The same with checks for signals, and the default of the context. It may run the caller's code."""
-    cdef WriteOptions options = caller_options(nbytes, threads, prefaulted)
+    """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
+    cdef WriteOptions options = start_options(nbytes, threads, prefaulted)
     if options.learns:
         options.threads = max_threads()
     options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
+    return options
+
+
+cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil:
+    """Return how to write for a C caller, who handles signals; its memory counts as prefaulted."""
+    cdef WriteOptions options = start_options(nbytes, threads, True)
+    if options.learns:
+        options.threads = default_threads()
     return options
 
 

@@ -119,7 +119,7 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_kernels 
         ptrdiff_t count, times; /* steps, of the rows or of the axis inside; how often they are written */
         ptrdiff_t left;         /* steps */
         char *begin;            /* of these steps in the output */
-    } outer[16];                /* each writes at least twice as much, of less than 2^17 bytes */
+    } outer[16];                /* each at least doubles what is written, of less than 2^17 bytes */
     tilecore_rows rows;
     ptrdiff_t row = itemsize, copies = 1, count = 1, all = 1;
     int k = ndim - 1, n = 0;
@@ -129,9 +129,9 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_kernels 
         if (repeats[k] == 1) continue;
         if (count == 1 && n == 0) copies *= repeats[k];
         else outer[n].count = outer[n].left = count, outer[n].times = repeats[k], outer[n++].begin = dst, count = 1;
-        TILECORE_ASSERT(n <= 16);
+        TILECORE_ASSERT(n < 16);
     }
-    TILECORE_ASSERT(all * row > 0 && all * row * copies < TILECORE_SMALL_BYTES);
+    TILECORE_ASSERT(all * row > 0 && all * row * copies < TILECORE_MIN_RECYCLED_BYTES);
     if (copies == 1) {
         TILECORE_NAME(copy_few)(dst, src, row);
         return;
