@@ -26,7 +26,7 @@ from timing import in_turn
 
 HERE = Path(__file__).parent
 COMPILER = os.environ.get("CC", "cc")
-BLOCK = 32 * 1024  # what tilecore writes by one call of a kernel
+BLOCK = 16 * 1024  # TILECORE_BLOCK_BYTES: the most that tilecore writes by one call of a kernel
 ROUNDS, LARGE_ROUNDS, LARGE_BYTES = 15, 7, 2**24
 SAMPLE_SECONDS = 0.0003  # the least that one sample lasts
 

@@ -13,7 +13,7 @@ import pytest
 import tilecore
 from tilecore import integrations, onnx
 from tilecore._cli import commands
-from tilecore._core.plain import Rules, tile_by_rules
+from tilecore._core.plain import Limits, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects.dialect import Option
 from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats
@@ -152,10 +152,10 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
     ],
     ids=repr,
 )  # fmt: skip
-def test_rules_read_repeats_as_the_dialect_does(value):
-    """By rules, the result is the same, or there is none."""
+def test_limits_read_repeats_as_the_dialect_does(value):
+    """Within limits, the result is the same, or there is none."""
     x, counts = np.ones((1,) * len(value), "u1"), as_repeats(value)
-    result = tile_by_rules(Rules(EVERY_TYPE, INTEGERS.type_mask), x, value)
+    result = tile_within(Limits(EVERY_TYPE, INTEGERS.type_mask), x, value)
     legal = all(count >= 0 for count in counts) and max(counts, default=0) < 2**63
     assert (result is None) == (not legal)
     assert result is None or result.shape == counts
@@ -169,5 +169,5 @@ def test_rules_read_repeats_as_the_dialect_does(value):
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
-def test_rules_leave_odd_repeats_to_the_dialect(value):
-    assert tile_by_rules(Rules(EVERY_TYPE, INTEGERS.type_mask, any_length=True), np.ones(1), value) is None
+def test_limits_leave_odd_repeats_to_the_dialect(value):
+    assert tile_within(Limits(EVERY_TYPE, INTEGERS.type_mask, any_length=True), np.ones(1), value) is None

@@ -15,3 +15,14 @@ def with_unit(value: float, unit: str) -> str:
         if value >= 0.9995 * factor:
             break
     return f"{value / factor:.3g} {prefix}{unit}"
+
+
+def with_binary_unit(count: int) -> str:
+    """Bytes in four digits and a binary unit.
+
+    >>> with_binary_unit(3 << 29)
+    '1.5 GiB'
+    """
+    power = min((count.bit_length() or 1) - 1, 60) // 10
+    unit = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power]
+    return f"{count / (1 << 10 * power):.4g} {unit}"

@@ -16,7 +16,7 @@ from typing import NamedTuple, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Rules, tile_by_rules
+from tilecore._core.plain import Limits, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
@@ -106,8 +106,8 @@ def tile(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    rules = _RULES.get(feature_level) if type(feature_level) is str and out is None and threads is None else None
-    if rules is not None and (result := tile_by_rules(rules, input, repeats)) is not None:
+    limits = _LIMITS.get(feature_level) if type(feature_level) is str and out is None and threads is None else None
+    if limits is not None and (result := tile_within(limits, input, repeats)) is not None:
         return result
     return _make_rule(feature_level).tile(input, repeats, out, threads)
 
@@ -181,8 +181,8 @@ def _find_level(feature_level: str) -> _Level:
     return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
 
 
-_RULES = {
-    text: Rules(types.type_mask, INTEGERS.type_mask, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX)
+_LIMITS = {
+    text: Limits(types.type_mask, INTEGERS.type_mask, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX)
     for text in _NAMED
     for _, ranks, types in [_find_level(text)]
 }

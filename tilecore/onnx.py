@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Rules, tile_array, tile_by_rules
+from tilecore._core.plain import Limits, tile_array, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.integers import read_count
 from tilecore._core.request.short_repr import short_repr
@@ -29,13 +29,13 @@ __dir__ = __all__.copy
 class _Version(NamedTuple):
     rule: Rule
     types: Types
-    rules: Rules
+    limits: Limits
 
 
 def _make_version(name: str, types: str) -> _Version:
     words = {"float32": "float", "float64": "double", "str": "string"}
     made = make_types({word: f"tensor({words.get(word, word)})" for word in types.split()})
-    return _Version(Rule(name, partial(_read_counts, made)), made, Rules(made.type_mask, INT64.type_mask))
+    return _Version(Rule(name, partial(_read_counts, made)), made, Limits(made.type_mask, INT64.type_mask))
 
 
 def _read_counts(types: Types, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ def tile(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thread
 
     Source: ONNX Tile-13, in opsets 13 to 28. `for_opset` returns the function for another opset.
     """
-    if out is None and threads is None and (result := tile_by_rules(_TILE_13.rules, input, repeats)) is not None:
+    if out is None and threads is None and (result := tile_within(_TILE_13.limits, input, repeats)) is not None:
         return result
     return _TILE_13.rule.tile(input, repeats, out, threads)
 
@@ -115,7 +115,7 @@ def tile_6(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thre
 
     Source: ONNX Tile-6, in opsets 6 to 12.
     """
-    if out is None and threads is None and (result := tile_by_rules(_TILE_6.rules, input, repeats)) is not None:
+    if out is None and threads is None and (result := tile_within(_TILE_6.limits, input, repeats)) is not None:
         return result
     return _TILE_6.rule.tile(input, repeats, out, threads)
 

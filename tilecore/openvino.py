@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Rules, tile_by_rules
+from tilecore._core.plain import Limits, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
@@ -26,7 +26,7 @@ __dir__ = __all__.copy
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
 
 _NAME = "OpenVINO Tile-1"
-_RULES = Rules(EVERY_TYPE, INTEGERS.type_mask, any_length=True)  # a negative repeat is read by _read_counts
+_LIMITS = Limits(EVERY_TYPE, INTEGERS.type_mask, any_length=True)  # a negative repeat is read by _read_counts
 
 
 @overload
@@ -70,7 +70,7 @@ def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads
 
     Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
     """
-    if out is None and threads is None and (result := tile_by_rules(_RULES, data, repeats)) is not None:
+    if out is None and threads is None and (result := tile_within(_LIMITS, data, repeats)) is not None:
         return result
     return _RULE.tile(data, repeats, out, threads)
 

@@ -18,9 +18,9 @@ from tilecore._units import with_unit
 TIMED: dict[str, tuple[tuple[int, ...], str, tuple[int, ...]]] = {
     "a few numbers": ((2, 3), "float32", (2, 2)),
     "gray to RGB": ((256, 256, 1), "uint8", (1, 1, 3)),
-    "each row of a table 5 times": ((200_000, 3), "float32", (1, 5)),
+    "short rows": ((200_000, 3), "float32", (1, 5)),
     "one image to a batch": ((1, 64, 56, 56), "float32", (16, 1, 1, 1)),
-    "a matrix 8 by 8 times": ((512, 512), "float32", (8, 8)),
+    "a matrix, 8 by 8": ((512, 512), "float32", (8, 8)),
 }
 ROUNDS = 21
 CALLS = 100  # in a round, if a call takes microseconds
@@ -28,7 +28,7 @@ CALLS = 100  # in a round, if a call takes microseconds
 
 def demo(dialects: Mapping[str, Dialect]) -> None:
     versions = f"NumPy {numpy.__version__}, Python {platform.python_version()}"
-    print(f"tilecore {tilecore.__version__}, {versions}, {tilecore.get_num_threads()} threads\n")
+    print(f"tilecore {tilecore.__version__}, {versions}, threads: {tilecore.get_num_threads()}\n")
     x = numpy.array([[1, 2, 3], [4, 5, 6]], "float32")
     print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indent(x)}")
     show_example("NumPy: whole copies, side by side", "tilecore.tile", x, (2, 2))

@@ -114,16 +114,22 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
     if PyArray_CheckExact(a) and out is None and axis is None and threads is None:
         if plan_at_once(&plan, a, reps, 0):
             result = make_small(&plan, a)
-            return tile_any(&plan, a, reps, out, axis, threads) if result is None else result
-    return tile_any(NULL, a, reps, out, axis, threads)
+            return tile_planned(&plan, a, reps) if result is None else result
+    return tile_any(a, reps, out, axis, threads)
 
 
-cdef tile_any(const Plan *plan, a, reps, out, axis, threads):
-    """`tile` for every request, or for one whose plan is made and that has no other argument."""
+cdef tile_planned(const Plan *plan, cnp.ndarray array, reps):
+    """`tile` of an array by its plan, if there is no other argument."""
+    try:
+        return write_result(plan, array.descr, array, NULL, None, 0)
+    except RequestError as error:
+        raise public_error(error, "tile", array, array, reps, None) from error.__cause__
+
+
+cdef tile_any(a, reps, out, axis, threads):
+    """`tile` for every request."""
     cdef cnp.ndarray array = None
     try:
-        if plan != NULL:
-            return write_result(plan, (<cnp.ndarray>a).descr, a, NULL, None, 0)
         array = as_plain_array(a)
         if array is None:
             return tile_other(a, reps, out, axis, threads)

@@ -11,6 +11,7 @@ from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
 from tilecore._core.write.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]
+from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 
 _SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from", "bypassed_in_loops_from")
@@ -71,12 +72,9 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
-            print(f"  {name}: {value}" + (f" ({_with_unit(value)})" if name in _SIZES else "") + _NOTES.get(name, ""))
+            print(
+                f"  {name}: {value}"
+                + (f" ({with_binary_unit(value)})" if name in _SIZES else "")
+                + _NOTES.get(name, "")
+            )
     return None
-
-
-def _with_unit(count: int) -> str:
-    """`count` in four digits and a binary unit: 3 << 29 is 1.5 GiB."""
-    power = min((count.bit_length() or 1) - 1, 60) // 10
-    unit = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power]
-    return f"{count / (1 << 10 * power):.4g} {unit}"

@@ -3,7 +3,7 @@ from typing import Any, final
 from numpy.typing import NDArray
 
 @final
-class Rules:
+class Limits:
     def __init__(
         self,
         types: int,
@@ -18,4 +18,4 @@ class Rules:
 def tile_array(
     array: NDArray[Any], reps: object, out: object = None, threads: object = None, axis: object = None
 ) -> NDArray[Any]: ...
-def tile_by_rules(rules: Rules, input: object, repeats: object) -> NDArray[Any] | None: ...
+def tile_within(limits: Limits, input: object, repeats: object) -> NDArray[Any] | None: ...

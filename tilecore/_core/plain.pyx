@@ -37,7 +37,7 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
 
 @cython.final
 @cython.auto_pickle(False)
-cdef class Rules:
+cdef class Limits:
     """What a dialect demands, as far as numbers express it.
 
     Parameters
@@ -67,8 +67,8 @@ cdef inline bint has_type(cnp.ndarray array, unsigned long types) noexcept:
     return 0 <= number < 32 and types >> number & 1
 
 
-def tile_by_rules(Rules rules not None, input, repeats):
-    """The tiling, if the request keeps the rules and is read without the caller's code, as most are.
+def tile_within(Limits limits not None, input, repeats):
+    """The tiling, if the request keeps the limits and is read without the caller's code, as most are.
 
     Else None: then the dialect reads the request, and says what is wrong. So most calls need none of its Python code.
     """
@@ -79,15 +79,15 @@ def tile_by_rules(Rules rules not None, input, repeats):
     array = input
     if type(repeats) is tuple or type(repeats) is list:
         n = len(repeats)
-    elif PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1 and has_type(repeats, rules.count_types):
+    elif PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1 and has_type(repeats, limits.count_types):
         n = cnp.PyArray_DIM(repeats, 0)
     else:
         return None
-    if not (has_type(array, rules.types) and rules.min_rank <= cnp.PyArray_NDIM(array) <= rules.max_rank
-            and (rules.any_length or n == cnp.PyArray_NDIM(array))
-            and plan_at_once(&plan, array, repeats, rules.min_repeat)):
+    if not (has_type(array, limits.types) and limits.min_rank <= cnp.PyArray_NDIM(array) <= limits.max_rank
+            and (limits.any_length or n == cnp.PyArray_NDIM(array))
+            and plan_at_once(&plan, array, repeats, limits.min_repeat)):
         return None
-    if rules.max_elements and not 0 < plan.nbytes <= rules.max_elements * plan.itemsize:
+    if limits.max_elements and not 0 < plan.nbytes <= limits.max_elements * plan.itemsize:
         return None
     try:
         return write_result(&plan, array.descr, array, NULL, None, 0)

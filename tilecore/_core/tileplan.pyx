@@ -237,11 +237,13 @@ cdef cnp.ndarray tile_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int 
         dtype = (<cnp.ndarray>arrays).descr
     if out is not None:
         target = read_target(out, dtype)
-    return write_batch(plan, dtype, arrays, len(arrays) if is_list else count_stack(arrays, plan), target, threads)
+    if not is_list:
+        check_stack(arrays, plan)
+    return write_batch(plan, dtype, arrays, target, threads)
 
 
 cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
-    """Return a stack as a plain array of this dtype; count_stack checks its shape."""
+    """Return a stack as a plain array of this dtype; check_stack checks its shape."""
     cdef cnp.ndarray array = plain_array(arrays)
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
@@ -251,8 +253,8 @@ cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
     return array
 
 
-cdef Py_ssize_t count_stack(cnp.ndarray array, const Plan *plan) except -1:
-    """Return how many arrays of the plan's shape the stack holds."""
+cdef int check_stack(cnp.ndarray array, const Plan *plan) except -1:
+    """Check that the stack holds arrays of the plan's shape."""
     cdef const Py_ssize_t *shape = input_shape(plan)
     cdef int k, n = plan.input_ndim
     cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize
@@ -261,7 +263,7 @@ cdef Py_ssize_t count_stack(cnp.ndarray array, const Plan *plan) except -1:
     if not fits:
         wanted = ", ".join(map(str, as_tuple(shape, n)))
         raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
-    return cnp.PyArray_DIM(array, 0)
+    return 0
 
 
 # Name the class as users do, in `help` and pickles; Cython cannot express this.

@@ -30,7 +30,7 @@ class Rule(NamedTuple):
     names: Mapping[str, str] = {}  # its own names for the core's arguments, as `format_error` takes them
 
     def tile(self, input: ArrayLike, repeats: Repeats, out: Array | None, threads: Threads) -> Array:
-        """The tiling, or the user's error; most requests are met by tile_by_rules, without this."""
+        """The tiling, or the user's error; most requests are met by tile_within, without this."""
         tensor = None
         try:
             tensor = as_tensor(input)

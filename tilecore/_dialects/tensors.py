@@ -31,7 +31,7 @@ class Types(NamedTuple):
     """Element types that a tensor may have."""
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
-    type_mask: int  # a bit for each of NumPy's type numbers, for Rules
+    type_mask: int  # a bit for each of NumPy's type numbers, for Limits
 
 
 def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:

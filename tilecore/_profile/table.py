@@ -16,14 +16,16 @@ WIDTH = 80
 
 def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: str) -> str:
     """`children` is their time, and `others` a sentence about other processes."""
-    texts = ["tilecore profile: numpy.tile was not called in this process"]
-    if rows:
-        texts = summarize(totals, threads)
-    if children or not rows:
-        took = f" took {children}, and" if children else ""
+    texts = summarize(totals, threads) if rows else ["tilecore profile: numpy.tile was not called in this process"]
+    if children:
         texts.append(
-            f"Child processes{took} are not measured. To measure their work, let this process do it: num_workers=0 for "
-            "a DataLoader, map() for pool.map()."
+            f"Child processes took {children}, and are not measured. To measure their work, let this process do it: "
+            "num_workers=0 for a DataLoader, map() for pool.map()."
+        )
+    elif not rows:
+        texts.append(
+            "Not measured: calls by a name that was bound before, as by `from numpy import tile`, and calls in compiled "
+            "functions, as of Numba."
         )
     if others:
         texts.append(others)

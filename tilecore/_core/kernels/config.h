@@ -1,5 +1,5 @@
-/* Compilers, and the sizes that several files use. Bounds of rows are in kernels.c and in each set's `choose`, bounds
- * of threads in workers.h. Plain C11 / C++17; no Python.h. */
+/* Compilers, and the sizes that several files use. Bounds of rows are in kernels.c and in each set's `choose`, those
+ * of chunks in workers.h. Plain C11 / C++17; no Python.h. */
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
@@ -43,8 +43,8 @@ enum tilecore_tasks { TILECORE_BLOCKS,
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
- * its heap whenever a program frees arrays of several sizes. Smaller results are written at once, without loops, panels
- * and threads to choose (isa/small.h, which has no room for the loops of larger ones). */
+ * its heap whenever a program frees arrays of several sizes. Smaller results are written at once, without panels and
+ * threads to choose (isa/small.h). */
 #ifndef TILECORE_MIN_RECYCLED_BYTES
 #define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif

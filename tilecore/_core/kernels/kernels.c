@@ -1,5 +1,5 @@
-/* The table of instruction sets, what this processor has, and the choice of a kernel. kernels.h
- * explains the kernels. C11 / C++17; no Python.h.
+/* The table of instruction sets, what this processor has, and the bounds by which sets choose a
+ * kernel. kernels.h explains the kernels. C11 / C++17; no Python.h.
  */
 #include "kernels.h"
 

@@ -79,7 +79,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #define TILECORE_ASSERT(need) \
-    ((need) ? (void)0 : (fprintf(stderr, "%s needs %s\n", __func__, #need), abort()))
+    ((need) ? (void)0 : (fprintf(stderr, "%s:%d: %s needs %s\n", __FILE__, __LINE__, __func__, #need), abort()))
 #else
 #define TILECORE_ASSERT(need) ((void)sizeof(need)) /* nothing */
 #endif
@@ -176,12 +176,12 @@ typedef struct tilecore_kernels {
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after: reads and writes dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* A small result: not empty, less than TILECORE_MIN_RECYCLED_BYTES, C-contiguous from C-contiguous. */
+    /* A whole result, not empty, C-contiguous from C-contiguous. The caller takes it for small ones. */
     void (*write_small)(const struct tilecore_kernels *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                         ptrdiff_t itemsize, char *dst, const char *src);
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
      * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
-     * what bypasses the caches other threads see after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
+     * other threads see what bypasses the caches after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
      * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                       ptrdiff_t columns, ptrdiff_t item, int store_mode, char *cells);
@@ -191,8 +191,9 @@ typedef struct tilecore_kernels {
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
     int into_memory; /* how `transpose` writes outputs that the caches do not hold, where it does not bypass them */
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    const tilecore_row_kernel *const *rows; /* all that `choose` chooses from, then NULL; */
-    const struct tilecore_kernels *also;    /* and those of this set; or NULL */
+    /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of the set `also`, or NULL. */
+    const tilecore_row_kernel *const *rows;
+    const struct tilecore_kernels *also;
 } tilecore_kernels;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */

@@ -237,10 +237,9 @@ static double tilecore_pace(long long nanoseconds, ptrdiff_t bytes)
     return (double)(nanoseconds + 1) * 1048576 / (double)bytes;
 }
 
-/* How many threads write `bytes`: as many as they are worth, at most one for each iteration, and `most`. `most` is
- * given in the call, without a record; or it is the process' (resources/threads.pyx), and 1 for new memory below
- * TILECORE_NEW_THREAD_BYTES (choose_options). Then there is a record, and one thread writes if earlier calls were
- * faster so (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
+/* How many threads write `bytes`: as many as they are worth, at most one for each iteration, and `most`. There is a
+ * record if `most` is the default, not of the call (start_options in tiling.pyx). Then one thread writes if earlier
+ * calls were faster so (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
 static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int most, tilecore_record **record)
 {
     const ptrdiff_t pairs = bytes >= TILECORE_THREAD_BYTES ? 2 : 1, parts = bytes / TILECORE_BYTES_A_THREAD;

@@ -2,24 +2,24 @@ from tilecore._core.plan.plan cimport Plan
 
 
 cdef enum:
-    # One run, and at most 62 axes of at least two steps each: an output has less than 2^63 bytes.
-    MAX_AXES = 64
+    # One run, and at most 62 loops of at least two steps each: an output has less than 2^63 bytes.
+    MAX_LOOPS = 64
 
 
-cdef struct Axis:
+cdef struct Loop:
     Py_ssize_t count  # steps, at least 1
     Py_ssize_t src    # bytes per step in the source: 0 for a repeat
     Py_ssize_t dst    # bytes per step in the output
 
 
-cdef struct Loop:                   # an axis, and a position on it
+cdef struct LoopIter:               # a loop, and a position in it
     Py_ssize_t count, index         # from 0 to count - 1
     Py_ssize_t src, dst             # bytes per step
 
 
 cdef struct AxisIter:               # one axis of a region, and a position on it
     Py_ssize_t count                # items in the output, at least 2
-    Py_ssize_t extent               # items in the source, after which it wraps around
+    Py_ssize_t extent               # items in the source, after which it wraps around; `count` if it does not
     Py_ssize_t first                # source index of the region's first item
     Py_ssize_t dst_index            # the position in the output, from 0 to count - 1
     Py_ssize_t src, dst             # bytes to the next item
@@ -31,34 +31,40 @@ cdef struct RegionIter:             # a region of a tiling, or all of it
     bint finished                   # next_piece gave the last piece
     Py_ssize_t itemsize
     Py_ssize_t src, dst             # offsets of index 0 on every axis, in source and output
-    AxisIter axis[MAX_AXES]         # innermost first
+    AxisIter axis[MAX_LOOPS]        # innermost first
 
 
 cdef struct Nest:
-    int n                           # axes in use; axis[0] is a run of bytes: src 1, dst 1
+    int n                           # loops in use; loop[0] is a run of bytes: src 1, dst 1
     Py_ssize_t src, dst             # offsets of the first run, in source and output
-    Axis axis[MAX_AXES]             # innermost first
+    Loop loop[MAX_LOOPS]            # innermost first
 
 
 cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
     nest.n = 1
     nest.src = nest.dst = 0
-    nest.axis[0] = Axis(itemsize, 1, 1)
+    nest.loop[0] = Loop(itemsize, 1, 1)
+
+
+cdef inline bint continues(Py_ssize_t src, Py_ssize_t dst, Py_ssize_t count, Py_ssize_t inner_src,
+                           Py_ssize_t inner_dst) noexcept nogil:
+    """Whether steps of `src` and `dst` go on where `count` steps of the loop inside them end: the two merge."""
+    return src == inner_src * count and dst == inner_dst * count
 
 
 cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssize_t dst) noexcept nogil:
     """Add a loop around the nest, or merge it with the outermost loop if it only continues that loop."""
-    cdef Axis *top = &nest.axis[nest.n - 1]
+    cdef Loop *top = &nest.loop[nest.n - 1]
     if count == 1:
         return
-    if top.dst * top.count == dst and top.src * top.count == src:
+    if continues(src, dst, top.count, top.src, top.dst):
         top.count *= count
     else:
-        nest.axis[nest.n] = Axis(count, src, dst)
+        nest.loop[nest.n] = Loop(count, src, dst)
         nest.n += 1
 
 
-cdef inline bint next_step(Loop *loop, int n, char **dst, const char **src) noexcept nogil:
+cdef inline bint next_step(LoopIter *loop, int n, char **dst, const char **src) noexcept nogil:
     """Advance by one step of the innermost loop, or of one outside it; return False at the end of the outermost."""
     cdef int k
     for k in range(n):

@@ -85,8 +85,8 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
             first, extent = 0, count
         if iter.n:
             inner = &iter.axis[iter.n - 1]
-            if (inner.first == 0 and inner.extent == inner.count and src == inner.src * inner.count
-                    and dst == inner.dst * inner.count):
+            if (inner.first == 0 and inner.extent == inner.count
+                    and continues(src, dst, inner.count, inner.src, inner.dst)):
                 inner.first = inner.src_index = first * inner.count
                 inner.extent = extent * inner.count
                 inner.count *= count

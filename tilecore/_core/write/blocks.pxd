@@ -1,4 +1,4 @@
-from tilecore._core.plan.nest cimport MAX_AXES, Axis, Nest
+from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
 from tilecore._core.write.processor cimport tilecore_rows
 
 
@@ -7,19 +7,20 @@ cdef extern from "kernels/config.h" nogil:
 
 
 cdef struct Blocks:
-    # The block: its axes, innermost first.
-    Axis axis[MAX_AXES]
-    int n
-    int kernel_axes         # how many, from the innermost on, one kernel call writes
-    bint by_columns         # a kernel call runs along axis 2, once for each step of axis 1
+    # The loops of a block, innermost first.
+    Loop inner[MAX_LOOPS]
+    int n_inner
+    int kernel_loops        # how many, from the innermost on, one kernel call writes
+    bint in_place           # the second loop repeats the run, directly after it
+    bint by_columns         # a kernel call runs along the third loop, once for each step of the second
     bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache
-    Py_ssize_t last_count   # steps of the outermost axis in the last, shorter block
+    Py_ssize_t last_count   # steps of the outermost inner loop in the last, shorter block
     tilecore_rows rows      # the kernel, prepared
     # The loops over blocks, innermost first.
-    Axis loop[MAX_AXES]
-    int loops
-    int split               # the last step of this loop is a shorter block; or -1
+    Loop outer[MAX_LOOPS]
+    int n_outer
+    int split               # the outer loop over the parts of a split loop, of which the last is shorter; or -1
     Py_ssize_t total        # number of blocks
     # Output and source, set by the caller.
     char *dst

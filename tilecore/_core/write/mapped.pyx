@@ -21,16 +21,20 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
-from tilecore._core.plan.nest cimport Axis, Nest, nest_init, nest_push
+from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
 from tilecore._core.resources.atomics cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_on_error
-from tilecore._core.write.tiling cimport TILECORE_NOGIL_BYTES, WriteOptions, choose_options, write_nest
+from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_nest
 
 cnp.import_array()
+
+
+cdef enum:
+    MIN_WRITTEN_BYTES = 65536   # of a source that the system copies to the file, once for each repeat
 
 
 cdef extern from "kernels/config.h" nogil:
@@ -63,7 +67,7 @@ cdef Py_ssize_t mappings        # of all living results; changed only by atomic 
 
 # ---------------------------------------------------------------- what to share
 
-cdef bint choose_sharing(Sharing *sharing, const Axis *outermost, Py_ssize_t nbytes) noexcept nogil:
+cdef bint choose_sharing(Sharing *sharing, const Loop *outermost, Py_ssize_t nbytes) noexcept nogil:
     """Choose the cheapest way to share; return False if there is none, or copying is cheaper.
 
     A cost is measured in bytes of an ordinary result that are written in the same time.
@@ -93,10 +97,10 @@ cdef bint choose_sharing(Sharing *sharing, const Axis *outermost, Py_ssize_t nby
 cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil:
     """Write the file. Return 0, or 1 if the system refuses, or -1 if a signal handler raised."""
-    cdef Py_ssize_t size = loops.axis[0].count, offset = 0, begin, chunk
+    cdef Py_ssize_t size = loops.loop[0].count, offset = 0, begin, chunk
     cdef char *at
     cdef int status = 0
-    if loops.n == 1 or loops.n == 2 and loops.axis[1].src == 0 and size >= TILECORE_NOGIL_BYTES:
+    if loops.n == 1 or loops.n == 2 and loops.loop[1].src == 0 and size >= MIN_WRITTEN_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
             chunk = min(size - begin, TILECORE_CHECK_BYTES)
@@ -152,7 +156,7 @@ cdef class Mapping:
 cdef int write_and_map(Mapping mapping, const Sharing *sharing, const Nest *nest, const char *src,
                        WriteOptions *options) noexcept nogil:
     """Write the file and map it; return as write_file. `mapping` then unmaps all, also after an error."""
-    cdef const Axis *outermost = &nest.axis[nest.n - 1]
+    cdef const Loop *outermost = &nest.loop[nest.n - 1]
     cdef Nest loops = nest[0]
     cdef int status, file = tilecore_file_new(sharing.file_bytes)
     if file < 0:
@@ -181,7 +185,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
         return None
     locate_array(&source, array)
     nest_init(plan, strides_or_null(&source), NULL, &nest)
-    if not choose_sharing(&sharing, &nest.axis[nest.n - 1], plan.nbytes):
+    if not choose_sharing(&sharing, &nest.loop[nest.n - 1], plan.nbytes):
         return None
     check_size(sharing.file_bytes, "the block that its repeats share")
     mapping = Mapping.__new__(Mapping)

@@ -1,4 +1,4 @@
-from tilecore._core.plan.nest cimport MAX_AXES, Nest
+from tilecore._core.plan.nest cimport MAX_LOOPS, Nest
 from tilecore._core.write.processor cimport tilecore_shuffles
 
 
@@ -18,18 +18,18 @@ cdef struct Panels:
     bint stream                     # stores into the output bypass the cache
     int store_mode                  # how `transpose` writes: TILECORE_BY_TILES ...
     # By loop of `nest`. Loops that repeat are whole in each panel.
-    Py_ssize_t count[MAX_AXES]      # steps in a panel
-    Py_ssize_t packed[MAX_AXES]     # bytes per step in a panel
+    Py_ssize_t count[MAX_LOOPS]     # steps in a panel
+    Py_ssize_t step[MAX_LOOPS]      # bytes per step in a panel; 0 for a repeat
     # The loops that move in the source, in the order in which they are packed.
     int n
-    int level[MAX_AXES]             # index of the loop in `nest`
-    int merged[MAX_AXES]            # index of its axis in `source`
-    Nest source                     # the same loops: an axis that continues another one in the source is merged with it
-    int inner, across               # the axes of `source` that the packer writes; the others are loops around it
-    int unit                        # the source axis of the smallest stride, after axis 1; 0: there is none
+    int level[MAX_LOOPS]            # index of the loop in `nest`
+    int merged[MAX_LOOPS]           # index in `source`
+    Nest source                     # the same loops: one that continues another one in the source is merged with it
+    int inner, across               # the loops of `source` that the packer takes; the others are around them
+    int unit                        # the loop of `source` of the smallest stride, of loop 2 and all after it, or 0
     tilecore_shuffles shuffles      # for `deinterleave`
-    Py_ssize_t chunks               # of the output of a panel, for threads and checks for signals
-    Py_ssize_t total                # chunks of all panels
+    Py_ssize_t parts                # of the output of a panel, for threads and checks for signals
+    Py_ssize_t total                # parts of all panels
 
 
 cdef bint runs_along(const Nest *nest) noexcept nogil

@@ -12,27 +12,27 @@ as any contiguous source is. If nothing repeats, panels are packed directly into
 If the outermost loop repeats, and its first repeat fits the caches, tiling.pyx packs only this repeat. The others are
 long copies of it, within the output.
 
-A panel is packed by loops of its own, without the repeats. An axis that continues another one in the source merges
-with it, even if a repeat lies between them in the output:
+A panel is packed by loops of its own, without the repeats. A loop that continues another one in the source merges with
+it, even if a repeat lies between them in the output:
 
     nest of every second of (401, 316, 5) bytes, tiled (2, 1, 3), is
                             run 1, 5 x (2, 1), 3 x (0, 5), 158 x (10, 15), 401 x (3160, 2370), 2 x (0, 950370)
     packed by:              790 x (2, 1), 401 x (3160, 790)
 
-A panel covers whole cache lines, along the source and along the output. Each of three packers writes two axes of a
-panel at once, of which the inner one is the innermost of the output:
+A panel covers whole cache lines, along the source and along the output. Each of three packers takes two loops at once,
+of which the inner one is the innermost of the output:
 
-    transpose       the other axis is contiguous in the source; a short one merges with the axis that continues it
-    deinterleave    the inner axis steps over a few items, forward or backward; or it has two to four steps, and the
-                    next axis steps over a few items: interleaved channels
+    transpose       the other loop is contiguous in the source; a short one merges with the loop that continues it
+    deinterleave    the inner loop steps over a few items, forward or backward; or it has two to four steps, and the
+                    next loop steps over a few items: interleaved channels
     gather          all other sources: item by item
 
-Panels are numbered, as blocks are, and so are the chunks of each panel's output. Nothing here can fail.
+Panels are numbered, as blocks are, and so are the parts of each panel's output. Nothing here can fail.
 """
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MAX_AXES, Axis, Loop, Nest, nest_begin, nest_push, next_step
+from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, LoopIter, Nest, nest_begin, nest_push, next_step
 from tilecore._core.request.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
@@ -63,8 +63,8 @@ cdef enum:
     MAX_CHANNELS = 4       # that `deinterleave` separates
     MIN_STREAMED_TRANSPOSED = 512       # rows of this many bytes or more may bypass the caches
     MIN_STREAMED_DEINTERLEAVED = 2048   # likewise
-    MIN_SHUFFLED = 64     # bytes of an axis from which on shuffles pay
-    CHUNK_BYTES = 1 << 20   # at least, and eight times the panel: each thread that takes a chunk packs the panel again
+    MIN_SHUFFLED = 64       # bytes of a loop from which on shuffles pay
+    PART_BYTES = 1 << 20    # at least, and eight times the panel: each thread that takes a part packs the panel again
     # A transposition is faster than gathering from 16 bytes and this many items on: MIN_COLUMNS along the source, and
     # MIN_ROWS along the output, where the 32 bytes of a tile are always enough.
     MIN_COLUMNS = 4
@@ -73,61 +73,61 @@ cdef enum:
 
 
 cdef bint runs_along(const Nest *nest) noexcept nogil:
-    """Whether the source is contiguous along the innermost axis that moves in it, or no packer takes such items."""
-    cdef Py_ssize_t itemsize = nest.axis[0].count
+    """Whether the source is contiguous along the innermost loop that moves in it, or no packer takes such items."""
+    cdef Py_ssize_t itemsize = nest.loop[0].count
     cdef int k
     if itemsize > 16 or itemsize & (itemsize - 1):
         return True
     for k in range(1, nest.n):
-        if nest.axis[k].src != 0:
-            return nest.axis[k].src == itemsize
+        if nest.loop[k].src != 0:
+            return nest.loop[k].src == itemsize
     return True
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
                         bint prefaulted) noexcept nogil:
     """Choose the panels and the packer; False if the source needs none."""
-    cdef Py_ssize_t itemsize = nest.axis[0].count, size = itemsize, written = 1, rows = 1
-    cdef const Axis *axis
+    cdef Py_ssize_t itemsize = nest.loop[0].count, size = itemsize, written = 1, rows = 1
+    cdef const Loop *loop
     cdef int k, n = 0
     if runs_along(nest):
         return False
     panels.direct = True
     for k in range(1, nest.n):
-        axis = &nest.axis[k]
-        written *= axis.count
-        if (n > 0 or axis.src == 0) and (axis.src != 0 or k < nest.n - 1):  # outermost repeats are copied
-            rows *= axis.count
-        panels.count[k] = axis.count
-        panels.packed[k] = 0
-        if axis.src == 0:
+        loop = &nest.loop[k]
+        written *= loop.count
+        if (n > 0 or loop.src == 0) and (loop.src != 0 or k < nest.n - 1):  # outermost repeats are copied
+            rows *= loop.count
+        panels.count[k] = loop.count
+        panels.step[k] = 0
+        if loop.src == 0:
             panels.direct = False
             continue
         panels.level[n] = k
-        size *= axis.count
+        size *= loop.count
         n += 1
-    if panels.direct and nest.axis[1].dst != itemsize:
+    if panels.direct and nest.loop[1].dst != itemsize:
         return False  # strided to strided: packing does not help
     if written < MIN_DIRECT_ITEMS if panels.direct else written < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
         return False
     panels.nest, panels.dst, panels.src = nest, dst, src
     panels.itemsize, panels.stream, panels.n = itemsize, stream, n
-    merge_axes(panels)
+    merge_loops(panels)
     choose_packer(panels)
     choose_stores(panels, size, prefaulted)
     choose_counts(panels)
     size = written * itemsize // size * panels.nbytes  # output of a panel, roughly
-    panels.chunks = size // max(CHUNK_BYTES, 8 * panels.nbytes) + 1
-    panels.total *= panels.chunks
+    panels.parts = size // max(PART_BYTES, 8 * panels.nbytes) + 1
+    panels.total *= panels.parts
     return True
 
 
 cdef void choose_stores(Panels *panels, Py_ssize_t size, bint prefaulted) noexcept nogil:
     """Choose how a source of `size` bytes is stored: whether past the caches, and whether directly into the output."""
-    cdef const Axis *axis = panels.source.axis
+    cdef const Loop *loop = panels.source.loop
     cdef bint transposed = panels.packer == TRANSPOSE
-    cdef Py_ssize_t row = axis[panels.inner].count * panels.itemsize
-    if panels.direct and prefaulted and transposed and size >= ALIASED_BYTES and axis[panels.across].dst % 4096 == 0:
+    cdef Py_ssize_t row = loop[panels.inner].count * panels.itemsize
+    if panels.direct and prefaulted and transposed and size >= ALIASED_BYTES and loop[panels.across].dst % 4096 == 0:
         panels.stream = True
     if panels.stream and (panels.packer == GATHER
                           or row < (MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED)):
@@ -138,11 +138,11 @@ cdef void choose_stores(Panels *panels, Py_ssize_t size, bint prefaulted) noexce
     elif panels.direct and size > CACHED_BYTES:
         panels.store_mode = kernels.into_memory
     panels.cell_bytes = 0
-    if transposed and (panels.store_mode == TILECORE_PAST_CACHES or axis[1].src % 1024 == 0):
+    if transposed and (panels.store_mode == TILECORE_PAST_CACHES or loop[1].src % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
 
 
-cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t itemsize,
+cdef bint can_transpose(const Loop *inner, Py_ssize_t step, Py_ssize_t columns, Py_ssize_t itemsize,
                         bint stream) noexcept nogil:
     """Whether a transposition is faster than gathering, for `columns` steps of `step` bytes along the source."""
     # Items of 16 bytes need no shuffles: only cells pay, for rows in the same cache sets, or stores past the caches.
@@ -151,22 +151,22 @@ cdef bint can_transpose(const Axis *inner, Py_ssize_t step, Py_ssize_t columns, 
             and inner.count >= min(max(16 // itemsize, MIN_ROWS), 32 // itemsize))
 
 
-cdef void merge_axes(Panels *panels) noexcept nogil:
-    """Fill `source`, the loops that pack. A short axis along the source is merged with the axis that continues it."""
-    cdef const Axis *axis = &panels.nest.axis[0]
-    cdef const Axis *inner = &axis[panels.level[0]]
-    cdef const Axis *unit
-    cdef const Axis *other
+cdef void merge_loops(Panels *panels) noexcept nogil:
+    """Fill `source`, the loops that pack. A short one along the source is merged with the one that continues it."""
+    cdef const Loop *loop = &panels.nest.loop[0]
+    cdef const Loop *inner = &loop[panels.level[0]]
+    cdef const Loop *unit
+    cdef const Loop *other
     cdef Nest *source = &panels.source
     cdef Py_ssize_t itemsize = panels.itemsize, size = itemsize
     cdef int *level = panels.level
     cdef int k, u = 1
     for k in range(2, panels.n):
-        if magnitude(axis[level[k]].src) < magnitude(axis[level[u]].src):
+        if magnitude(loop[level[k]].src) < magnitude(loop[level[u]].src):
             u = k
     for k in range(1, panels.n):
-        unit = &axis[level[u]]
-        other = &axis[level[k]]
+        unit = &loop[level[u]]
+        other = &loop[level[k]]
         if (k != u and other.src == unit.src * unit.count
                 and not can_transpose(inner, unit.src, unit.count, itemsize, panels.stream)
                 and can_transpose(inner, unit.src, unit.count * other.count, itemsize, panels.stream)):
@@ -180,43 +180,43 @@ cdef void merge_axes(Panels *panels) noexcept nogil:
             break
     nest_begin(source, itemsize)
     for k in range(panels.n):
-        other = &axis[level[k]]
+        other = &loop[level[k]]
         nest_push(source, other.count, other.src, other.dst if panels.direct else size)
         panels.merged[k] = source.n - 1
         size *= other.count
 
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
-    cdef Axis *axis = panels.source.axis
+    cdef Loop *loop = panels.source.loop
     cdef int k, n = panels.source.n, unit = 2
-    axis[n] = Axis(1, 0, 0)
+    loop[n] = Loop(1, 0, 0)  # `across` if there is but one loop
     for k in range(3, n):
-        if magnitude(axis[k].src) < magnitude(axis[unit].src):
+        if magnitude(loop[k].src) < magnitude(loop[unit].src):
             unit = k
     panels.unit = unit if n > 2 else 0
     panels.inner, panels.across = 1, unit
-    if can_transpose(&axis[1], axis[unit].src, axis[unit].count, panels.itemsize, panels.stream):
+    if can_transpose(&loop[1], loop[unit].src, loop[unit].count, panels.itemsize, panels.stream):
         panels.packer = TRANSPOSE
     elif kernels.deinterleave != NULL and choose_deinterleave(panels):
         panels.packer = DEINTERLEAVE
     else:
         panels.packer = GATHER
         for k in range(2, n):  # the innermost loop: along the output, or a longer one if that is short
-            if axis[panels.inner].count < LONG_ENOUGH and axis[k].count > axis[panels.inner].count:
+            if loop[panels.inner].count < LONG_ENOUGH and loop[k].count > loop[panels.inner].count:
                 panels.inner = k
         if panels.inner > 1:
             panels.across = 1
 
 
 cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
-    """Whether the inner axis, or groups of its few steps, can be deinterleaved. If so, prepare the kernel."""
-    cdef const Axis *axis = &panels.source.axis[1]
-    cdef Py_ssize_t itemsize = panels.itemsize, along = axis[0].src, count = axis[0].count, step = axis[1].src
-    if axis[0].count > MAX_CHANNELS:
+    """Whether the inner loop, or groups of its few steps, can be deinterleaved. If so, prepare the kernel."""
+    cdef const Loop *loop = &panels.source.loop[1]
+    cdef Py_ssize_t itemsize = panels.itemsize, along = loop[0].src, count = loop[0].count, step = loop[1].src
+    if loop[0].count > MAX_CHANNELS:
         step, along, count = along, 0, 1
-        if axis[0].count * itemsize < MIN_SHUFFLED:
+        if loop[0].count * itemsize < MIN_SHUFFLED:
             return False
-    elif count * axis[1].count * itemsize < MIN_SHUFFLED or (panels.direct and axis[1].dst != count * itemsize):
+    elif count * loop[1].count * itemsize < MIN_SHUFFLED or (panels.direct and loop[1].dst != count * itemsize):
         return False
     if step != itemsize and (along % itemsize or magnitude(along) * (count - 1) + itemsize > magnitude(step)):
         return False  # channels neither in rows of their own, nor all within one step
@@ -229,60 +229,60 @@ cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
 
 
 cdef void choose_counts(Panels *panels) noexcept nogil:
-    """Choose the number of steps in a panel for each axis."""
-    cdef Py_ssize_t itemsize = panels.itemsize, side = SIDE_BYTES, packed = itemsize, left, count, step
-    cdef Py_ssize_t nbytes = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
-    cdef Py_ssize_t row_items = panels.nest.axis[panels.level[0]].count
-    cdef Axis *axis = panels.source.axis
-    cdef Py_ssize_t steps[MAX_AXES]
+    """Choose the number of steps in a panel for each loop."""
+    cdef Py_ssize_t itemsize = panels.itemsize, side = SIDE_BYTES, nbytes = itemsize, left, count, step
+    cdef Py_ssize_t most = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
+    cdef Py_ssize_t row_items = panels.nest.loop[panels.level[0]].count
+    cdef Loop *loop = panels.source.loop
+    cdef Py_ssize_t steps[MAX_LOOPS]
     cdef int i, k, unit = panels.unit
     if panels.direct:
-        nbytes = DIRECT_BYTES
+        most = DIRECT_BYTES
         if panels.stream:
-            nbytes, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row_items <= nbytes // MIN_SIDE_BYTES:
-        side = min(side, nbytes // row_items)
-    left, step = nbytes // itemsize, magnitude(axis[unit].src)
+            most, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
+    elif row_items <= most // MIN_SIDE_BYTES:
+        side = min(side, most // row_items)
+    left, step = most // itemsize, magnitude(loop[unit].src)
     for k in range(1, panels.source.n):
         steps[k] = 1
-    if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(axis[1].src)):
+    if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(loop[1].src)):
         steps[unit] = choose_steps(panels, unit, side // step, &left)
     for k in range(1, panels.source.n):
         if steps[k] == 1:
             steps[k] = choose_steps(panels, k, left, &left)
-    if unit and left > 1 and steps[unit] < axis[unit].count:
+    if unit and left > 1 and steps[unit] < loop[unit].count:
         left *= steps[unit]
         steps[unit] = choose_steps(panels, unit, left, &left)
     panels.total = 1
     for k in range(panels.n):
         i = panels.level[k]
-        if k > 0 and panels.merged[k] == 2 > panels.merged[k - 1] and steps[1] < axis[1].count and packed % 1024 == 0:
-            packed += 64  # columns map to different sets of the first-level cache
+        if k > 0 and panels.merged[k] == 2 > panels.merged[k - 1] and steps[1] < loop[1].count and nbytes % 1024 == 0:
+            nbytes += 64  # columns map to different sets of the first-level cache
         if not panels.direct and (k == 0 or panels.merged[k] > panels.merged[k - 1]):
-            axis[panels.merged[k]].dst = packed
-        panels.packed[i] = packed
+            loop[panels.merged[k]].dst = nbytes
+        panels.step[i] = nbytes
         count = panels.count[i]
-        packed *= count
-        panels.total *= (panels.nest.axis[i].count + count - 1) // count
-    panels.nbytes = packed
+        nbytes *= count
+        panels.total *= (panels.nest.loop[i].count + count - 1) // count
+    panels.nbytes = nbytes
 
 
 cdef Py_ssize_t choose_steps(Panels *panels, int merged, Py_ssize_t limit, Py_ssize_t *left) noexcept nogil:
-    """Choose at most `limit` steps of an axis of `source`, and return how many; `left`: items that still fit a panel.
+    """Choose at most `limit` steps of a loop of `source`, and return how many; `left`: items that still fit a panel.
 
-    An axis is cut into parts of nearly equal length, the inner axis into whole cache lines.
+    A loop is cut into panels of nearly equal length, the inner loop into whole cache lines.
     """
-    cdef Py_ssize_t chosen = 1, all_steps, count, parts, line
+    cdef Py_ssize_t chosen = 1, all_steps, count, panels_along, line
     cdef int k
     for k in range(panels.n):
         if panels.merged[k] != merged:
             continue
-        all_steps = panels.nest.axis[panels.level[k]].count
+        all_steps = panels.nest.loop[panels.level[k]].count
         count = min(all_steps, max(limit // chosen, 1))
         if count < all_steps:
-            parts = (all_steps + count - 1) // count
+            panels_along = (all_steps + count - 1) // count
             line = 64 // panels.itemsize
-            count = (all_steps + parts - 1) // parts
+            count = (all_steps + panels_along - 1) // panels_along
             if count > line and chosen == 1:
                 count = (count + line - 1) // line * line
         panels.count[panels.level[k]] = count
@@ -292,7 +292,7 @@ cdef Py_ssize_t choose_steps(Panels *panels, int merged, Py_ssize_t limit, Py_ss
 
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Write the chunks numbered first to last - 1."""
+    """Write the parts numbered first to last - 1."""
     cdef const Panels *panels = <const Panels *>of_panels
     cdef void *scratch = NULL
     cdef char *cells = NULL     # scratch of a transposition that needs it
@@ -301,8 +301,8 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     cdef const char *src
     cdef Blocks blocks
     cdef Nest nest
-    cdef Py_ssize_t count[MAX_AXES]
-    cdef Py_ssize_t number, begin, end, packed = -1
+    cdef Py_ssize_t count[MAX_LOOPS]
+    cdef Py_ssize_t number, panel_number, part, begin, end, in_scratch = -1
     if panels.cell_bytes or not panels.direct:
         scratch = malloc(panels.cell_bytes + (0 if panels.direct else panels.nbytes) + 64)
     if scratch != NULL:
@@ -312,18 +312,19 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
             panel += panels.cell_bytes
     for number in range(first, last):
         dst, src = panels.dst, panels.src
-        find_panel(panels, number // panels.chunks, count, &dst, &src)
+        panel_number, part = number // panels.parts, number % panels.parts
+        find_panel(panels, panel_number, count, &dst, &src)
         if panels.direct:
             pack_panel(panels, count, dst, src, cells)
             continue
-        if scratch != NULL and number // panels.chunks != packed:
-            packed = number // panels.chunks
+        if scratch != NULL and in_scratch != panel_number:
+            in_scratch = panel_number
             pack_panel(panels, count, panel, src, cells)
         panel_nest_init(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
-        begin = chunk_begin(blocks.total, panels.chunks, number % panels.chunks)
-        end = chunk_begin(blocks.total, panels.chunks, number % panels.chunks + 1)
+        begin = part_begin(blocks.total, panels.parts, part)
+        end = part_begin(blocks.total, panels.parts, part + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
     if panels.store_mode == TILECORE_PAST_CACHES:
@@ -331,38 +332,38 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     free(scratch)
 
 
-cdef inline Py_ssize_t chunk_begin(Py_ssize_t total, Py_ssize_t chunks, Py_ssize_t chunk) noexcept nogil:
-    """The first number in a chunk, if `total` numbers are cut into `chunks` of nearly equal size."""
-    return chunk * (total // chunks) + min(chunk, total % chunks)
+cdef inline Py_ssize_t part_begin(Py_ssize_t total, Py_ssize_t parts, Py_ssize_t part) noexcept nogil:
+    """The first block of a part, if `total` blocks are cut into `parts` of nearly equal size."""
+    return part * (total // parts) + min(part, total % parts)
 
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, Py_ssize_t *count, char **dst,
                      const char **src) noexcept nogil:
-    """Set `count` to the panel's steps (the last panel of an axis is shorter); move `dst` and `src` to its start."""
-    cdef const Axis *axis
-    cdef Py_ssize_t parts, first
+    """Set `count` to the panel's steps (the last panel along a loop is shorter); move `dst` and `src` to its start."""
+    cdef const Loop *loop
+    cdef Py_ssize_t panels_along, first
     cdef int i, k
     for i in range(1, panels.nest.n):
         count[i] = panels.count[i]
     for k in range(panels.n):
         i = panels.level[k]
-        axis = &panels.nest.axis[i]
-        parts = (axis.count + count[i] - 1) // count[i]
-        first = number % parts * count[i]
-        number //= parts
-        count[i] = min(count[i], axis.count - first)
-        dst[0] += first * axis.dst
-        src[0] += first * axis.src
+        loop = &panels.nest.loop[i]
+        panels_along = (loop.count + count[i] - 1) // count[i]
+        first = number % panels_along * count[i]
+        number //= panels_along
+        count[i] = min(count[i], loop.count - first)
+        dst[0] += first * loop.dst
+        src[0] += first * loop.src
 
 
 cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, const char *src,
                      char *cells) noexcept nogil:
     """Pack a panel of `count` steps to `dst`: scratch, or the output if it is direct."""
-    cdef Loop others[MAX_AXES]
-    cdef Py_ssize_t steps[MAX_AXES]
-    cdef const Axis *axis = &panels.source.axis[0]
-    cdef const Axis *inner = &axis[panels.inner]
-    cdef const Axis *across = &axis[panels.across]
+    cdef LoopIter others[MAX_LOOPS]
+    cdef Py_ssize_t steps[MAX_LOOPS]
+    cdef const Loop *loop = &panels.source.loop[0]
+    cdef const Loop *inner = &loop[panels.inner]
+    cdef const Loop *across = &loop[panels.across]
     cdef Py_ssize_t rows, columns, itemsize = panels.itemsize, dst_pitch, src_pitch
     cdef int k, n = 0
     for k in range(1, panels.source.n + 1):
@@ -371,7 +372,7 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
         steps[panels.merged[k]] *= count[panels.level[k]]
     for k in range(1, panels.source.n):
         if k != panels.inner and k != panels.across:
-            others[n] = Loop(steps[k], 0, axis[k].src, axis[k].dst)
+            others[n] = LoopIter(steps[k], 0, loop[k].src, loop[k].dst)
             n += 1
     rows, columns = steps[panels.inner], steps[panels.across]
     src_pitch, dst_pitch = across.src, across.dst
@@ -391,10 +392,10 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
             return
 
 
-cdef void panel_nest_init(const Panels *panels, const Py_ssize_t *count, bint packed, Nest *nest) noexcept nogil:
+cdef void panel_nest_init(const Panels *panels, const Py_ssize_t *count, bint is_packed, Nest *nest) noexcept nogil:
     """Fill `nest` with the loops that write a panel's output, from the packed panel or from the source."""
-    cdef const Axis *axis = &panels.nest.axis[0]
+    cdef const Loop *loop = &panels.nest.loop[0]
     cdef int i
     nest_begin(nest, panels.itemsize)
     for i in range(1, panels.nest.n):
-        nest_push(nest, count[i], panels.packed[i] if packed else axis[i].src, axis[i].dst)
+        nest_push(nest, count[i], panels.step[i] if is_packed else loop[i].src, loop[i].dst)

@@ -12,7 +12,7 @@ must not free their memory.
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
-from tilecore._core.plan.nest cimport MAX_AXES, Nest, RegionIter, next_piece, region_iter_init
+from tilecore._core.plan.nest cimport MAX_LOOPS, Nest, RegionIter, next_piece, region_iter_init
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.strided_arrays cimport StridedArray, strides_or_null
 from tilecore._core.resources.memory cimport no_memory_error
@@ -93,15 +93,15 @@ cdef int copy_references(const Plan *plan, cnp.ndarray array, const StridedArray
 
 cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
     """Copy one nest. A short run that repeats is written once, and then doubled within the result."""
-    cdef Py_ssize_t run = nest.axis[0].count, count = nest.axis[1].count, done = 1, n
-    if (nest.n != 2 or nest.axis[1].src != 0 or nest.axis[1].dst != run or count < 16
+    cdef Py_ssize_t run = nest.loop[0].count, count = nest.loop[1].count, done = 1, n
+    if (nest.n != 2 or nest.loop[1].src != 0 or nest.loop[1].dst != run or count < 16
             or run >= SHORT_RUN * cnp.PyArray_ITEMSIZE(array)):
         return copy_views(nest, array, src, result, dst)
     nest.n = 1
     copy_views(nest, array, src, result, dst)
     while done < count:
         n = min(done, count - done)
-        nest.axis[0].count = n * run
+        nest.loop[0].count = n * run
         copy_views(nest, result, dst, result, dst + done * run)
         done += n
     return 0
@@ -109,16 +109,16 @@ cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray r
 
 cdef int copy_views(const Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
     """Copy one nest, as two views. The nest's first loop counts bytes, its other loops count steps."""
-    cdef Py_ssize_t shape[MAX_AXES]
-    cdef Py_ssize_t src_strides[MAX_AXES]
-    cdef Py_ssize_t dst_strides[MAX_AXES]
+    cdef Py_ssize_t shape[MAX_LOOPS]
+    cdef Py_ssize_t src_strides[MAX_LOOPS]
+    cdef Py_ssize_t dst_strides[MAX_LOOPS]
     cdef Py_ssize_t itemsize
     cdef int k, last = nest.n - 1
     for k in range(nest.n):
         itemsize = 1 if k < last else cnp.PyArray_ITEMSIZE(array)
-        shape[k] = nest.axis[last - k].count // itemsize
-        src_strides[k] = nest.axis[last - k].src * itemsize
-        dst_strides[k] = nest.axis[last - k].dst * itemsize
+        shape[k] = nest.loop[last - k].count // itemsize
+        src_strides[k] = nest.loop[last - k].src * itemsize
+        dst_strides[k] = nest.loop[last - k].dst * itemsize
     return PyArray_CopyInto(
         array_upon(result, nest.n, shape, dst_strides, result.descr, dst, NPY_ARRAY_WRITEABLE),
         array_upon(array, nest.n, shape, src_strides, array.descr, <char *>src, 0))

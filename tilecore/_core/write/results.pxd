@@ -4,7 +4,7 @@ from tilecore._core.plan.plan cimport Plan
 from tilecore._core.plan.regions cimport Bounds
 
 
-cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads)
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads)
 cdef cnp.ndarray write_sources(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
                                cnp.ndarray out, int threads)
 

@@ -25,11 +25,12 @@ from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
+from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.signals cimport check_signals
 from tilecore._core.write.small cimport make_small
 from tilecore._core.write.tiling cimport (
-    TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task,
-    simple_options, write_region, write_tiling,
+    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, simple_options, write_region,
+    write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError
@@ -39,31 +40,33 @@ cnp.import_array()
 
 cdef struct Call:               # by the step that sets a field
     # measure
-    const Plan *plan            # of one source
+    bint is_list                # the sources are a list
     Py_ssize_t n                # sources
+    const Plan *plan            # of one source
     Py_ssize_t each             # bytes that each of them makes
     const Py_ssize_t *start     # of a region, or NULL
     const Py_ssize_t *shape     # of the result
     int ndim
     Py_ssize_t nbytes
-    Plan repeats                # of a region of whole repeats
-    Py_ssize_t region[MAX_RANK]
+    Plan region_plan            # of a region: as a tiling, if it is one of whole repeats
+    Py_ssize_t region_shape[MAX_RANK]
     # allocate
     WriteOptions options
     # look
-    const char *places          # a StridedArray of each source, `pitch` bytes apart: without strides that are not used
+    const char *places          # a StridedArray of each source, `pitch` bytes each: cut off after its strides
     Py_ssize_t pitch
     StridedArray source         # if there is no list of them
     StridedArray target         # of the first tiling
     Py_ssize_t step             # bytes to the next tiling
 
 
-cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, Py_ssize_t n, cnp.ndarray out, int threads):
-    """Return the tilings of `n` sources: a list of arrays, or an array of their shape with one more axis in front."""
+cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
+    """Return the tilings of a list of arrays, or of an array of their shape with one more axis in front."""
     cdef Plan stack
-    plan_stack(&stack, plan, n)
     if PyList_CheckExact(sources):
+        plan_stack(&stack, plan, PyList_GET_SIZE(sources))
         return write_sources(plan, &stack, dtype, sources, NULL, out, threads)
+    plan_stack(&stack, plan, cnp.PyArray_DIM(sources, 0))
     return write_result(&stack, dtype, pad_stack(&stack, sources), NULL, out, threads)
 
 
@@ -76,7 +79,7 @@ cdef cnp.ndarray write_sources(const Plan *plan, const Plan *result, cnp.dtype d
     cdef Call call
     cdef bint is_new = out is None
     measure(&call, plan, result, sources, bounds)
-    if is_new and call.start == NULL and not PyList_CheckExact(sources):
+    if is_new and call.start == NULL and not call.is_list:
         out = make_small(call.plan, sources)
         if out is not None:
             return out
@@ -104,28 +107,30 @@ cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
 
 cdef int measure(Call *call, const Plan *plan, const Plan *result, sources, const Bounds *bounds) except -1:
     """Begin a call: the output of the plan `result`, or a region of it."""
-    cdef Plan *region = &call.repeats
+    cdef Plan *region_plan = &call.region_plan
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef bint is_tiling = True
     cdef int k, status
+    call.is_list = PyList_CheckExact(sources)
+    call.n = PyList_GET_SIZE(sources) if call.is_list else 1
     call.plan, call.each, call.start = plan, plan.nbytes, NULL
-    call.n = PyList_GET_SIZE(sources) if PyList_CheckExact(sources) else 1
     call.ndim, call.nbytes = result.ndim, result.nbytes
     call.shape = &result.output[0]
     if bounds == NULL:
         return 0
-    check_bounds(bounds, plan.ndim, input_shape(plan) if bounds.periodic else call.shape, call.region)
+    check_bounds(bounds, plan.ndim, input_shape(plan) if bounds.periodic else call.shape, call.region_shape)
+    call.shape = &call.region_shape[0]
     for k in range(plan.ndim):  # a region of whole repeats is a tiling
-        is_tiling &= plan.shape[k] > 0 and bounds.start[k] % plan.shape[k] == call.region[k] % plan.shape[k] == 0
-        repeats[k] = call.region[k] // plan.shape[k] if is_tiling else 1
+        is_tiling &= plan.shape[k] > 0 and bounds.start[k] % plan.shape[k] == call.shape[k] % plan.shape[k] == 0
+        repeats[k] = call.shape[k] // plan.shape[k] if is_tiling else 1
     if is_tiling:
-        status = plan_init(region, plan.input_ndim, input_shape(plan), plan.ndim, repeats, plan.itemsize)
-        call.plan = &call.repeats
+        status = plan_init(region_plan, plan.input_ndim, input_shape(plan), plan.ndim, repeats, plan.itemsize)
+        call.plan = region_plan
     else:
-        status = plan_init(region, plan.ndim, call.region, 0, NULL, plan.itemsize)
+        status = plan_init(region_plan, plan.ndim, call.shape, 0, NULL, plan.itemsize)
         call.start = &bounds.start[0]
-    plan_check(region, status)
-    call.shape, call.each, call.nbytes = &call.region[0], region.nbytes, region.nbytes
+    plan_check(region_plan, status)
+    call.each = call.nbytes = region_plan.nbytes
     return 0
 
 
@@ -161,12 +166,11 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
     Return the memory of a list's StridedArrays.
     """
     cdef const Plan *plan = call.plan
-    cdef bint is_list = PyList_CheckExact(sources)
     cdef bytes places = None
     cdef StridedArray whole
-    cdef StridedArray *target = &whole if is_list else &call.target
+    cdef StridedArray *target = &whole if call.is_list else &call.target
     cdef Py_ssize_t i
-    if is_list:
+    if call.is_list:
         places = locate_list(call, sources)
     elif has_shape(sources, plan.input_ndim, input_shape(plan)):
         locate_array(&call.source, sources)
@@ -179,9 +183,9 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
         check_out(out, call.shape, call.ndim, plan.itemsize, target)
         for i in range(call.n):
             if share_bytes(place_of(call, i), input_shape(plan), target, call.shape, plan.itemsize):
-                name = f"arrays[{i}]" if is_list else "the input"
+                name = f"arrays[{i}]" if call.is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
-    if is_list:
+    if call.is_list:
         call.step = call.each if whole.contiguous else whole.strides[0]
         locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], call.ndim - 1,
                       &call.shape[1], plan.itemsize)
@@ -213,18 +217,17 @@ cdef inline const StridedArray *place_of(const Call *call, Py_ssize_t i) noexcep
 
 
 cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) except -1:
-    cdef bint is_list = PyList_CheckExact(sources)
     cdef StridedArray target
     cdef Py_ssize_t i
     if not as_bytes:
         target = call.target
         for i in range(call.n):
-            copy_references(call.plan, sources[i] if is_list else sources, place_of(call, i), out, &target,
-                            call.start, &call.shape[is_list])
+            copy_references(call.plan, sources[i] if call.is_list else sources, place_of(call, i), out, &target,
+                            call.start, &call.shape[call.is_list])
             target.data += call.step
         return 0
     write_range(call, 0, call.n, &call.options)
-    if is_list or call.start != NULL:
+    if call.is_list or call.start != NULL:
         return count_references(out, &call.target, 0, out)
     return count_references(sources, &call.source, call.plan.copies, out)
 
@@ -238,11 +241,11 @@ cdef int write_bytes(Call *call) except -1:
         if call.n == 1 or call.options.threads == 1 or call.each >= 4 * TILECORE_THREAD_BYTES:
             status = write_range(call, 0, call.n, &call.options)
         else:
-            status = run_task(write_some, TILECORE_ARRAYS, call, call.n, call.nbytes, &call.options)
+            status = run_task(write_range_task, TILECORE_ARRAYS, call, call.n, call.nbytes, &call.options)
     return status  # -1: a signal handler raised
 
 
-cdef void write_some(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void write_range_task(void *call, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef WriteOptions options = simple_options(1, (<const Call *>call).options.prefaulted)
     write_range(<const Call *>call, first, last, &options)
 

@@ -6,7 +6,7 @@ Each is created and written at once: no loops are ordered, and no thread is aske
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
-from tilecore._core.plan.nest cimport MAX_AXES, Loop, next_step
+from tilecore._core.plan.nest cimport MAX_LOOPS, LoopIter, next_step
 from tilecore._core.plan.plan cimport input_shape
 from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.resources.memory cimport max_bytes
@@ -55,7 +55,7 @@ cdef inline bint can_pack(const Plan *plan) noexcept:
 
 cdef void pack(char *dst, cnp.ndarray array) noexcept:
     """Copy the items to `dst`, in C order: the last two axes by tilecore_gather."""
-    cdef Loop outer[MAX_AXES]
+    cdef LoopIter outer[MAX_LOOPS]
     cdef const char *src = cnp.PyArray_BYTES(array)
     cdef Py_ssize_t item = cnp.PyArray_ITEMSIZE(array)
     cdef int k, last = cnp.PyArray_NDIM(array) - 1
@@ -65,7 +65,7 @@ cdef void pack(char *dst, cnp.ndarray array) noexcept:
     cdef char *unused = dst
     for k in range(last - 1):
         steps = cnp.PyArray_DIM(array, last - 2 - k)
-        outer[k] = Loop(steps, 0, cnp.PyArray_STRIDE(array, last - 2 - k) if steps > 1 else 0, 0)
+        outer[k] = LoopIter(steps, 0, cnp.PyArray_STRIDE(array, last - 2 - k) if steps > 1 else 0, 0)
     while True:
         tilecore_gather(dst, count * item, item, src, pitch, cnp.PyArray_STRIDE(array, last), rows, count, item)
         dst += rows * count * item

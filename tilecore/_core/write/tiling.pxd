@@ -9,7 +9,7 @@ from tilecore._core.write.signals cimport SignalChecks
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES
+    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES
     enum: TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS, TILECORE_TASKS
 
 

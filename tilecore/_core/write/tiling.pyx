@@ -11,7 +11,7 @@ worker cannot be created, the others do its share.
 """
 
 from tilecore._core.plan.nest cimport (
-    Axis, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
+    Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
 from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.process_state cimport in_main_thread
@@ -34,7 +34,8 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
 
 cdef enum:
-    LONG_RUN_BYTES = 512    # the least run of copies of a first repeat: see pack_first_repeat
+    LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see pack_first_repeat
+    MIN_NOTED_BYTES = 65536     # smaller results are written at once: no packed first repeat, nothing noted as hot
 
 
 cdef extern from "kernels/hot.h" nogil:
@@ -50,8 +51,8 @@ cdef union Job:
 # ---------------------------------------------------------------- options
 
 cdef WriteOptions start_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
-    """Without checks for signals. If it `learns`, the default number of threads is to be filled in."""
-    cdef WriteOptions options = simple_options(threads, prefaulted)
+    """Return options without checks for signals. If they `learn`, the caller sets the default number of threads."""
+    cdef WriteOptions options = simple_options(max(threads, 1), prefaulted)
     options.learns = threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else TILECORE_NEW_THREAD_BYTES)
     return options
 
@@ -95,14 +96,15 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     """
     cdef RegionIter iter
     cdef Nest nest
+    cdef Py_ssize_t piece_bytes
     if nbytes == 0:
         return 0
     region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), start, shape)
     while True:
-        nbytes = next_piece(&iter, &nest)
-        if nbytes == 0:
+        piece_bytes = next_piece(&iter, &nest)
+        if piece_bytes == 0:
             return 0
-        if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
+        if write_nest(&nest, target.data, source.data, piece_bytes, options) < 0:
             return -1
         if check_signals(&options.signals, 256 * plan.itemsize) < 0:  # it was prepared, too
             return -1
@@ -118,10 +120,10 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
                         and not (nbytes < hot_bytes and tilecore_is_hot(dst + nest.dst)))
     cdef Nest first, others
     cdef int status = 0
-    if nbytes < TILECORE_NOGIL_BYTES:
+    if nbytes < MIN_NOTED_BYTES:
         return write_loops(nest, dst, src, nbytes, stream, options)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
-    first_bytes = nbytes // nest.axis[nest.n - 1].count
+    first_bytes = nbytes // nest.loop[nest.n - 1].count
     if first_bytes <= stream_bytes // 2 and pack_first_repeat(nest, &first, &others):
         status = write_loops(&first, dst, src, first_bytes, False, options)
         if status == 0:
@@ -137,18 +139,18 @@ cdef bint pack_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcep
 
     Sets `first` to the loops of the first repeat, `others` to the loops that copy it within the output.
     """
-    cdef const Axis *top = &nest.axis[nest.n - 1]
+    cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef int k
     if top.src != 0 or runs_along(nest):
         return False
-    nest_begin(others, nest.axis[0].count)
+    nest_begin(others, nest.loop[0].count)
     for k in range(1, nest.n - 1):
-        nest_push(others, nest.axis[k].count, nest.axis[k].dst, nest.axis[k].dst)
+        nest_push(others, nest.loop[k].count, nest.loop[k].dst, nest.loop[k].dst)
     nest_push(others, top.count - 1, 0, top.dst)
     others.src, others.dst = nest.dst, nest.dst + top.dst
     first[0] = nest[0]
     first.n -= 1
-    return others.axis[0].count >= LONG_RUN_BYTES
+    return others.loop[0].count >= LONG_RUN_BYTES
 
 
 cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,

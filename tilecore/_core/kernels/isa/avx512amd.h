@@ -1,6 +1,6 @@
 /* AVX-512 VBMI on AMD's processors (Zen 4 and later): vectors that cross cache lines are stored nearly as quickly as
- * aligned ones, so rows above 32 bytes are stored as they are. The kernels are those of other sets.
- */
+ * aligned ones, so rows above 32 bytes are stored as they are. The kernels are those of other sets. Two sets,
+ * for processors that store 64 bytes at once, and as two halves. */
 
 static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows *self, ptrdiff_t repeats,
                                                             ptrdiff_t rows)
@@ -17,7 +17,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0 &&
         !(self->in_first_cache && span >= 2 * TILECORE_DOUBLING_SPAN))
         return &tilecore_copies_avx512vbmi_kernel; /* words */
-    return tilecore_choose_avx512vbmi(self, repeats, rows);
+    return tilecore_choose_permutation(self, repeats, rows);
 }
 
 static const tilecore_kernels tilecore_set_avx512amd = {

@@ -19,7 +19,9 @@
 #include "small.h"
 #include "permute.h"
 
-static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+/* For Intel's and AMD's, below and in avx512amd.h: rows of up to 32 bytes, and few rows. */
+static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_rows *self, ptrdiff_t repeats,
+                                                              ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
     const int apart = self->dst_pitch != self->span; /* no two spans share a vector */
@@ -45,12 +47,13 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 
 /* On Intel's, beyond the first-level cache, stores of 64 bytes that cross lines are slow: for these rows AVX2's choice
  * takes 0.6 to 0.95 of the time (Ice Lake), 0.95 to 0.99 (Granite Rapids). */
-static const tilecore_row_kernel *tilecore_choose_intel(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
+static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows *self, ptrdiff_t repeats,
+                                                             ptrdiff_t rows)
 {
     const ptrdiff_t row = self->row;
     if (!self->in_first_cache && repeats > 1 && (row > 128 || (row > 24 && row <= 32 && repeats <= 3)))
         return tilecore_choose_avx2(self, repeats, rows);
-    return tilecore_choose_avx512vbmi(self, repeats, rows);
+    return tilecore_choose_permutation(self, repeats, rows);
 }
 
 static const tilecore_row_kernel *const tilecore_rows_avx512vbmi[] = {
@@ -60,6 +63,6 @@ static const tilecore_row_kernel *const tilecore_rows_avx512vbmi[] = {
 static const tilecore_kernels tilecore_set_avx512vbmi = {
     "avx512vbmi", TILECORE_HAS_AVX512VBMI, tilecore_copy_avx512vbmi, tilecore_stream_avx512vbmi,
     tilecore_stream_end_avx512vbmi, tilecore_replicate_avx512vbmi, tilecore_write_small_avx512vbmi,
-    tilecore_transpose_avx2, tilecore_deinterleave_avx2, TILECORE_BY_COLUMNS, tilecore_choose_intel,
+    tilecore_transpose_avx2, tilecore_deinterleave_avx2, TILECORE_BY_COLUMNS, tilecore_choose_avx512vbmi,
     tilecore_rows_avx512vbmi, &tilecore_set_avx2};
 #include "undef.h"
