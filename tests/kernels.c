@@ -121,7 +121,8 @@ static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *c
     for (; kernels; kernels = kernels->also)
         for (kernel = kernels->rows; *kernel; kernel++)
             if ((*kernel)->write == chosen->write) {
-                if ((*kernel)->can && !(*kernel)->can(chosen, rows)) report("the chosen kernel cannot");
+                running.kernel = (*kernel)->name;
+                if ((*kernel)->can && !(*kernel)->can(chosen, rows)) report("chosen, though it cannot");
                 return;
             }
     report("the chosen kernel is not listed");

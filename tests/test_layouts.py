@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
-from test_every_way import items
+from test_every_way import items, showing
 
 import tilecore
 
@@ -65,7 +65,8 @@ def test_every_layout_of_the_input(oracle, name):
         x = LAYOUTS[name](dtype)
         for reps in [(1,) * x.ndim, (2,) * x.ndim, (3, *(1,) * x.ndim), (*(1,) * (x.ndim - 1), 2)]:
             for want, call in each_way(oracle, x, reps):
-                assert same(call(), want)
+                with showing(call):
+                    assert same(call(), want)
 
 
 @pytest.mark.parametrize("threads", [1, 3, 300])
