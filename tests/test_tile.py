@@ -13,11 +13,14 @@ pytestmark = pytest.mark.quick
 @pytest.mark.parametrize("row", [*range(1, 34), 40, 63, 64, 65, 96, 128, 129, 256, 257, 512, 513, 40000])
 @pytest.mark.parametrize("repeats", [2, 3, 4, 7, 33])
 def test_rows_of_every_size(oracle, row, repeats):
-    """Each kernel, and every change from one to the next; many rows and a few."""
+    """Each kernel, and every change from one to the next; many rows and a few, also with gaps between them."""
     for rows in (1, 2, 5, 100, 700):
         x = np.random.default_rng(row).integers(0, 256, (rows, row), "u1")
         for reps in ((1, repeats), (3, repeats)) if x.size * repeats <= 1 << 21 else ():
-            np.testing.assert_array_equal(tilecore.tile(x, reps), oracle(x, reps), strict=True)
+            want, room = oracle(x, reps), np.zeros((reps[0] * rows, row * repeats + 5), "u1")
+            np.testing.assert_array_equal(tilecore.tile(x, reps), want, strict=True)
+            np.testing.assert_array_equal(tilecore.tile(x, reps, out=room[:, :-5]), want, strict=True)
+            assert not room[:, -5:].any()
 
 
 @pytest.mark.parametrize("nbytes", [2**16 - 1, 2**16, 2**17 - 1, 2**17])
