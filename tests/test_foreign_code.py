@@ -283,6 +283,24 @@ def test_input_that_changes_while_arguments_are_read(change):
             assert got.tobytes() == a[np.ix_(*index)].tobytes()
 
 
+def test_a_rank_that_changes_while_repeats_are_read():
+    """The repeats that were read are for other axes."""
+
+    def more_axes(array):
+        array.shape = (1, *array.shape)
+
+    region = partial(tilecore.tile_region, start=(0, 0), stop=(1, 1))
+    calls = [(tilecore.tile, kind) for kind in (np.ndarray, np.recarray, np.ma.MaskedArray)]
+    calls += [(region, np.ndarray), (region, np.ma.MaskedArray), (tilecore.tile_mapped, np.ndarray)]
+    for call, kind in calls:
+        a = np.ones((2, 3)).view(kind)
+        with pytest.raises(ValueError, match="^tile.*: a changed its shape during the call; "):
+            call(a, 2, axis=Changing(a, more_axes))
+    x = np.ones((2, 3))
+    with pytest.raises(ValueError, match="^ONNX Tile-13: input changed its shape during the call; "):
+        tilecore.onnx.tile(x, [Changing(x, more_axes), 1])
+
+
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_out_that_changes_while_arguments_are_read(change):
     for function in (each for each in PUBLIC if "out" in each.parameters):

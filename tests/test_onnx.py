@@ -50,6 +50,13 @@ def test_an_object_that_is_no_string(item):
         onnx.tile_13(np.array(["a", item], object), [2])
 
 
+def test_a_missing_string():
+    x = np.array(["a", None], np.dtypes.StringDType(na_object=None))
+    assert onnx.tile_13(x[:1], [2]).tolist() == ["a", "a"]
+    with pytest.raises(TypeError, match="every item is a str"):
+        onnx.tile_13(x, [2])
+
+
 def test_strings_of_many_axes():
     x = np.full((1,) * 33, "a", object)  # NumPy's `flat` takes up to 32
     assert onnx.tile_13(x, [1] * 32 + [2]).shape == (1,) * 32 + (2,)

@@ -214,6 +214,7 @@ RULES = [
     (FINITE, "start stop", [((2, 0), (1, 6))], ValueError,
      "expected 0 <= start <= stop <= 4 on axis 0, got start 2"),
     (FINITE, "start", [(-1, 0)], ValueError, "start must not be negative, got -1"),
+    (FINITE, "stop", [(1, 2**63)], ValueError, "stop overflows: {0[1]} is more than {MOST} for axis 1"),
     ("periodic", "start stop", [((0, 2), (1, 1))], ValueError, "expected start <= stop on axis 1, got start 2, stop 1"),
     ("periodic", "start", [(-(2**63) - 1, 0)], ValueError, "start does not fit 64 bits, got {0[0]} for axis 0"),
     ("periodic", "stop", [(1, 2**63)], ValueError, "stop does not fit 64 bits, got {0[1]} for axis 1"),

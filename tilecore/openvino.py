@@ -51,7 +51,7 @@ def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads
     ----------
     data : tensor of any shape and type
     repeats : 1-D tensor of any integer type, or list or tuple of ints, of any length
-        Repeats of each axis; the last entry is for the last axis. The integers of ml_dtypes are accepted too.
+        Repeats of each axis; the last entry is for the last axis. A tensor may be of ml_dtypes' integers.
     out, threads
         As in `tilecore.tile`.
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy
 
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import RequestError, format_error, shape_changed
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
@@ -155,6 +155,8 @@ cdef tile_other(a, reps, out, axis, threads):
     array = a
     simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not simple and is_masked(a)
+    if axis is not None and cnp.PyArray_NDIM(array) != n:
+        raise shape_changed()
     plan_for(&plan, array, n, repeats)
     check_size(plan.nbytes)
     if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
@@ -245,11 +247,15 @@ cdef masked_region(a, reps, start, stop, out, axis, threads):
     """The region of a masked array: of its data, and of its mask. Iterators are read once."""
     cdef Bounds bounds
     cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef int n
     if out is not None:
         raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
     read_bounds(&bounds, start, stop, reps is None)
     if reps is not None:
-        reps, axis = as_tuple(repeats, read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))), None
+        n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
+        if axis is not None and cnp.PyArray_NDIM(a) != n:
+            raise shape_changed()
+        reps, axis = as_tuple(repeats, n), None
     return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.starts),
                                         stop=as_tuple(bounds.stop, bounds.stops), axis=axis, threads=threads))
 

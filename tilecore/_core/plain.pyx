@@ -10,7 +10,7 @@ from tilecore._core.request.arguments cimport read_out
 from tilecore._core.request.integers cimport read_repeats, read_threads
 from tilecore._core.write.results cimport write_result
 
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, shape_changed
 
 cnp.import_array()
 
@@ -22,6 +22,8 @@ cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
     if out is not None:
         target = read_out(out, array)
+    if axis is not None and cnp.PyArray_NDIM(array) != n:
+        raise shape_changed()
     plan_for(plan, array, n, repeats)
     return target
 

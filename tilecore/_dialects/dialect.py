@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.plain import tile_array
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import RequestError, format_error, shape_changed
 from tilecore._dialects.annotations import Array, Repeats, Threads
 from tilecore._dialects.tensors import INTEGERS, Types, as_tensor
 
@@ -34,7 +34,10 @@ class Rule(NamedTuple):
         tensor = None
         try:
             tensor = as_tensor(input)
-            return tile_array(tensor, self.counts(tensor, repeats), out, threads)
+            shape, counts = tensor.shape, self.counts(tensor, repeats)
+            if tensor.shape != shape:
+                raise shape_changed()
+            return tile_array(tensor, counts, out, threads)
         except RequestError as error:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 

@@ -56,7 +56,7 @@ def name_element_type(tensor: NDArray[Any]) -> str:
     >>> name_element_type(np.zeros((2, 3), ">f4")), name_element_type(np.array(["a", "bc"], object))
     ('float32', 'str')
     """
-    if tensor.dtype.type is np.object_:
+    if tensor.dtype.type is np.object_ or hasattr(tensor.dtype, "na_object"):  # items may be missing
         return "str" if all(isinstance(item, str) for item in tensor.reshape(-1)) else "object"
     return _NAMES.get(tensor.dtype.type) or tensor.dtype.name
 

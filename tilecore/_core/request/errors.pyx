@@ -37,6 +37,11 @@ class RequestError(Exception):
         self.kind, self.what, self.argument, self.axis = kind, what, argument, axis
 
 
+def shape_changed():
+    """The RequestError for an input that the caller's code changed meanwhile."""
+    return RequestError(ValueError, "changed its shape during the call", "input")
+
+
 def pass_on(reason):
     """Raise `reason` again if the caller's code or a signal handler raised it: then its traceback shows their code.
 

@@ -184,9 +184,9 @@ cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) exc
                                k if min_rank >= 0 else None)
     for k, value in enumerate(integers):
         if value > PY_SSIZE_T_MAX:
-            if min_rank < 0:
+            if min_rank < 0 or argument != "repeats":
                 raise RequestError(ValueError, f"overflows: {short_repr(value)} is more than {PY_SSIZE_T_MAX}",
-                                   argument)
+                                   argument, k if min_rank >= 0 else None)
             raise RequestError(ValueError, f"axis {rank - len(integers) + k} overflows: {short_repr(value)} is "
                                f"more than {PY_SSIZE_T_MAX}")
         values[k] = value

@@ -18,6 +18,9 @@ class ShortRepr(reprlib.Repr):
         # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too.
         return super().repr1(x, level) if type(x) in KNOWN else self.repr_instance(x, level)
 
+    def repr_instance(self, x: Any, level: int) -> str:
+        return " ".join(super().repr_instance(x, level).split())
+
     def repr_int(self, x: int, level: int) -> str:
         return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
 

@@ -33,7 +33,7 @@ from tilecore._core.write.tiling cimport (
     write_tiling,
 )
 
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, shape_changed
 
 cnp.import_array()
 
@@ -176,7 +176,7 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
         locate_array(&call.source, sources)
         call.places, call.pitch, call.step = <const char *>&call.source, 0, 0
     else:
-        raise RequestError(ValueError, "changed its shape during the call", "input")
+        raise shape_changed()
     if is_new:
         locate_array(target, out)
     else:
