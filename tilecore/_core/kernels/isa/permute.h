@@ -93,14 +93,12 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self,
 
 /* ---- permute: short spans of rows that lie together, several of them in a vector */
 
-/* The source bytes that a load skips, for a vector that begins `at` bytes into a span. Not 0 only in a span's last
- * copy, because no later copy repeats them. So 64 source bytes suffice. */
-#define TILECORE_SKIP(at) ((at) > span - row ? (at) - (span - row) : 0)
-
-TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(permutation)(const uint8_t *index, ptrdiff_t at,
-                                                                             ptrdiff_t skip)
+/* Of rows of up to 32 bytes, with two copies or more: then all bytes of a vector come from the 64 source bytes from the
+ * start of its first row on. */
+static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
 {
-    return _mm512_sub_epi8(TILECORE_LOAD(index + at), _mm512_set1_epi8((char)skip));
+    return self->row <= 32 && self->span > self->row && self->span <= TILECORE_INDEX_BYTES - 64 &&
+           (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
 }
 
 /* Whole periods, of `vectors` vectors, whose permutations stay in registers; returns how many vectors. `half`: no byte
@@ -112,17 +110,15 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const ptrdiff_t period = 64 * vectors / span * row; /* of the source */
     TILECORE_VECTOR permutation[3], v;
-    ptrdiff_t from[3], base = 0, reach = 0, n, i, k;
+    ptrdiff_t from[3], base = 0, n, i, k;
     for (k = 0; k < vectors; k++) {
-        const ptrdiff_t skip = TILECORE_SKIP(at);
-        permutation[k] = TILECORE_NAME(permutation)(self->u.index, at, skip);
-        from[k] = base + skip;
-        if (from[k] + 64 > reach) reach = from[k] + 64;
+        permutation[k] = TILECORE_LOAD(self->u.index + at);
+        from[k] = base;
         at += step;
         base += advance + (at >= span ? row : 0);
         at -= at >= span ? span : 0;
     }
-    n = src_end - src < reach ? 0 : (src_end - src - reach) / period + 1;
+    n = src_end - src - from[vectors - 1] < 64 ? 0 : (src_end - src - from[vectors - 1] - 64) / period + 1;
     if (n > left / (64 * vectors)) n = left / (64 * vectors);
     for (i = 0; i < n; i++, src += period)
         for (k = 0; k < vectors; k++, dst += 64) {
@@ -137,10 +133,9 @@ TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     (half ? TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 1) \
           : TILECORE_NAME(permute_periods)(self, dst, src, src_end, at, left, vectors, 0))
 
-/* The output's last `left` bytes, from `at` bytes into a span on. `furthest`: as in `permute`. */
+/* The output's last `left` bytes, from `at` bytes into a span on. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
-    const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
-    const ptrdiff_t furthest)
+    const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left)
 {
     const ptrdiff_t row = self->row, span = self->span, step = 64 % span, advance = 64 / span * row;
     const uint8_t *const index = self->u.index;
@@ -148,35 +143,19 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
     /* While two rows and 64 source bytes follow, every store is whole, and no load passes the source's end. */
     if (src_end - src >= 64 + 2 * row) {
         const char *const stop = src_end - 64 - 2 * row;
-        const ptrdiff_t last_copy = span - row;
         char *const start = dst;
-        if (furthest < 64) {
-            for (; src <= stop; dst += 64) {
-                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
-                at += step;
-                src += advance;
-                src += at >= span ? row : 0;
-                at -= at >= span ? span : 0;
-            }
-        } else {
-            const uint8_t *const index_of_last = index + last_copy;
-            for (at -= last_copy; src <= stop; dst += 64) {
-                const ptrdiff_t skip = at > 0 ? at : 0;
-                v = TILECORE_LOAD(src + skip);
-                TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_NAME(permutation)(index_of_last, at, skip), v));
-                at += step;
-                src += advance;
-                src += at >= row ? row : 0;
-                at -= at >= row ? span : 0;
-            }
-            at += last_copy;
+        for (; src <= stop; dst += 64) {
+            TILECORE_STORE(dst, TILECORE_PERMUTE(TILECORE_LOAD(index + at), TILECORE_LOAD(src)));
+            at += step;
+            src += advance;
+            src += at >= span ? row : 0;
+            at -= at >= span ? span : 0;
         }
         left -= dst - start;
     }
     for (; left > 0; left -= 64, dst += 64) { /* near the end of the source */
-        const ptrdiff_t skip = TILECORE_SKIP(at), there = src_end - src - skip;
-        v = TILECORE_LOAD_LANES(TILECORE_LANES(there < 64 ? there : 64), src + skip);
-        v = TILECORE_PERMUTE(TILECORE_NAME(permutation)(index, at, skip), v);
+        v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
+        v = TILECORE_PERMUTE(TILECORE_LOAD(index + at), v);
         TILECORE_STORE_LANES(dst, TILECORE_LANES(left < 64 ? left : 64), v);
         at += step;
         src += advance;
@@ -185,23 +164,17 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
     }
 }
 
-static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
-{
-    return self->row <= 64 && self->span <= TILECORE_INDEX_BYTES - 64 &&
-           (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
-}
-
 TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, char *dst, const char *src,
                                                      ptrdiff_t rows, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row, span = self->span;
     const char *const src_end = src + rows * row;
-    /* The furthest source byte of any vector, from the start of its first row; below 64 no load has to skip bytes. */
+    /* The furthest source byte of any vector, from the start of its first row. */
     const ptrdiff_t past = (span + 62) % span, furthest = (span + 62) / span * row + (past < row ? past : row - 1);
     ptrdiff_t left = rows * row * repeats, at = 0, head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), n = 0;
     const int half = furthest < 32;
     TILECORE_VECTOR v;
-    TILECORE_ASSERT(TILECORE_NAME(can_permute)(self, rows) && (rows == 1 || row * repeats == span));
+    TILECORE_ASSERT(TILECORE_NAME(can_permute)(self, rows) && (rows == 1 || row * repeats == span) && furthest < 64);
     if (head) {
         if (head > left) head = left;
         v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
@@ -219,7 +192,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         left -= 64 * n;
         src += 64 * n / span * row;
     }
-    TILECORE_NAME(permute_rest)(self, dst, src, src_end, at, left, furthest);
+    TILECORE_NAME(permute_rest)(self, dst, src, src_end, at, left);
 }
 
 /* index[k] = the source byte of output byte k, for k < span + 64. */
@@ -308,6 +281,5 @@ static const tilecore_row_kernel TILECORE_KERNEL(permute) = {
     "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
 
 #undef TILECORE_PERIODS
-#undef TILECORE_SKIP
 #undef TILECORE_ROTATED
 #undef TILECORE_PERMUTE
