@@ -39,6 +39,7 @@ LAYOUTS = {
     "five axes": lambda t: items((16, 1, 5, 24, 4), t).T,
     "heads": lambda t: items((40, 5, 16), t).transpose(1, 0, 2),
     "a few colours of each, transposed": lambda t: items((6, 50, 31), t).transpose(2, 1, 0)[:, ::-1],
+    "a few colours, and what they continue apart": lambda t: items((5, 40, 20, 3), t).transpose(2, 0, 3, 1),
     "every 2nd of a few": lambda t: items((90, 58, 10), t)[..., ::2],
 }
 
