@@ -119,7 +119,7 @@ static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *c
 {
     const tilecore_row_kernel *const *kernel;
     for (; kernels; kernels = kernels->also)
-        for (kernel = kernels->rows; *kernel; kernel++)
+        for (kernel = kernels->row_kernels; *kernel; kernel++)
             if ((*kernel)->write == chosen->write) {
                 running.kernel = (*kernel)->name;
                 if ((*kernel)->can && !(*kernel)->can(chosen, rows)) report("chosen, though it cannot");
@@ -140,7 +140,7 @@ static int is_bound(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t re
         if (now.write != before.write) return 1;
     }
     for (; kernels; kernels = kernels->also)
-        for (kernel = kernels->rows; *kernel; kernel++)
+        for (kernel = kernels->row_kernels; *kernel; kernel++)
             if ((*kernel)->can && (*kernel)->can(&now, rows) != (*kernel)->can(&before, rows))
                 return 1;
     return 0;
@@ -357,7 +357,7 @@ static void check_set(const tilecore_kernels *kernels)
                 if (i > 260 && !is_bound(kernels, i, n, m) && !is_bound(kernels, i + 1, n, m)) continue;
                 check_rows(kernels, NULL, i, n, m);
                 for (of = kernels; of; of = of->also)
-                    for (kernel = of->rows; *kernel && m < 700; kernel++) check_rows(kernels, *kernel, i, n, m);
+                    for (kernel = of->row_kernels; *kernel && m < 700; kernel++) check_rows(kernels, *kernel, i, n, m);
             }
     for (i = 1; i <= 70; i++)
         for (j = 1; j <= 70; j += j < 20 ? 1 : 7)

@@ -111,9 +111,9 @@ def test_a_whole_output(src, dst):
 
 @every_layout
 def test_a_region(src, dst):
-    """It begins before 0 or within the first repeat, and is up to two repeats and an item long."""
+    """It begins a repeat and more before 0 or after it, or near it, and is up to two repeats and an item long."""
     for shape in [(3,), (2, 3), (1, 2)]:
-        starts, outputs = [range(-1, d) for d in shape], [range(1, 2 * d + 2) for d in shape]
+        starts, outputs = [[-d - 1, *range(-1, d), d + 1] for d in shape], [range(1, 2 * d + 2) for d in shape]
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
             pieces, nest, region = [], Nest(), ctypes.create_string_buffer(8192)

@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport PLAN_NEGATIVE, PLAN_OK, Plan, plan_check, plan_init
+from tilecore._core.plan.plan cimport PLAN_NEGATIVE, PLAN_OK, Plan, input_shape, plan_check, plan_init
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.write.tiling cimport (
@@ -52,8 +52,8 @@ cdef extern from *:
     void fill_table "tilecore_fill_table" (...)
 
 
-cdef int init_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                   Py_ssize_t itemsize) noexcept nogil:
+cdef int plan_for_c(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                    Py_ssize_t itemsize) noexcept nogil:
     """Check rank, sign and overflow, in this order; return a status."""
     cdef int k, status
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
@@ -79,7 +79,7 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
                                        Py_ssize_t itemsize, int *status) noexcept nogil:
     cdef Plan checked
     cdef Plan *plan
-    status[0] = init_plan(&checked, ndim, shape, ndim, repeats, itemsize)
+    status[0] = plan_for_c(&checked, ndim, shape, ndim, repeats, itemsize)
     if status[0] != TILECORE_OK:
         return NULL
     plan = <Plan *>malloc(sizeof(Plan))
@@ -131,7 +131,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
     cdef int ndim = plan.input_ndim
     if plan.nbytes == 0:
         return
-    locate_memory(&source, src, src_strides, ndim, plan.shape + (plan.ndim - ndim), plan.itemsize)
+    locate_memory(&source, src, src_strides, ndim, input_shape(plan), plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
     options = caller_options(plan.nbytes, threads)
     write_tiling(plan, &source, &target, &options)
@@ -162,7 +162,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
     cdef Plan plan
-    cdef int status = init_plan(&plan, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = plan_for_c(&plan, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         if output_shape != NULL:
             tilecore_plan_output_shape(<const tilecore_plan *>&plan, output_shape)
@@ -175,7 +175,7 @@ cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef Plan plan
-    cdef int status = init_plan(&plan, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = plan_for_c(&plan, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         tilecore_plan_execute(<const tilecore_plan *>&plan, src, src_strides, dst, dst_strides, threads)
     return status

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy
 
-from tilecore._core.request.errors import RequestError, format_error, shape_changed
+from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_tile, tile_masked
 
 cimport numpy as cnp
@@ -18,13 +18,13 @@ from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
 from tilecore._core.plain cimport plan_at_once, read_request, tile_array
-from tilecore._core.plan.plan cimport Plan, plan_check, plan_for, plan_init
+from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
-from tilecore._core.request.arguments cimport as_plain_array, plain_array
+from tilecore._core.request.arguments cimport as_plain_array, check_rank, plain_array
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport write_result
+from tilecore._core.write.results cimport make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -121,7 +121,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
 cdef tile_planned(const Plan *plan, cnp.ndarray array, reps):
     """`tile` of an array by its plan, if there is no other argument."""
     try:
-        return write_result(plan, array.descr, array, NULL, None, 0)
+        return make_result(plan, array.descr, array, NULL, None, 0)
     except RequestError as error:
         raise public_error(error, "tile", array, array, reps, None) from error.__cause__
 
@@ -141,7 +141,7 @@ cdef tile_any(a, reps, out, axis, threads):
 cdef tile_other(a, reps, out, axis, threads):
     """Tile a subclass of ndarray, or an array of another library."""
     cdef Plan plan
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef Py_ssize_t repeats[MAX_RANK]
     cdef bint is_array = PyArray_Check(a), masked, simple
     cdef cnp.ndarray array
     cdef int n, max_threads
@@ -155,13 +155,12 @@ cdef tile_other(a, reps, out, axis, threads):
     array = a
     simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not simple and is_masked(a)
-    if axis is not None and cnp.PyArray_NDIM(array) != n:
-        raise shape_changed()
-    plan_for(&plan, array, n, repeats)
+    check_rank(array, axis, n)
+    plan_check(&plan, plan_array(&plan, array, n, repeats))
     check_size(plan.nbytes)
     if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
-        return WRAP(a, write_result(&plan, array.descr, array, NULL, None, max_threads), None, False)
+        return WRAP(a, make_result(&plan, array.descr, array, NULL, None, max_threads), None, False)
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
@@ -237,7 +236,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
-        target = write_result(&plan, array.descr, array, &bounds, target, max_threads)
+        target = make_result(&plan, array.descr, array, &bounds, target, max_threads)
         return target if out is None else out
     except RequestError as error:
         raise public_error(error, "tile_region", a, array, reps, axis) from error.__cause__
@@ -246,15 +245,14 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
 cdef masked_region(a, reps, start, stop, out, axis, threads):
     """The region of a masked array: of its data, and of its mask. Iterators are read once."""
     cdef Bounds bounds
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
     if out is not None:
         raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
     read_bounds(&bounds, start, stop, reps is None)
     if reps is not None:
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
-        if axis is not None and cnp.PyArray_NDIM(a) != n:
-            raise shape_changed()
+        check_rank(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
     return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.starts),
                                         stop=as_tuple(bounds.stop, bounds.stops), axis=axis, threads=threads))
@@ -358,7 +356,7 @@ def tile_mapped(a, reps, *, axis=None):
         read_request(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
-        return write_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
+        return make_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
     except RequestError as error:
         raise public_error(error, "tile_mapped", a, array, reps, axis) from error.__cause__
 
@@ -385,8 +383,8 @@ def output_shape(shape, reps, *, axis=None):
         As `tile`, for the shape too.
     """
     cdef Plan plan
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
-    cdef Py_ssize_t dims[MAX_RANK + 1]
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef Py_ssize_t dims[MAX_RANK]
     cdef int ndim, n, status
     try:
         ndim = read_integers(shape, dims, "shape", 0)

@@ -25,10 +25,10 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact
-from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_init
+from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_array
 from tilecore._core.request.arguments cimport KNOWN
 from tilecore._core.request.integers cimport as_tuple, read_fast
-from tilecore._core.write.results cimport write_result
+from tilecore._core.write.results cimport make_result
 
 cnp.import_array()
 
@@ -71,12 +71,11 @@ cdef tile_as_numpy(A, reps):
     if not PyArray_Check(A):
         reps = as_tuple(counts, n)  # its code may change a list of repeats
         A = cnp.PyArray_FROM_O(A)
-    if plan_init(&plan, cnp.PyArray_NDIM(A), <Py_ssize_t *>cnp.PyArray_DIMS(A), n, counts,
-                 cnp.PyArray_ITEMSIZE(A)) != PLAN_OK:
+    if plan_array(&plan, A, n, counts) != PLAN_OK:
         return numpy_tile(A, reps)
     if PyArray_CheckExact(A):
         try:
-            return write_result(&plan, (<cnp.ndarray>A).descr, A, NULL, None, 0)
+            return make_result(&plan, (<cnp.ndarray>A).descr, A, NULL, None, 0)
         except RequestError:  # of memory: `_tile` makes the error
             pass
     return _tile(A, reps)

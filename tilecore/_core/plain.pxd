@@ -1,7 +1,7 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_init
+from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_array
 from tilecore._core.request.integers cimport read_fast
 
 
@@ -11,7 +11,6 @@ cpdef tile_array(cnp.ndarray array, reps, out=*, threads=*, axis=*)
 
 cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:
     """Make the plan, if `reps` are read without the caller's code and nothing is wrong; else return False."""
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n = read_fast(reps, min_repeat, repeats)
-    return n >= 0 and plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
-                                cnp.PyArray_ITEMSIZE(array)) == PLAN_OK
+    return n >= 0 and plan_array(plan, array, n, repeats) == PLAN_OK

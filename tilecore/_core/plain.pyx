@@ -5,35 +5,34 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact
-from tilecore._core.plan.plan cimport Plan, plan_for
-from tilecore._core.request.arguments cimport read_out
+from tilecore._core.plan.plan cimport Plan, plan_array, plan_check
+from tilecore._core.request.arguments cimport check_rank, read_out
 from tilecore._core.request.integers cimport read_repeats, read_threads
-from tilecore._core.write.results cimport write_result
+from tilecore._core.write.results cimport make_result
 
-from tilecore._core.request.errors import RequestError, shape_changed
+from tilecore._core.request.errors import RequestError
 
 cnp.import_array()
 
 
 cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     """Make the plan for `array`. Return `out` as read_out reads it, or None. After that, no caller's code runs."""
-    cdef Py_ssize_t repeats[MAX_RANK + 1]
+    cdef Py_ssize_t repeats[MAX_RANK]
     cdef cnp.ndarray target = None
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
     if out is not None:
         target = read_out(out, array)
-    if axis is not None and cnp.PyArray_NDIM(array) != n:
-        raise shape_changed()
-    plan_for(plan, array, n, repeats)
+    check_rank(array, axis, n)
+    plan_check(plan, plan_array(plan, array, n, repeats))
     return target
 
 
 cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
     """`tile` of a plain array."""
     cdef Plan plan
-    cdef int max_threads = 0 if threads is None else read_threads(threads)
+    cdef int max_threads = read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = write_result(&plan, array.descr, array, NULL, target, max_threads)
+    target = make_result(&plan, array.descr, array, NULL, target, max_threads)
     return target if out is None else out
 
 
@@ -92,6 +91,6 @@ def tile_within(Limits limits not None, input, repeats):
     if limits.max_elements and not 0 < plan.nbytes <= limits.max_elements * plan.itemsize:
         return None
     try:
-        return write_result(&plan, array.descr, array, NULL, None, 0)
+        return make_result(&plan, array.descr, array, NULL, None, 0)
     except RequestError:
         return None

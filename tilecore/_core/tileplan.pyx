@@ -27,7 +27,7 @@ from tilecore._core.request.arguments cimport (
     has_shape, plain_array, read_items, read_out, read_target, shape_error,
 )
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
-from tilecore._core.write.results cimport write_batch, write_result
+from tilecore._core.write.results cimport make_batch, make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -96,8 +96,8 @@ cdef class TilePlan:
             raise format_error(error, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from error.__cause__
 
     cdef int make_plan(self, shape, reps, dtype, axis) except -1:
-        cdef Py_ssize_t dims[MAX_RANK + 1]
-        cdef Py_ssize_t repeats[MAX_RANK + 1]
+        cdef Py_ssize_t dims[MAX_RANK]
+        cdef Py_ssize_t repeats[MAX_RANK]
         cdef Plan *plan = &self.plan
         cdef int ndim, n
         try:
@@ -132,9 +132,9 @@ cdef class TilePlan:
         cdef cnp.ndarray array = None, target
         cdef int max_threads
         try:
-            max_threads = 0 if threads is None else read_threads(threads)
+            max_threads = read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = write_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), max_threads)
+            target = make_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
@@ -148,7 +148,7 @@ cdef class TilePlan:
             max_threads = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = write_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), max_threads)
+            target = make_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
@@ -239,7 +239,7 @@ cdef cnp.ndarray tile_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int 
         target = read_target(out, dtype)
     if not is_list:
         check_stack(arrays, plan)
-    return write_batch(plan, dtype, arrays, target, threads)
+    return make_batch(plan, dtype, arrays, target, threads)
 
 
 cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):

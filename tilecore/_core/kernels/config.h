@@ -43,11 +43,12 @@ enum tilecore_tasks { TILECORE_BLOCKS,
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
- * its heap whenever a program frees arrays of several sizes. Smaller results are written at once, without panels and
- * threads to choose (isa/small.h). */
+ * its heap whenever a program frees arrays of several sizes. Smaller results are created and written at once, without
+ * panels and threads to choose (write/small.pyx). */
 #ifndef TILECORE_MIN_RECYCLED_BYTES
 #define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
+#define TILECORE_SMALL_BYTES TILECORE_MIN_RECYCLED_BYTES
 
 /* Recycled memory comes in granules, from arenas of at least this many bytes, which are opened in steps of this many
  * granules. */
@@ -58,7 +59,7 @@ enum tilecore_tasks { TILECORE_BLOCKS,
 /* Idle pages that are kept beyond a program's peak use, because the use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
 
-/* From this size on each call queries the address limits: 0.3 us, of more than 100. */
+/* From this size on each call queries the address limits: 0.3 us, in a call that takes over 100. */
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
 /* Idle memory, if more than TILECORE_SPARE_BYTES, is released if no result is freed for this time. New memory takes 0.1

@@ -189,10 +189,10 @@ typedef struct tilecore_kernels {
      * items, and what lies between the first and the last one in memory. */
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
-    int into_memory; /* how `transpose` writes outputs that the caches do not hold, where it does not bypass them */
+    int into_memory; /* how `transpose` writes outputs larger than the caches, unless past these */
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of the set `also`, or NULL. */
-    const tilecore_row_kernel *const *rows;
+    const tilecore_row_kernel *const *row_kernels;
     const struct tilecore_kernels *also;
 } tilecore_kernels;
 

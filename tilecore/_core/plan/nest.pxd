@@ -21,9 +21,9 @@ cdef struct AxisIter:               # one axis of a region, and a position on it
     Py_ssize_t count                # items in the output, at least 2
     Py_ssize_t extent               # items in the source, after which it wraps around; `count` if it does not
     Py_ssize_t first                # source index of the region's first item
-    Py_ssize_t dst_index            # the position in the output, from 0 to count - 1
     Py_ssize_t src, dst             # bytes to the next item
     Py_ssize_t src_index            # the position in the source
+    Py_ssize_t dst_index            # and in the output, from 0 to count - 1
 
 
 cdef struct RegionIter:             # a region of a tiling, or all of it
@@ -46,10 +46,9 @@ cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
     nest.loop[0] = Loop(itemsize, 1, 1)
 
 
-cdef inline bint continues(Py_ssize_t src, Py_ssize_t dst, Py_ssize_t count, Py_ssize_t inner_src,
-                           Py_ssize_t inner_dst) noexcept nogil:
-    """Whether steps of `src` and `dst` go on where `count` steps of the loop inside them end: the two merge."""
-    return src == inner_src * count and dst == inner_dst * count
+cdef inline bint continues(Py_ssize_t step, Py_ssize_t count, Py_ssize_t inner_step) noexcept nogil:
+    """Whether a loop goes on where `count` steps of the loop inside it end. If both ends do, the two loops merge."""
+    return step == inner_step * count
 
 
 cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssize_t dst) noexcept nogil:
@@ -57,7 +56,7 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
     cdef Loop *top = &nest.loop[nest.n - 1]
     if count == 1:
         return
-    if continues(src, dst, top.count, top.src, top.dst):
+    if continues(dst, top.count, top.dst) and continues(src, top.count, top.src):
         top.count *= count
     else:
         nest.loop[nest.n] = Loop(count, src, dst)

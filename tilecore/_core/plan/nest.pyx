@@ -50,14 +50,14 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
     cdef Py_ssize_t src_pitch[MAX_RANK]
     cdef Py_ssize_t dst_pitch[MAX_RANK]
     cdef int order[MAX_RANK]
-    cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize, count, extent, first, rest
+    cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, src, dst, count, extent, first, rest
     cdef AxisIter *inner
     cdef int i = 0, k, n = plan.ndim, padding = plan.ndim - plan.input_ndim
     for k in range(n - 1, -1, -1):
-        src_pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src
-        dst_pitch[k] = dst_strides[k] if dst_strides != NULL else dst
-        src *= plan.shape[k]
-        dst *= shape[k]
+        src_pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src_bytes
+        dst_pitch[k] = dst_strides[k] if dst_strides != NULL else dst_bytes
+        src_bytes *= plan.shape[k]
+        dst_bytes *= shape[k]
         i = n - 1 - k
         order[i] = k
         while i > 0 and magnitude(dst_pitch[order[i - 1]]) > magnitude(dst_pitch[order[i]]):
@@ -76,6 +76,7 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
         if dst < 0:
             iter.src += (extent - 1) * src
             iter.dst += (count - 1) * dst
+            # From the other end, the first item is extent - 1 - (first + count - 1) % extent; the sum may overflow.
             rest = extent - 1 - (count - 1) % extent
             first = rest - first if rest >= first else rest - first + extent
             src, dst = -src, -dst
@@ -86,12 +87,12 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
         if iter.n:
             inner = &iter.axis[iter.n - 1]
             if (inner.first == 0 and inner.extent == inner.count
-                    and continues(src, dst, inner.count, inner.src, inner.dst)):
+                    and continues(src, inner.count, inner.src) and continues(dst, inner.count, inner.dst)):
                 inner.first = inner.src_index = first * inner.count
                 inner.extent = extent * inner.count
                 inner.count *= count
                 continue
-        iter.axis[iter.n] = AxisIter(count, extent, first, 0, src, dst, first)
+        iter.axis[iter.n] = AxisIter(count, extent, first, src, dst, first, 0)
         iter.n += 1
 
 

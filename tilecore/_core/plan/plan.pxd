@@ -45,8 +45,7 @@ cdef inline const Py_ssize_t *input_shape(const Plan *plan) noexcept nogil:
     return &plan.shape[plan.ndim - plan.input_ndim]
 
 
-cdef inline int plan_for(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) except -1:
-    """Fill `plan` for the present shape of `array`, or raise a RequestError."""
-    cdef int status = plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
-                                cnp.PyArray_ITEMSIZE(array))
-    return plan_check(plan, status) if status != PLAN_OK else 0
+cdef inline int plan_array(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) noexcept:
+    """plan_init for the present shape of `array`."""
+    return plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
+                     cnp.PyArray_ITEMSIZE(array))

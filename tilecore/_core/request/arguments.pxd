@@ -7,6 +7,7 @@ from tilecore._core.request.strided_arrays cimport StridedArray
 cdef frozenset KNOWN
 cdef cnp.ndarray convert_to_plain(a)
 cdef cnp.ndarray plain_array(a)
+cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1
 cdef cnp.ndarray read_target(value, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,

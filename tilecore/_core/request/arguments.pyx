@@ -11,7 +11,7 @@ and the number of threads is read. The arrays are inspected last: their shape mu
 import numpy
 
 from tilecore._core.request.inputs import UNREADABLE, as_any_array, input_error, out_error
-from tilecore._core.request.errors import RequestError
+from tilecore._core.request.errors import RequestError, shape_changed
 from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
@@ -52,6 +52,13 @@ cdef cnp.ndarray plain_array(a):
     if array is None:
         raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
     return array
+
+
+cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:
+    """Check that the rank is still `ndim`, for which repeats of `axis` were read, unless that is None."""
+    if axis is not None and cnp.PyArray_NDIM(array) != ndim:
+        raise shape_changed()
+    return 0
 
 
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1:

@@ -14,7 +14,7 @@ cdef tuple as_tuple(const Py_ssize_t *values, int n)
 
 
 cdef inline int read_integers(given, Py_ssize_t *values, str argument, int min_rank) except -1:
-    """Fill `values` (of length MAX_RANK + 1) with integers of 0 or more, and return how many.
+    """Fill `values` (of length MAX_RANK) with integers of 0 or more, and return how many.
 
     Errors count axes in the result. If `min_rank` is negative, the axes of the integers are not known yet.
     """

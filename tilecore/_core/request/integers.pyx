@@ -211,7 +211,7 @@ cdef int read_signed(given, Py_ssize_t *values, str argument) except -1:
 
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1:
     """Move each repeat to the index of its axis, and set all others to 1; return the new count, `ndim`."""
-    cdef Py_ssize_t axes[MAX_RANK + 1]
+    cdef Py_ssize_t axes[MAX_RANK]
     cdef Py_ssize_t placed[MAX_RANK]
     cdef int k, n = read_signed(axis, axes, "axis")
     for k in range(ndim):

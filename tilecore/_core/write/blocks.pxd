@@ -11,7 +11,7 @@ cdef struct Blocks:
     Loop inner[MAX_LOOPS]
     int n_inner
     int kernel_loops        # how many, from the innermost on, one kernel call writes
-    bint in_place           # the second loop repeats the run, directly after it
+    bint repeats_run        # the second loop repeats the run, directly after it
     bint by_columns         # a kernel call runs along the third loop, once for each step of the second
     bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache

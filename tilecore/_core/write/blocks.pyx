@@ -73,7 +73,7 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
 
 
 cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along, bint reorder) noexcept nogil:
-    """Set the loops over blocks. One takes the `blocks_along` a split loop; 0: none is split."""
+    """Set the loops over blocks. `blocks_along`: the number of blocks along a split loop; 0: no loop is split."""
     cdef Loop loop
     cdef Py_ssize_t inside
     cdef int i, k, n = 0, begin = blocks.n_inner - 1 if blocks_along else blocks.n_inner
@@ -101,18 +101,18 @@ cdef void choose_kernel(Blocks *blocks) noexcept nogil:
     cdef bint dense = blocks.dense
     cdef int n = blocks.n_inner
     blocks.kernel_loops = 1
-    blocks.by_columns = blocks.in_place = False
+    blocks.by_columns = blocks.repeats_run = False
     if n == 1:
         return
-    blocks.in_place = inner[1].src == 0 and inner[1].dst == inner[0].count
+    blocks.repeats_run = inner[1].src == 0 and inner[1].dst == inner[0].count
     # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
-    blocks.by_columns = (n > 2 and not blocks.in_place and inner[1].count < inner[2].count
+    blocks.by_columns = (n > 2 and not blocks.repeats_run and inner[1].count < inner[2].count
                          and (not dense or (inner[1].src != 0 and inner[2].src != 0)))
-    blocks.kernel_loops = 3 if blocks.by_columns or (blocks.in_place and n > 2 and inner[2].src != 0) else 2
+    blocks.kernel_loops = 3 if blocks.by_columns or (blocks.repeats_run and n > 2 and inner[2].src != 0) else 2
     top = inner[blocks.kernel_loops - 1]
-    if blocks.in_place and blocks.kernel_loops == 2:
+    if blocks.repeats_run and blocks.kernel_loops == 2:
         top = Loop(1, 0, 0)
-    tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, inner[1].count if blocks.in_place else 1, top.src,
+    tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, inner[1].count if blocks.repeats_run else 1, top.src,
                           top.dst, top.count, blocks.n_outer == 0)
 
 
@@ -130,7 +130,7 @@ cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, 
                 blocks.rows.write(&blocks.rows, dst + i * inside.dst, src + i * inside.src, count, 1)
         elif n == 3:
             blocks.rows.write(&blocks.rows, dst, src, count, blocks.inner[1].count)
-        elif blocks.in_place:
+        elif blocks.repeats_run:
             blocks.rows.write(&blocks.rows, dst, src, 1, count)
         else:
             blocks.rows.write(&blocks.rows, dst, src, count, 1)

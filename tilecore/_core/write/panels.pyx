@@ -32,7 +32,7 @@ Panels are numbered, as blocks are, and so are the parts of each panel's output.
 
 from libc.stdlib cimport free, malloc
 
-from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, LoopIter, Nest, nest_begin, nest_push, next_step
+from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, LoopIter, Nest, continues, nest_begin, nest_push, next_step
 from tilecore._core.request.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
@@ -72,16 +72,16 @@ cdef enum:
     LONG_ENOUGH = 5         # steps of an innermost loop that gathers
 
 
-cdef bint runs_along(const Nest *nest) noexcept nogil:
-    """Whether the source is contiguous along the innermost loop that moves in it, or no packer takes such items."""
+cdef bint needs_packing(const Nest *nest) noexcept nogil:
+    """Whether the source is not contiguous along the innermost loop that moves in it, and a packer takes such items."""
     cdef Py_ssize_t itemsize = nest.loop[0].count
     cdef int k
     if itemsize > 16 or itemsize & (itemsize - 1):
-        return True
+        return False
     for k in range(1, nest.n):
         if nest.loop[k].src != 0:
-            return nest.loop[k].src == itemsize
-    return True
+            return nest.loop[k].src != itemsize
+    return False
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
@@ -90,7 +90,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     cdef Py_ssize_t itemsize = nest.loop[0].count, size = itemsize, written = 1, rows = 1
     cdef const Loop *loop
     cdef int k, n = 0
-    if runs_along(nest):
+    if not needs_packing(nest):
         return False
     panels.direct = True
     for k in range(1, nest.n):
@@ -108,7 +108,9 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         n += 1
     if panels.direct and nest.loop[1].dst != itemsize:
         return False  # strided to strided: packing does not help
-    if written < MIN_DIRECT_ITEMS if panels.direct else written < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
+    if panels.direct and written < MIN_DIRECT_ITEMS:
+        return False
+    if not panels.direct and written < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
         return False
     panels.nest, panels.dst, panels.src = nest, dst, src
     panels.itemsize, panels.stream, panels.n = itemsize, stream, n
@@ -116,8 +118,8 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     choose_packer(panels)
     choose_stores(panels, size, prefaulted)
     choose_counts(panels)
-    size = written * itemsize // size * panels.nbytes  # output of a panel, roughly
-    panels.parts = size // max(PART_BYTES, 8 * panels.nbytes) + 1
+    # `written * itemsize // size` copies of each panel, roughly.
+    panels.parts = written * itemsize // size * panels.nbytes // max(PART_BYTES, 8 * panels.nbytes) + 1
     panels.total *= panels.parts
     return True
 
@@ -167,7 +169,7 @@ cdef void merge_loops(Panels *panels) noexcept nogil:
     for k in range(1, panels.n):
         unit = &loop[level[u]]
         other = &loop[level[k]]
-        if (k != u and other.src == unit.src * unit.count
+        if (k != u and continues(other.src, unit.count, unit.src)
                 and not can_transpose(inner, unit.src, unit.count, itemsize, panels.stream)
                 and can_transpose(inner, unit.src, unit.count * other.count, itemsize, panels.stream)):
             while k > u + 1:

@@ -1,5 +1,5 @@
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_NOGIL_BYTES
+    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_SMALL_BYTES
 
 
 cdef extern from "kernels/kernels.h" nogil:

@@ -4,12 +4,12 @@ from tilecore._core.plan.plan cimport Plan
 from tilecore._core.plan.regions cimport Bounds
 
 
-cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads)
-cdef cnp.ndarray write_sources(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
-                               cnp.ndarray out, int threads)
+cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads)
+cdef cnp.ndarray make_results(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
+                              cnp.ndarray out, int threads)
 
 
-cdef inline cnp.ndarray write_result(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, const Bounds *bounds,
-                                     cnp.ndarray out, int threads):
+cdef inline cnp.ndarray make_result(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, const Bounds *bounds,
+                                    cnp.ndarray out, int threads):
     """Return the tiling of an array of `dtype`, or its region `bounds`: `out`, or a new array for None."""
-    return write_sources(plan, plan, dtype, source, bounds, out, threads)
+    return make_results(plan, plan, dtype, source, bounds, out, threads)

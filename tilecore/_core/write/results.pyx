@@ -53,25 +53,25 @@ cdef struct Call:               # by the step that sets a field
     # allocate
     WriteOptions options
     # look
-    const char *places          # a StridedArray of each source, `pitch` bytes each: cut off after its strides
-    Py_ssize_t pitch
+    const char *places          # the StridedArrays of the sources, without the strides that are not in use
+    Py_ssize_t pitch            # bytes to the next of them
     StridedArray source         # if there is no list of them
     StridedArray target         # of the first tiling
     Py_ssize_t step             # bytes to the next tiling
 
 
-cdef cnp.ndarray write_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
+cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
     """Return the tilings of a list of arrays, or of an array of their shape with one more axis in front."""
     cdef Plan stack
     if PyList_CheckExact(sources):
         plan_stack(&stack, plan, PyList_GET_SIZE(sources))
-        return write_sources(plan, &stack, dtype, sources, NULL, out, threads)
+        return make_results(plan, &stack, dtype, sources, NULL, out, threads)
     plan_stack(&stack, plan, cnp.PyArray_DIM(sources, 0))
-    return write_result(&stack, dtype, pad_stack(&stack, sources), NULL, out, threads)
+    return make_result(&stack, dtype, pad_stack(&stack, sources), NULL, out, threads)
 
 
-cdef cnp.ndarray write_sources(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
-                               cnp.ndarray out, int threads):
+cdef cnp.ndarray make_results(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
+                              cnp.ndarray out, int threads):
     """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings.
 
     They are written to `out`, as read_out returned it, or to a new array for None. `result` is the plan of all tilings.
@@ -223,7 +223,7 @@ cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) e
         target = call.target
         for i in range(call.n):
             copy_references(call.plan, sources[i] if call.is_list else sources, place_of(call, i), out, &target,
-                            call.start, &call.shape[call.is_list])
+                            call.start, call.shape + (1 if call.is_list else 0))  # of one tiling
             target.data += call.step
         return 0
     write_range(call, 0, call.n, &call.options)
@@ -238,6 +238,7 @@ cdef int write_bytes(Call *call) except -1:
     if call.nbytes < TILECORE_NOGIL_BYTES:
         return write_range(call, 0, call.n, &call.options)
     with nogil:
+        # From 4 times the bound on, threads write parts of each tiling without waiting long for each other.
         if call.n == 1 or call.options.threads == 1 or call.each >= 4 * TILECORE_THREAD_BYTES:
             status = write_range(call, 0, call.n, &call.options)
         else:

@@ -1,8 +1,7 @@
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.resources.recycle cimport TILECORE_MIN_RECYCLED_BYTES
-from tilecore._core.write.processor cimport kernels
+from tilecore._core.write.processor cimport TILECORE_SMALL_BYTES, kernels
 
 
 cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array)
@@ -10,7 +9,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array)
 
 cdef inline bint is_small(const Plan *plan) noexcept nogil:
     """Whether write_small may write the result, C-contiguous from C-contiguous."""
-    return 0 < plan.nbytes < TILECORE_MIN_RECYCLED_BYTES
+    return 0 < plan.nbytes < TILECORE_SMALL_BYTES
 
 
 cdef inline void write_small(const Plan *plan, char *dst, const char *src) noexcept nogil:

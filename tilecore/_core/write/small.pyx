@@ -1,4 +1,4 @@
-"""Small results: of less than TILECORE_MIN_RECYCLED_BYTES. Most of the time of nine results in ten is creating them.
+"""Small results: of less than TILECORE_SMALL_BYTES. Creating them takes most of the time of nine results in ten.
 
 Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
 """
@@ -30,7 +30,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
             or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(plan))):
         return None
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
-    # Other code may have run meanwhile. Without memory, or with another shape, write_result raises the error.
+    # Other code may have run meanwhile. Without memory, or with another shape, make_result raises the error.
     if result is None or not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     if PyArray_IS_C_CONTIGUOUS(array):

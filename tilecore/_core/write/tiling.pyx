@@ -17,7 +17,7 @@ from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
-from tilecore._core.write.panels cimport Panels, choose_panels, runs_along, write_panels
+from tilecore._core.write.panels cimport Panels, choose_panels, needs_packing, write_panels
 from tilecore._core.write.processor cimport hot_bytes, stream_bytes
 from tilecore._core.write.small cimport is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
@@ -34,8 +34,9 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
 
 cdef enum:
-    LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see pack_first_repeat
-    MIN_NOTED_BYTES = 65536     # smaller results are written at once: no packed first repeat, nothing noted as hot
+    LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see split_first_repeat
+    MIN_NOTED_BYTES = 65536     # below, to split a first repeat and to note hot memory costs more than it saves
+    PREPARED_ITEMS = 256        # to prepare a piece takes as long as to write so many items
 
 
 cdef extern from "kernels/hot.h" nogil:
@@ -106,7 +107,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
             return 0
         if write_nest(&nest, target.data, source.data, piece_bytes, options) < 0:
             return -1
-        if check_signals(&options.signals, 256 * plan.itemsize) < 0:  # it was prepared, too
+        if check_signals(&options.signals, PREPARED_ITEMS * plan.itemsize) < 0:
             return -1
 
 
@@ -121,27 +122,27 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     cdef Nest first, others
     cdef int status = 0
     if nbytes < MIN_NOTED_BYTES:
-        return write_loops(nest, dst, src, nbytes, stream, options)
+        return write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     first_bytes = nbytes // nest.loop[nest.n - 1].count
-    if first_bytes <= stream_bytes // 2 and pack_first_repeat(nest, &first, &others):
-        status = write_loops(&first, dst, src, first_bytes, False, options)
+    if first_bytes <= stream_bytes // 2 and split_first_repeat(nest, &first, &others):
+        status = write_by_panels_or_blocks(&first, dst, src, first_bytes, False, options)
         if status == 0:
-            status = write_loops(&others, dst, dst, nbytes - first_bytes, stream, options)
+            status = write_by_panels_or_blocks(&others, dst, dst, nbytes - first_bytes, stream, options)
     else:
-        status = write_loops(nest, dst, src, nbytes, stream, options)
+        status = write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
     tilecore_note_written(dst + nest.dst, nbytes)
     return status
 
 
-cdef bint pack_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
-    """Whether to pack only the first repeat of the outermost loop: the source needs packing, and gets long runs by it.
+cdef bint split_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
+    """Whether to pack the first repeat of the outermost loop alone, and to copy it: if that gives long runs.
 
     Sets `first` to the loops of the first repeat, `others` to the loops that copy it within the output.
     """
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef int k
-    if top.src != 0 or runs_along(nest):
+    if top.src != 0 or not needs_packing(nest):
         return False
     nest_begin(others, nest.loop[0].count)
     for k in range(1, nest.n - 1):
@@ -153,9 +154,9 @@ cdef bint pack_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcep
     return others.loop[0].count >= LONG_RUN_BYTES
 
 
-cdef int write_loops(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
-                     WriteOptions *options) noexcept nogil:
-    """Write by panels or by blocks; return as write_tiling."""
+cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
+                                   WriteOptions *options) noexcept nogil:
+    """Return as write_tiling."""
     cdef Job job
     dst += nest.dst
     src += nest.src
