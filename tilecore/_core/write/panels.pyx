@@ -9,9 +9,6 @@ as any contiguous source is. If nothing repeats, panels are packed directly into
     panel of 128 x 128:     packed 128 x (4096, 4), 128 x (4, 512), in scratch
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
-If the outermost loop repeats, and its first repeat fits the caches, tiling.pyx packs only this repeat. The others are
-long copies of it, within the output.
-
 A panel is packed by loops of its own, without the repeats. A loop that continues another one in the source merges with
 it, even if a repeat lies between them in the output:
 
@@ -112,8 +109,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         return False
     if not panels.direct and written < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
         return False
-    panels.nest, panels.dst, panels.src = nest, dst, src
-    panels.itemsize, panels.stream, panels.n = itemsize, stream, n
+    panels.nest, panels.dst, panels.src, panels.itemsize, panels.stream, panels.n = nest, dst, src, itemsize, stream, n
     merge_loops(panels)
     choose_packer(panels)
     choose_stores(panels, size, prefaulted)
@@ -325,8 +321,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         panel_nest_init(panels, count, scratch != NULL, &nest)
         choose_blocks(&blocks, &nest, panels.stream, True)
         blocks.dst, blocks.src = dst, <const char *>panel if scratch != NULL else src
-        begin = part_begin(blocks.total, panels.parts, part)
-        end = part_begin(blocks.total, panels.parts, part + 1)
+        begin, end = part_begin(blocks.total, panels.parts, part), part_begin(blocks.total, panels.parts, part + 1)
         if begin < end:
             write_blocks(&blocks, begin, end)
     if panels.store_mode == TILECORE_PAST_CACHES:
@@ -396,8 +391,9 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
 
 cdef void panel_nest_init(const Panels *panels, const Py_ssize_t *count, bint is_packed, Nest *nest) noexcept nogil:
     """Fill `nest` with the loops that write a panel's output, from the packed panel or from the source."""
-    cdef const Loop *loop = &panels.nest.loop[0]
+    cdef const Loop *loop
     cdef int i
     nest_begin(nest, panels.itemsize)
     for i in range(1, panels.nest.n):
-        nest_push(nest, count[i], panels.step[i] if is_packed else loop[i].src, loop[i].dst)
+        loop = &panels.nest.loop[i]
+        nest_push(nest, count[i], panels.step[i] if is_packed else loop.src, loop.dst)
