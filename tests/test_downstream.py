@@ -151,6 +151,8 @@ import rows
 x = np.arange(6, dtype="f4").reshape(2, 3)
 assert rows.repeat_rows(x, 3) == np.tile(x, (3, 1)).tobytes()
 assert rows.repeat_rows(x, 0) == b""
+rows.repeat_into(x.T, 2, y := np.ones((6, 4), "f4")[:, ::2])
+assert (y == np.tile(x.T, (2, 1))).all()
 """)
 
 
