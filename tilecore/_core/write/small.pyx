@@ -1,4 +1,4 @@
-"""Small results: of less than TILECORE_SMALL_BYTES. Creating them takes most of the time of nine results in ten.
+"""Results of less than TILECORE_SMALL_BYTES, as nine in ten are. Creating the array takes most of their time.
 
 Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
 """
