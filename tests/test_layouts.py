@@ -24,9 +24,16 @@ def same(got, want):
     return got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
 
 
+def late(x):
+    """Columns from the last three items of a cache line on."""
+    start = -(x.ctypes.data // x.itemsize + 3) % (64 // x.itemsize)
+    return x[:, start : start + 70]
+
+
 LAYOUTS = {
     "transposed": lambda t: items((70, 133), t).T,
     "transposed, power of two": lambda t: items((64, 1024), t)[:, :70].T,
+    "transposed, power of two, late in a line": lambda t: late(items((64, 1024), t)).T,
     "transposed and reversed": lambda t: items((70, 133), t)[::-1, ::-1].T,
     "every 7th, backward": lambda t: items((9000,), t)[::-7],
     "channels first": lambda t: items((50, 31, 3), t).transpose(2, 0, 1),
