@@ -40,11 +40,12 @@ class build_py_with_headers(build_py):
 
 
 def extension(source):
+    kernels = KERNELS.rglob("*.h") if source.name in LINKED else KERNELS.glob("*.h")
     return Extension(
         ".".join(source.with_suffix("").parts),
         [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
-        depends=[str(header) for header in [*Path("include").rglob("*.h"), *KERNELS.rglob("*.h")]],
+        depends=[*map(str, [*Path("include").rglob("*.h"), *kernels])],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS + THREADS,
         extra_link_args=THREADS,

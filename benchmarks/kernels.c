@@ -14,7 +14,7 @@ typedef struct job {
     int chosen; /* by tilecore_prepare_rows */
     void (*run)(const struct job *self, char *dst, const char *src);
     ptrdiff_t row, repeats, rows, pitch;
-    const tilecore_kernels *kernels;
+    const tilecore_set *kernels;
     tilecore_rows prepared;
 } job;
 
@@ -56,11 +56,11 @@ static job *add(job *next, const char *set, const char *kernel, void (*run)(cons
 job *list_jobs(ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows, ptrdiff_t pitch)
 {
     const unsigned features = tilecore_features();
-    const tilecore_kernels *const *set;
+    const tilecore_set *const *set;
     job at = {.row = row, .repeats = repeats, .rows = rows, .pitch = pitch};
     job *list = add(add(NULL, "libc", "memset", run_memset, &at), "libc", "memcpy", run_memcpy, &at);
     for (set = tilecore_sets; *set; set++) {
-        const tilecore_kernels *const kernels = *set, *of;
+        const tilecore_set *const kernels = *set, *of;
         const tilecore_row_kernel *const *kernel;
         tilecore_write_rows choice;
         if (kernels->needs & ~features) continue;

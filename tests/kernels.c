@@ -41,7 +41,7 @@ static struct {
     ptrdiff_t row, repeats, rows; /* of what packs: its item, columns, rows; of write_small: the form, last */
 } running;
 
-static void begin(const tilecore_kernels *kernels, const char *kernel, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
+static void begin(const tilecore_set *kernels, const char *kernel, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
 {
     running.set = kernels->name, running.kernel = kernel;
     running.row = row, running.repeats = repeats, running.rows = rows;
@@ -115,7 +115,7 @@ static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_
 }
 
 /* What is chosen can write such rows, and is of those that the set lists, and that this program runs one by one. */
-static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *chosen, ptrdiff_t rows)
+static void check_choice(const tilecore_set *kernels, const tilecore_rows *chosen, ptrdiff_t rows)
 {
     const tilecore_row_kernel *const *kernel;
     for (; kernels; kernels = kernels->also)
@@ -129,7 +129,7 @@ static void check_choice(const tilecore_kernels *kernels, const tilecore_rows *c
 }
 
 /* Whether another kernel is chosen, or can, for rows of one byte less. */
-static int is_bound(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
+static int is_bound(const tilecore_set *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows)
 {
     const tilecore_row_kernel *const *kernel;
     tilecore_rows now, before;
@@ -147,7 +147,7 @@ static int is_bound(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t re
 }
 
 /* The kernel that is chosen (`kernel` NULL), or one that could have been. */
-static void check_rows(const tilecore_kernels *kernels, const tilecore_row_kernel *kernel, ptrdiff_t row,
+static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *kernel, ptrdiff_t row,
                        ptrdiff_t repeats, ptrdiff_t rows)
 {
     const ptrdiff_t span = row * repeats;
@@ -206,7 +206,7 @@ static void check_packed(const char *dst, ptrdiff_t dst_row, ptrdiff_t dst_item,
             }
 }
 
-static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdiff_t rows, ptrdiff_t count, int behind,
+static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t rows, ptrdiff_t count, int behind,
                           ptrdiff_t gap)
 {
     static TILECORE_ALIGNED char cells[TILECORE_CELL_BYTES];
@@ -265,7 +265,7 @@ static void check_packing(const tilecore_kernels *kernels, ptrdiff_t item, ptrdi
     }
 }
 
-static void check_bytes(const tilecore_kernels *kernels, ptrdiff_t bytes, int behind)
+static void check_bytes(const tilecore_set *kernels, ptrdiff_t bytes, int behind)
 {
     static const ptrdiff_t counts[] = {1, 2, 3, 50, 200};
     const char *const src = place(source, bytes, behind);
@@ -303,7 +303,7 @@ static ptrdiff_t tile(char *dst, const char *src, int ndim, const ptrdiff_t *sha
 }
 
 /* Small results: `row` items that are repeated, inside axes of every kind. */
-static void check_small(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t itemsize)
+static void check_small(const tilecore_set *kernels, ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t itemsize)
 {
     static const struct {
         int ndim;
@@ -341,12 +341,12 @@ static void check_small(const tilecore_kernels *kernels, ptrdiff_t row, ptrdiff_
     }
 }
 
-static void check_set(const tilecore_kernels *kernels)
+static void check_set(const tilecore_set *kernels)
 {
     static const ptrdiff_t repeats[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 300}, rows[] = {1, 2, 3, 5, 40, 700};
     static const ptrdiff_t extents[] = {1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 64, 67, 127, 128, 129, 272};
     const size_t all = sizeof extents / sizeof *extents;
-    const tilecore_kernels *of;
+    const tilecore_set *of;
     const tilecore_row_kernel *const *kernel;
     size_t j, k;
     ptrdiff_t i;
@@ -377,7 +377,7 @@ static void check_set(const tilecore_kernels *kernels)
 int main(int n, char **names)
 {
     const unsigned features = tilecore_features();
-    const tilecore_kernels *const *set;
+    const tilecore_set *const *set;
     ptrdiff_t i;
     source = guarded();
     target = guarded();

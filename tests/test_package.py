@@ -96,6 +96,15 @@ def test_imports_point_one_way():
 
 
 @pytest.mark.quick
+def test_headers_with_state_are_each_in_one_module():
+    """A second module would have workers, or memory, of its own."""
+    sources = {path: path.read_text() for path in (ROOT / "tilecore").rglob("*.p*") if path.suffix in {".pyx", ".pxd"}}
+    for header in ("arena.h", "hot.h", "workers.h"):
+        (path,) = [path for path, text in sources.items() if f'"kernels/{header}"' in text]
+        assert path.suffix == ".pyx"  # a .pxd is part of each module that imports from it
+
+
+@pytest.mark.quick
 def test_architecture_has_a_sentence_for_each_file():
     """In tables: a folder, then its files, each with its sentence. A `.pyx` file stands for its `.pxd` and `.pyi`."""
     folder, named = None, set()

@@ -164,9 +164,9 @@ static void learn(const char *name, int calls, double pace, double pace_of_each_
     for (k = 1; k <= calls; k++) {
         const int alone = tilecore_next_is_serial(&record);
         if (alone) tilecore_note_serial(&record, 1000);
-        else tilecore_note_joint(&record, waking && before ? waking : k % 50 ? pace
-                                                                             : pace_of_each_50th,
-                                 beside, 2);
+        else tilecore_note_parallel(&record, waking && before ? waking : k % 50 ? pace
+                                                                                : pace_of_each_50th,
+                                    beside, 2);
         if (alone != before) printf(" %d", in_turn), in_turn = 0;
         before = alone, in_turn++;
     }

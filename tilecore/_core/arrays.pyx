@@ -32,7 +32,7 @@ cnp.import_array()
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and ours
 
 
-cdef public_error(error, str name, a, cnp.ndarray array, reps, axis, out=None):
+cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis, out=None):
     """The error that the function `name` raises; `array` is `a` as an array, or None if it was not read."""
     argument = getattr(error, "argument", None)  # a MemoryError has none: see format_error
     if argument == "out" and type(reps) is int and type(out) is int:
@@ -123,7 +123,7 @@ cdef tile_planned(const Plan *plan, cnp.ndarray array, reps):
     try:
         return make_result(plan, array.descr, array, NULL, None, 0)
     except RequestError as error:
-        raise public_error(error, "tile", array, array, reps, None) from error.__cause__
+        raise error_of_call(error, "tile", array, array, reps, None) from error.__cause__
 
 
 cdef tile_any(a, reps, out, axis, threads):
@@ -135,7 +135,7 @@ cdef tile_any(a, reps, out, axis, threads):
             return tile_other(a, reps, out, axis, threads)
         return tile_array(array, reps, out, threads, axis)
     except RequestError as error:
-        raise public_error(error, "tile", a, array, reps, axis, out) from error.__cause__
+        raise error_of_call(error, "tile", a, array, reps, axis, out) from error.__cause__
 
 
 cdef tile_other(a, reps, out, axis, threads):
@@ -239,7 +239,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         target = make_result(&plan, array.descr, array, &bounds, target, max_threads)
         return target if out is None else out
     except RequestError as error:
-        raise public_error(error, "tile_region", a, array, reps, axis) from error.__cause__
+        raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
 
 
 cdef masked_region(a, reps, start, stop, out, axis, threads):
@@ -306,7 +306,7 @@ def tile_view(a, reps, *, axis=None):
             strides[k] = 0 if i < 0 or plan.repeats[k] > 1 else cnp.PyArray_STRIDE(array, i)
         return array_upon(array, plan.ndim, plan.output, strides, array.descr, cnp.PyArray_DATA(array), 0)
     except RequestError as error:
-        raise public_error(error, "tile_view", a, array, reps, axis) from error.__cause__
+        raise error_of_call(error, "tile_view", a, array, reps, axis) from error.__cause__
 
 
 def tile_mapped(a, reps, *, axis=None):
@@ -358,7 +358,7 @@ def tile_mapped(a, reps, *, axis=None):
             result = map_repeats(&plan, array)
         return make_result(&plan, array.descr, array, NULL, None, 0) if result is None else result
     except RequestError as error:
-        raise public_error(error, "tile_mapped", a, array, reps, axis) from error.__cause__
+        raise error_of_call(error, "tile_mapped", a, array, reps, axis) from error.__cause__
 
 
 def output_shape(shape, reps, *, axis=None):

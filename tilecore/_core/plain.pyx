@@ -16,7 +16,7 @@ cnp.import_array()
 
 
 cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
-    """Make the plan for `array`. Return `out` as read_out reads it, or None. After that, no caller's code runs."""
+    """Make the plan for `array`. Return `out` as read_out reads it, or None. The plan is made last."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef cnp.ndarray target = None
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
@@ -50,12 +50,13 @@ cdef class Limits:
         Whether there may be fewer or more repeats than axes; they are for the last axes, as in NumPy.
     min_repeat : int
     max_elements : int or None
-        Of the result, which then must not be empty.
+        Of the result. With it, an empty result is left to the dialect too.
     """
     cdef unsigned long types, count_types
     cdef int min_rank, max_rank
     cdef bint any_length
-    cdef Py_ssize_t min_repeat, max_elements
+    cdef Py_ssize_t min_repeat
+    cdef long long max_elements
 
     def __init__(self, types, count_types, *, ranks=range(MAX_RANK + 1), any_length=False, min_repeat=0,
                  max_elements=None):
@@ -78,7 +79,9 @@ def tile_within(Limits limits not None, input, repeats):
     if not PyArray_CheckExact(input):
         return None
     array = input
-    if type(repeats) is tuple or type(repeats) is list:
+    if type(repeats) is list:
+        repeats = tuple(repeats)  # another thread may change a list meanwhile
+    if type(repeats) is tuple:
         n = len(repeats)
     elif PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1 and has_type(repeats, limits.count_types):
         n = cnp.PyArray_DIM(repeats, 0)
@@ -88,7 +91,7 @@ def tile_within(Limits limits not None, input, repeats):
             and (limits.any_length or n == cnp.PyArray_NDIM(array))
             and plan_at_once(&plan, array, repeats, limits.min_repeat)):
         return None
-    if limits.max_elements and not 0 < plan.nbytes <= limits.max_elements * plan.itemsize:
+    if limits.max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= limits.max_elements):
         return None
     try:
         return make_result(&plan, array.descr, array, NULL, None, 0)

@@ -134,7 +134,8 @@ cdef class TilePlan:
         try:
             max_threads = read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
-            target = make_result(&self.plan, array.descr, array, NULL, self.check_array(array, out), max_threads)
+            target = self.check_array(array, out)
+            target = make_result(&self.plan, array.descr, array, NULL, target, max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
@@ -148,7 +149,8 @@ cdef class TilePlan:
             max_threads = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
-            target = make_result(&self.plan, array.descr, array, &bounds, self.check_array(array, out), max_threads)
+            target = self.check_array(array, out)
+            target = make_result(&self.plan, array.descr, array, &bounds, target, max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__

@@ -117,11 +117,13 @@ enum tilecore_tasks { TILECORE_BLOCKS,
 #endif
 #endif
 
-/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. */
+/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. For a negative b either is left
+ * open. */
 TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *product)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
-    if (a != 0 && b > PTRDIFF_MAX / a) return 1;
+    *product = 0;
+    if (b < 0 || (a != 0 && b > PTRDIFF_MAX / a)) return 1;
     *product = a * b;
     return 0;
 #else

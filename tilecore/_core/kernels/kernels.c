@@ -27,7 +27,7 @@ enum {
     TILECORE_HAS_AVX2 = 4,
     TILECORE_HAS_AVX512VBMI = 8, /* with AVX512F and AVX512BW, and BMI2 for masks of so many lanes */
     TILECORE_HAS_AMD = 16,       /* stores vectors of 64 bytes across cache lines quickly */
-    TILECORE_HAS_HALVES = 32     /* AMD's that stores a vector of 64 bytes as two of 32 */
+    TILECORE_HAS_HALVES = 32     /* AMD's that store a vector of 64 bytes as two halves */
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
@@ -134,7 +134,7 @@ static int tilecore_has_size(const tilecore_rows *self)
 #include "isa/arm64.h"
 #endif
 
-const tilecore_kernels *const tilecore_sets[] = {
+const tilecore_set *const tilecore_sets[] = {
 #if defined(TILECORE_X86)
     &tilecore_set_avx512half,
     &tilecore_set_avx512amd,

@@ -55,10 +55,11 @@
  *
  * The instruction sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set
  * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, and its row of the table, with
- * the full names of all its kernels. isa/ holds the kernels as well, each written once, in terms of a set's
- * TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes those that it is made of, so these files
- * have no include guards. TILECORE_NAME(pattern) in short_rows.h is tilecore_pattern_avx2, for instance, and
- * TILECORE_KERNEL(pattern), its tilecore_row_kernel, is tilecore_pattern_avx2_kernel.
+ * the full names of all its kernels. isa/ holds the kernels as well, each written once: those of permute.h for AVX-512
+ * alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes
+ * those that it is made of, so these files have no include guards. TILECORE_NAME(pattern) in short_rows.h is
+ * tilecore_pattern_avx2, for instance, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is
+ * tilecore_pattern_avx2_kernel.
  *
  * Safety, of all functions here and in isa/ unless they state otherwise. A function reads the source rows that its
  * arguments describe, and no other byte: the next page may be forbidden. It writes each byte of the destination rows,
@@ -141,7 +142,7 @@ typedef struct tilecore_row_kernel {
 /* ---------------------------------------------------------------- instruction sets */
 
 enum {
-    TILECORE_MAX_PIECES = 8,
+    TILECORE_MAX_LOADS = 8,
     TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
 };
 
@@ -153,7 +154,7 @@ enum {
 };
 
 /* What `deinterleave` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors
- * of 32 bytes. Each half of a vector is made of a few pieces, 16 bytes of the source each. */
+ * of 32 bytes. Each half of a vector is made of a few loads of 16 bytes of the source. */
 typedef struct tilecore_shuffles {
     ptrdiff_t item;
     ptrdiff_t items; /* of a group */
@@ -161,13 +162,13 @@ typedef struct tilecore_shuffles {
     ptrdiff_t step;
     ptrdiff_t groups;    /* of a period */
     ptrdiff_t margin;    /* the last groups, from which no 16 bytes may be read */
-    int vectors, pieces; /* of a period, of a vector */
-    ptrdiff_t from[3][TILECORE_MAX_PIECES][2]; /* where each half of a piece is loaded */
-    uint8_t mask[3][TILECORE_MAX_PIECES][32];
+    int vectors, loads; /* of a period, of a vector */
+    ptrdiff_t from[3][TILECORE_MAX_LOADS][2]; /* where each half begins */
+    uint8_t mask[3][TILECORE_MAX_LOADS][32];
 } tilecore_shuffles;
 
 /* The kernels of one instruction set. */
-typedef struct tilecore_kernels {
+typedef struct tilecore_set {
     const char *name;
     unsigned needs; /* of tilecore_features */
     void (*copy)(char *dst, const char *src, ptrdiff_t bytes); /* also 0 */
@@ -177,7 +178,7 @@ typedef struct tilecore_kernels {
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after: reads and writes dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
     /* A whole result, not empty, C-contiguous from C-contiguous. The caller takes it for small ones. */
-    void (*write_small)(const struct tilecore_kernels *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
+    void (*write_small)(const struct tilecore_set *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                         ptrdiff_t itemsize, char *dst, const char *src);
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
      * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
@@ -193,11 +194,11 @@ typedef struct tilecore_kernels {
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of the set `also`, or NULL. */
     const tilecore_row_kernel *const *row_kernels;
-    const struct tilecore_kernels *also;
-} tilecore_kernels;
+    const struct tilecore_set *also;
+} tilecore_set;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */
-extern const tilecore_kernels *const tilecore_sets[];
+extern const tilecore_set *const tilecore_sets[];
 
 /* What tilecore_features returns beyond what sets need: REP MOVSB is quick, for all alignments. On Zen 3 and 4 it can
  * take 20 times as long where the destination is not aligned. */
@@ -221,8 +222,8 @@ unsigned tilecore_features(void);
 ptrdiff_t tilecore_l3_bytes(void);
 
 /* Chooses the kernel for `rows` rows of `row` bytes (at least 1), each written `repeats` times.
- * `in_first_cache`: all of the output is so small that it lies in the first-level cache. */
-TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, ptrdiff_t row,
+ * `in_first_cache`: what is written meanwhile is so little that it stays in the first-level cache. */
+TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_set *kernels, ptrdiff_t row,
                                            ptrdiff_t repeats, ptrdiff_t src_pitch, ptrdiff_t dst_pitch,
                                            ptrdiff_t rows, int in_first_cache)
 {
@@ -267,10 +268,10 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
     const ptrdiff_t group = items * item, n = item < 16 ? 16 / item : 1;
     const int beyond = step > 0 && (items == 1 || step == item); /* 16 bytes of a row, also if fewer are needed */
     ptrdiff_t k = 0, base = 0, byte;
-    int half, piece, j;
+    int half, load, j;
     TILECORE_ASSERT(items > 0 && items <= 4 && item > 0 && item <= 16 && 16 % item == 0);
     self->item = item, self->items = items, self->along = along, self->step = step;
-    self->vectors = 1, self->pieces = 1;
+    self->vectors = 1, self->loads = 1;
     while (self->vectors * 32 % group) self->vectors++;
     self->groups = self->vectors * 32 / group;
     self->margin = beyond ? 16 / step + 1 : 0;
@@ -283,8 +284,8 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
             if (at[j] + item > high) high = at[j] + item;
             if (++k == items) k = 0, base += step;
         }
-        for (piece = 0; left; piece++) {
-            if (piece == TILECORE_MAX_PIECES) return 0;
+        for (load = 0; left; load++) {
+            if (load == TILECORE_MAX_LOADS) return 0;
             for (low = PTRDIFF_MAX, j = 0; j < n; j++)
                 if (left >> j & 1 && at[j] < low) low = at[j];
             if (!beyond && low > high - 16) low = high - 16; /* nothing after the last item is read */
@@ -292,13 +293,13 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
                 if (!(left >> j & 1) || at[j] + item > low + 16) continue;
                 left &= ~(1u << j);
                 for (byte = 0; byte < item; byte++)
-                    self->mask[half / 2][piece][16 * (half % 2) + j * item + byte] = (uint8_t)(at[j] - low + byte);
+                    self->mask[half / 2][load][16 * (half % 2) + j * item + byte] = (uint8_t)(at[j] - low + byte);
             }
-            self->from[half / 2][piece][half % 2] = low;
+            self->from[half / 2][load][half % 2] = low;
         }
-        if (piece > self->pieces) self->pieces = piece;
-        for (; piece < TILECORE_MAX_PIECES; piece++) /* loaded for the other half */
-            self->from[half / 2][piece][half % 2] = self->from[half / 2][0][half % 2];
+        if (load > self->loads) self->loads = load;
+        for (; load < TILECORE_MAX_LOADS; load++) /* loaded for the other half */
+            self->from[half / 2][load][half % 2] = self->from[half / 2][0][half % 2];
     }
     return 1;
 }

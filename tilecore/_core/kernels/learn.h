@@ -3,7 +3,7 @@
  *
  *     tilecore_record *record = tilecore_find_record(kind, bytes);
  *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
- *     else { ... tilecore_note_joint(record, pace, beside, threads); }
+ *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
  *
  * A second thread is worth 2 on one machine, nothing on the next, and beside busy processes it costs a multiple. Each
  * call with workers knows two paces, in nanoseconds a MiB: its own, and that of its caller's part, in processor time,
@@ -40,7 +40,7 @@ typedef struct tilecore_record {
     ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
     ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
     ptrdiff_t next;   /* above 0: so many calls are serial; below 0: after so many, one is */
-    ptrdiff_t joint;          /* calls with workers since the last serial one */
+    ptrdiff_t parallel;       /* calls with workers since the last serial one */
     ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
 } tilecore_record;
 
@@ -67,7 +67,7 @@ TILECORE_UNUSED static int tilecore_next_is_serial(tilecore_record *record)
         after = -pause;
     }
     tilecore_atomic_store(&record->next, after);
-    if (next > 0) tilecore_atomic_store(&record->joint, 0);
+    if (next > 0) tilecore_atomic_store(&record->parallel, 0);
     return next > 0;
 }
 
@@ -79,8 +79,8 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
     return now;
 }
 
-/* After a serial call: its pace, in real time. To read a thread's processor time is a point at which Linux may take its
- * processor away: beside busy processes 13 MB took 2.4 ms with that, and 0.34 ms without. */
+/* After a serial call: its pace, in real time. When a thread reads its processor time, Linux may give its
+ * processor to another: beside busy processes 13 MB took 2.4 ms with that, and 0.34 ms without. */
 TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double pace)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);
@@ -89,7 +89,7 @@ TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double
 }
 
 /* After a call with workers: its pace, and that of its caller's part; 0: workers wrote all before it had begun. */
-TILECORE_UNUSED static void tilecore_note_joint(tilecore_record *record, double pace, double beside, int threads)
+TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, double pace, double beside, int threads)
 {
     ptrdiff_t backoff = tilecore_atomic_load(&record->backoff), factor = tilecore_atomic_load(&record->factor), loss;
     if (factor == 0) factor = TILECORE_ONE;
@@ -98,7 +98,7 @@ TILECORE_UNUSED static void tilecore_note_joint(tilecore_record *record, double 
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
     loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / factor * TILECORE_ONE);
     /* The first one after a serial call wakes workers that sleep deeply, which takes as long as writing 1 MB. */
-    if (tilecore_atomic_add(&record->joint, 1) == 0 && loss < TILECORE_ONE / 2 * 5) return;
+    if (tilecore_atomic_add(&record->parallel, 1) == 0 && loss < TILECORE_ONE / 2 * 5) return;
     loss = tilecore_smooth(&record->loss, loss);
     if (loss > TILECORE_ONE / 16 * 15) { /* a gain of less than a sixteenth is not worth a second processor's time */
         const ptrdiff_t longer = 2 * backoff + TILECORE_MIN_BACKOFF;

@@ -269,8 +269,8 @@ static int tilecore_with_workers(tilecore_task task, void *argument, ptrdiff_t *
     *last = tilecore_chunk_begin(&job, job.chunks - job.taken_by_workers);
     own = (*first - job.first) * each, all = own + (job.last - *last) * each;
     if (record)
-        tilecore_note_joint(record, tilecore_pace(tilecore_nanoseconds(0) - begun, all),
-                            own ? tilecore_pace(run, own) : 0, threads);
+        tilecore_note_parallel(record, tilecore_pace(tilecore_nanoseconds(0) - begun, all),
+                               own ? tilecore_pace(run, own) : 0, threads);
     return 1;
 }
 

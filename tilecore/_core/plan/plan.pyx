@@ -63,9 +63,10 @@ cdef int find_fault(Plan *plan) noexcept nogil:
 
 cdef int plan_check(const Plan *plan, int status) except -1:
     """Raise the RequestError for a `status` of plan_init other than PLAN_OK."""
-    cdef int k = plan.axis
+    cdef int k
     if status == PLAN_OK:
         return 0
+    k = plan.axis
     if status == PLAN_NEGATIVE:  # from C; read_generic refuses Python's
         raise RequestError(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
     if status == PLAN_AXIS_OVERFLOW:

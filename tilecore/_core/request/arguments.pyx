@@ -1,6 +1,7 @@
 """Reads and checks arguments, before anything is allocated.
 
-The order is the same everywhere: types, ranks, signs, overflow, then `out` or the size limit.
+The order of the checks of repeats is the same everywhere: types, ranks, signs, overflow; then come `out` or the size
+limit.
 
 Reading may run the caller's code: `__index__`, `__iter__`, `__array__`, the `__eq__` of a dtype's titles. That code
 may change the input and `out`. So all reading comes first. Then the result is allocated, which may collect garbage,

@@ -101,14 +101,14 @@ cdef void choose_kernel(Blocks *blocks) noexcept nogil:
     cdef bint dense = blocks.dense
     cdef int n = blocks.n_inner
     blocks.kernel_loops = 1
-    blocks.by_columns = blocks.repeats_run = False
+    blocks.along_third_loop = blocks.repeats_run = False
     if n == 1:
         return
     blocks.repeats_run = inner[1].src == 0 and inner[1].dst == inner[0].count
     # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
-    blocks.by_columns = (n > 2 and not blocks.repeats_run and inner[1].count < inner[2].count
-                         and (not dense or (inner[1].src != 0 and inner[2].src != 0)))
-    blocks.kernel_loops = 3 if blocks.by_columns or (blocks.repeats_run and n > 2 and inner[2].src != 0) else 2
+    blocks.along_third_loop = (n > 2 and not blocks.repeats_run and inner[1].count < inner[2].count
+                               and (not dense or (inner[1].src != 0 and inner[2].src != 0)))
+    blocks.kernel_loops = 3 if blocks.along_third_loop or (blocks.repeats_run and n > 2 and inner[2].src != 0) else 2
     top = inner[blocks.kernel_loops - 1]
     if blocks.repeats_run and blocks.kernel_loops == 2:
         top = Loop(1, 0, 0)
@@ -124,7 +124,7 @@ cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, 
     if n == 1:
         kernels.copy(dst, src, count)
     elif n == blocks.kernel_loops:
-        if blocks.by_columns:
+        if blocks.along_third_loop:
             inside = &blocks.inner[1]
             for i in range(inside.count):
                 blocks.rows.write(&blocks.rows, dst + i * inside.dst, src + i * inside.src, count, 1)

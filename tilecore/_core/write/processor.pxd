@@ -10,14 +10,14 @@ cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct tilecore_shuffles:
         pass
 
-    ctypedef struct tilecore_kernels:
+    ctypedef struct tilecore_set:
         const char *name
         unsigned needs
         void (*copy)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream)(char *dst, const char *src, Py_ssize_t bytes) noexcept nogil
         void (*stream_end)() noexcept nogil
         void (*replicate)(char *dst, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil
-        void (*write_small)(const tilecore_kernels *self, int ndim, const Py_ssize_t *shape,
+        void (*write_small)(const tilecore_set *self, int ndim, const Py_ssize_t *shape,
                             const Py_ssize_t *repeats, Py_ssize_t itemsize, char *dst, const char *src) noexcept nogil
         void (*transpose)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
                           Py_ssize_t columns, Py_ssize_t item, int store_mode, char *cells) noexcept nogil
@@ -31,12 +31,12 @@ cdef extern from "kernels/kernels.h" nogil:
                                       Py_ssize_t item)
     void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
                          Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
-    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_kernels *kernels, Py_ssize_t row,
+    void tilecore_prepare_rows(tilecore_rows *self, const tilecore_set *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)
 
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
-cdef const tilecore_kernels *kernels
+cdef const tilecore_set *kernels
 # The sizes from which stores bypass the caches, in a program and while the caches are hot, and tilecore_move copies.
 cdef Py_ssize_t stream_bytes, hot_bytes, move_bytes

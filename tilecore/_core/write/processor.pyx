@@ -10,7 +10,7 @@ cdef extern from "kernels/kernels.h" nogil:
     Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache)
     Py_ssize_t TILECORE_HOT_BYTES(Py_ssize_t cache, bint has_quick_move)
     const char *TILECORE_COMPILER
-    const tilecore_kernels *tilecore_sets[]
+    const tilecore_set *tilecore_sets[]
     unsigned tilecore_features()
     Py_ssize_t tilecore_l3_bytes()
     enum: TILECORE_HAS_QUICK_MOVE
@@ -24,7 +24,7 @@ cdef unsigned features = tilecore_features()
 cdef Py_ssize_t last_cache = tilecore_l3_bytes() or TILECORE_LAST_CACHE_BYTES
 
 
-cdef const tilecore_kernels *find_kernels(unsigned features, str wanted) except NULL:
+cdef const tilecore_set *find_kernels(unsigned features, str wanted) except NULL:
     """Return the set named `wanted`, or the best one for None, of the sets that need no more than `features`."""
     cdef int i = 0
     cdef list names = []

@@ -41,9 +41,9 @@ cnp.import_array()
 cdef struct Call:               # by the step that sets a field
     # measure
     bint is_list                # the sources are a list
-    Py_ssize_t n                # sources
+    Py_ssize_t n_sources
     const Plan *plan            # of one source
-    Py_ssize_t each             # bytes that each of them makes
+    Py_ssize_t bytes_each       # of the result, by each source
     const Py_ssize_t *start     # of a region, or NULL
     const Py_ssize_t *shape     # of the result
     int ndim
@@ -54,10 +54,10 @@ cdef struct Call:               # by the step that sets a field
     WriteOptions options
     # look
     const char *places          # the StridedArrays of the sources, without the strides that are not in use
-    Py_ssize_t pitch            # bytes to the next of them
+    Py_ssize_t place_bytes      # of one of them
     StridedArray source         # if there is no list of them
     StridedArray target         # of the first tiling
-    Py_ssize_t step             # bytes to the next tiling
+    Py_ssize_t target_step      # bytes to the next tiling
 
 
 cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
@@ -112,8 +112,8 @@ cdef int measure(Call *call, const Plan *plan, const Plan *result, sources, cons
     cdef bint is_tiling = True
     cdef int k, status
     call.is_list = PyList_CheckExact(sources)
-    call.n = PyList_GET_SIZE(sources) if call.is_list else 1
-    call.plan, call.each, call.start = plan, plan.nbytes, NULL
+    call.n_sources = PyList_GET_SIZE(sources) if call.is_list else 1
+    call.plan, call.bytes_each, call.start = plan, plan.nbytes, NULL
     call.ndim, call.nbytes = result.ndim, result.nbytes
     call.shape = &result.output[0]
     if bounds == NULL:
@@ -130,7 +130,7 @@ cdef int measure(Call *call, const Plan *plan, const Plan *result, sources, cons
         status = plan_init(region_plan, plan.ndim, call.shape, 0, NULL, plan.itemsize)
         call.start = &bounds.start[0]
     plan_check(region_plan, status)
-    call.each = call.nbytes = region_plan.nbytes
+    call.bytes_each = call.nbytes = region_plan.nbytes
     return 0
 
 
@@ -174,19 +174,19 @@ cdef bytes look(Call *call, sources, cnp.ndarray out, bint is_new):
         places = locate_list(call, sources)
     elif has_shape(sources, plan.input_ndim, input_shape(plan)):
         locate_array(&call.source, sources)
-        call.places, call.pitch, call.step = <const char *>&call.source, 0, 0
+        call.places, call.place_bytes, call.target_step = <const char *>&call.source, 0, 0
     else:
         raise shape_changed()
     if is_new:
         locate_array(target, out)
     else:
         check_out(out, call.shape, call.ndim, plan.itemsize, target)
-        for i in range(call.n):
+        for i in range(call.n_sources):
             if share_bytes(place_of(call, i), input_shape(plan), target, call.shape, plan.itemsize):
                 name = f"arrays[{i}]" if call.is_list else "the input"
                 raise RequestError(ValueError, f"must not share memory with {name}", "out")
     if call.is_list:
-        call.step = call.each if whole.contiguous else whole.strides[0]
+        call.target_step = call.bytes_each if whole.contiguous else whole.strides[0]
         locate_memory(&call.target, whole.data, NULL if whole.contiguous else &whole.strides[1], call.ndim - 1,
                       &call.shape[1], plan.itemsize)
     return places
@@ -198,13 +198,13 @@ cdef bytes locate_list(Call *call, list arrays):
     cdef cnp.ndarray array
     cdef bytes places
     cdef Py_ssize_t i
-    call.pitch = sizeof(StridedArray) - (MAX_RANK - plan.input_ndim) * sizeof(Py_ssize_t)
+    call.place_bytes = sizeof(StridedArray) - (MAX_RANK - plan.input_ndim) * sizeof(Py_ssize_t)
     try:
-        places = PyBytes_FromStringAndSize(NULL, call.n * call.pitch)
+        places = PyBytes_FromStringAndSize(NULL, call.n_sources * call.place_bytes)
     except MemoryError:
-        raise RequestError(MemoryError, f"no memory to note where {call.n} arrays lie") from None
+        raise RequestError(MemoryError, f"no memory to note where {call.n_sources} arrays lie") from None
     call.places = PyBytes_AS_STRING(places)
-    for i in range(call.n):
+    for i in range(call.n_sources):
         array = <cnp.ndarray>arrays[i]
         if not has_shape(array, plan.input_ndim, input_shape(plan)):
             raise shape_error(array, plan.input_ndim, input_shape(plan), "must have", f"arrays[{i}]")
@@ -213,7 +213,7 @@ cdef bytes locate_list(Call *call, list arrays):
 
 
 cdef inline const StridedArray *place_of(const Call *call, Py_ssize_t i) noexcept nogil:
-    return <const StridedArray *>(call.places + i * call.pitch)
+    return <const StridedArray *>(call.places + i * call.place_bytes)
 
 
 cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) except -1:
@@ -221,12 +221,12 @@ cdef int write_references(Call *call, sources, cnp.ndarray out, bint as_bytes) e
     cdef Py_ssize_t i
     if not as_bytes:
         target = call.target
-        for i in range(call.n):
+        for i in range(call.n_sources):
             copy_references(call.plan, sources[i] if call.is_list else sources, place_of(call, i), out, &target,
                             call.start, call.shape + (1 if call.is_list else 0))  # of one tiling
-            target.data += call.step
+            target.data += call.target_step
         return 0
-    write_range(call, 0, call.n, &call.options)
+    write_range(call, 0, call.n_sources, &call.options)
     if call.is_list or call.start != NULL:
         return count_references(out, &call.target, 0, out)
     return count_references(sources, &call.source, call.plan.copies, out)
@@ -236,13 +236,13 @@ cdef int write_bytes(Call *call) except -1:
     """Write all tilings. Threads take whole ones, or parts if they are large."""
     cdef int status
     if call.nbytes < TILECORE_NOGIL_BYTES:
-        return write_range(call, 0, call.n, &call.options)
+        return write_range(call, 0, call.n_sources, &call.options)
     with nogil:
         # From 4 times the bound on, threads write parts of each tiling without waiting long for each other.
-        if call.n == 1 or call.options.threads == 1 or call.each >= 4 * TILECORE_THREAD_BYTES:
-            status = write_range(call, 0, call.n, &call.options)
+        if call.n_sources == 1 or call.options.threads == 1 or call.bytes_each >= 4 * TILECORE_THREAD_BYTES:
+            status = write_range(call, 0, call.n_sources, &call.options)
         else:
-            status = run_task(write_range_task, TILECORE_ARRAYS, call, call.n, call.nbytes, &call.options)
+            status = run_task(write_range_task, TILECORE_ARRAYS, call, call.n_sources, call.nbytes, &call.options)
     return status  # -1: a signal handler raised
 
 
@@ -255,15 +255,15 @@ cdef inline int write_range(const Call *call, Py_ssize_t first, Py_ssize_t last,
     """Write the tilings numbered first to last - 1; return 0, or -1 if a signal handler raised."""
     cdef StridedArray target
     cdef Py_ssize_t i
-    if call.n == 1:
+    if call.n_sources == 1:
         return write_one(call, place_of(call, 0), &call.target, options)
     target = call.target
-    target.data += first * call.step
+    target.data += first * call.target_step
     for i in range(first, last):
         if (write_one(call, place_of(call, i), &target, options) < 0
-                or check_signals(&options.signals, call.each) < 0):  # a small tiling does not check
+                or check_signals(&options.signals, call.bytes_each) < 0):  # a small tiling does not check
             return -1
-        target.data += call.step
+        target.data += call.target_step
     return 0
 
 

@@ -1,16 +1,16 @@
 /* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. */
 
-/* Each half of a vector is the union of a few pieces: 16 bytes of the source, shuffled, with zeros where other pieces
+/* Each half of a vector is the union of a few loads: 16 bytes of the source, shuffled, with zeros where other loads
  * have bytes. `kept`: the period is a single vector, whose masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
-    const int kept, const int pieces)
+    const int kept, const int loads)
 {
     const int vectors = kept ? 1 : self->vectors;
     int k, p;
     for (k = 0; k < vectors; k++, dst += 32) {
         TILECORE_VECTOR all = TILECORE_LOAD(self->mask[k][0]);
-        for (p = 0; p < pieces; p++) {
+        for (p = 0; p < loads; p++) {
             const ptrdiff_t *const at = kept ? from + 2 * p : self->from[k][p];
             const TILECORE_VECTOR v = TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src + at[0], src + at[1]),
                                                        kept ? mask[p] : TILECORE_LOAD(self->mask[k][p]));
@@ -24,7 +24,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
  * follow. The second period overlaps the first, so that it and those after it are aligned, if a group begins at an
  * aligned address; the last period overlaps the one before it. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
-    const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int pieces)
+    const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int loads)
 {
     const int vectors = kept ? 1 : self->vectors;
     const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
@@ -36,15 +36,15 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     ptrdiff_t from[8];
     int p;
     if (end < groups) return;
-    for (p = 0; kept && p < pieces; p++) {
+    for (p = 0; kept && p < loads; p++) {
         mask[p] = TILECORE_LOAD(self->mask[0][p]);
         from[2 * p] = self->from[0][p][0];
         from[2 * p + 1] = self->from[0][p][1];
     }
-    TILECORE_NAME(deinterleave_period)(self, mask, from, dst, src, kept, pieces);
+    TILECORE_NAME(deinterleave_period)(self, mask, from, dst, src, kept, loads);
     for (dst += n * group, src += n * step; dst < last; dst += 32 * vectors, src += forward)
-        TILECORE_NAME(deinterleave_period)(self, mask, from, dst, src, kept, pieces);
-    TILECORE_NAME(deinterleave_period)(self, mask, from, last, last_src, kept, pieces);
+        TILECORE_NAME(deinterleave_period)(self, mask, from, dst, src, kept, loads);
+    TILECORE_NAME(deinterleave_period)(self, mask, from, last, last_src, kept, loads);
 }
 
 /* `count` groups of a row. From the last `margin` groups 16 bytes may not be read: their items are copied singly. */
@@ -54,7 +54,7 @@ TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shu
     const ptrdiff_t group = self->items * self->item, end = count - margin < self->groups ? 0 : count - margin;
     tilecore_rows rows;
     ptrdiff_t k;
-    switch (self->pieces * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
+    switch (self->loads * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
     case 2: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 1); break;
     case 3: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 1); break;
     case 4: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 2); break;
@@ -62,7 +62,7 @@ TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shu
     case 6: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 3); break;
     case 7: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 3); break;
     case 9: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 4); break;
-    default: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, self->pieces);
+    default: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, self->loads);
     }
     if (end == count) return;
     rows.row = self->item;

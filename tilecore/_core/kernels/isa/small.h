@@ -110,7 +110,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(few_rows)(char *dst, const 
 #undef TILECORE_ROWS
 }
 
-TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_kernels *self, int ndim, const ptrdiff_t *shape,
+TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_set *self, int ndim, const ptrdiff_t *shape,
                                                          const ptrdiff_t *repeats, ptrdiff_t itemsize, char *dst,
                                                          const char *src)
 {
