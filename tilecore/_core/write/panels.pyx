@@ -227,20 +227,20 @@ cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
 
 
 cdef void choose_counts(Panels *panels) noexcept nogil:
-    """Choose the number of steps in a panel for each loop."""
+    """Choose the steps of each loop in a panel: first along the source, then along the output, innermost first."""
     cdef Py_ssize_t itemsize = panels.itemsize, side = SIDE_BYTES, nbytes = itemsize, left, count, step
-    cdef Py_ssize_t most = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
+    cdef Py_ssize_t budget = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
     cdef Py_ssize_t row_items = panels.nest.loop[panels.level[0]].count
     cdef Loop *loop = panels.source.loop
     cdef Py_ssize_t steps[MAX_LOOPS]
     cdef int i, k, unit = panels.unit
     if panels.direct:
-        most = DIRECT_BYTES
+        budget = DIRECT_BYTES
         if panels.stream:
-            most, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif row_items <= most // MIN_SIDE_BYTES:
-        side = min(side, most // row_items)
-    left, step = most // itemsize, magnitude(loop[unit].src)
+            budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
+    elif row_items <= budget // MIN_SIDE_BYTES:
+        side = min(side, budget // row_items)
+    left, step = budget // itemsize, magnitude(loop[unit].src)
     for k in range(1, panels.source.n):
         steps[k] = 1
     if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(loop[1].src)):
@@ -255,7 +255,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     for k in range(panels.n):
         i = panels.level[k]
         if k > 0 and panels.merged[k] == 2 > panels.merged[k - 1] and steps[1] < loop[1].count and nbytes % 1024 == 0:
-            nbytes += 64  # columns map to different sets of the first-level cache
+            nbytes += 64  # where loop 2 begins: its steps map to different sets of the first-level cache
         if not panels.direct and (k == 0 or panels.merged[k] > panels.merged[k - 1]):
             loop[panels.merged[k]].dst = nbytes
         panels.step[i] = nbytes
