@@ -24,7 +24,7 @@ from tilecore._core.request.arguments cimport as_plain_array, check_rank, plain_
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_result
+from tilecore._core.write.results cimport make_result, make_results
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -121,7 +121,7 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
 cdef tile_planned(const Plan *plan, cnp.ndarray array, reps):
     """`tile` of an array by its plan, if there is no other argument."""
     try:
-        return make_result(plan, array.descr, array, NULL, None, 0)
+        return make_results(plan, plan, array.descr, array, NULL, None, 0)
     except RequestError as error:
         raise error_of_call(error, "tile", array, array, reps, None) from error.__cause__
 

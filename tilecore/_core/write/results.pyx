@@ -79,7 +79,7 @@ cdef cnp.ndarray make_results(const Plan *plan, const Plan *result, cnp.dtype dt
     cdef Call call
     cdef bint is_new = out is None
     measure(&call, plan, result, sources, bounds)
-    if is_new and call.start == NULL and not call.is_list:
+    if is_new and bounds != NULL and call.start == NULL:  # a region that is a tiling
         out = make_small(call.plan, sources)
         if out is not None:
             return out
