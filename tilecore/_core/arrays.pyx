@@ -254,8 +254,8 @@ cdef masked_region(a, reps, start, stop, out, axis, threads):
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
         check_rank(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
-    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.starts),
-                                        stop=as_tuple(bounds.stop, bounds.stops), axis=axis, threads=threads))
+    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.n_start),
+                                        stop=as_tuple(bounds.stop, bounds.n_stop), axis=axis, threads=threads))
 
 
 def tile_view(a, reps, *, axis=None):

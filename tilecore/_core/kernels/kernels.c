@@ -102,10 +102,10 @@ unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 
-/* ---------------------------------------------------------------- what the choice goes by */
+/* ---------------------------------------------------------------- what sets share */
 
 enum {
-    TILECORE_FEW_COST = 640,  /* see row_cost in small.h */
+    TILECORE_FEW_COST = 640,  /* see tilecore_row_cost */
     TILECORE_FEW = 8,         /* written rows up to which nothing is worth preparing */
     TILECORE_DOUBLING_SPAN = 2048, /* row*repeats from which doubling beats rows in registers, and a copy each */
     TILECORE_DOUBLING_BYTES = 8192 /* replicate re-reads at most this much */
@@ -113,6 +113,31 @@ enum {
 
 /* Rows up to this size are held in registers. */
 #define TILECORE_REGISTERS_ROW (8 * TILECORE_WIDTH)
+
+/* The cost, for few_rows in small.h, of a row with its copies. A kernel writes several short rows at once, and holds
+ * long ones in registers. Found on Zen 3: at TILECORE_FEW_COST both take as long; at twice that, few_rows takes 1.3
+ * times as long, and at half of it a kernel 1.2 to 1.5 times. Both count instructions, so other hosts differ little. */
+TILECORE_INLINE ptrdiff_t tilecore_row_cost(ptrdiff_t row, ptrdiff_t copies)
+{
+    ptrdiff_t cost = row < 8 ? 4 : 2;
+    if (row <= 8 && !(row & (row - 1))) return row * copies < 16 ? 3 : 1;
+    if (row > 16) cost = row <= 64 ? 10 : 32;
+    return cost * (copies < 64 ? copies : 16);
+}
+
+/* A row of 1, 2, 4 or 8 bytes, as often as it fits 8 bytes. */
+TILECORE_INLINE uint64_t tilecore_load_word(const char *src, const ptrdiff_t row)
+{
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (row) {
+    case 1: return (uint8_t)*src * UINT64_C(0x0101010101010101);
+    case 2: memcpy(&two, src, 2); return two * UINT64_C(0x0001000100010001);
+    case 4: memcpy(&four, src, 4); return four * UINT64_C(0x0000000100000001);
+    default: memcpy(&eight, src, 8); return eight;
+    }
+}
 
 /* Sizes that `copies` has code of their own for. */
 static int tilecore_has_size(const tilecore_rows *self)

@@ -32,7 +32,7 @@
 
 #define TILECORE_SIZES 20
 #define TILECORE_ONE 1024 /* ratios are counted in parts of this */
-#define TILECORE_KINDS (2 * TILECORE_TASKS) /* each with prefaulted output, and with new */
+#define TILECORE_RECORD_KINDS (2 * TILECORE_TASK_KINDS) /* each with prefaulted output, and with new */
 
 /* Counters, at first 0. */
 typedef struct tilecore_record {
@@ -44,9 +44,9 @@ typedef struct tilecore_record {
     ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
 } tilecore_record;
 
-static tilecore_record tilecore_records[TILECORE_KINDS][TILECORE_SIZES];
+static tilecore_record tilecore_records[TILECORE_RECORD_KINDS][TILECORE_SIZES];
 
-/* The record of a kind, 0 <= kind < TILECORE_KINDS, and a size: two for each power of two, from 1 MiB on. */
+/* The record of a kind, 0 <= kind < TILECORE_RECORD_KINDS, and a size: two for each power of two, from 1 MiB on. */
 TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
 {
     int size = 0;

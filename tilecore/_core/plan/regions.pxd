@@ -4,7 +4,7 @@ from tilecore._core.numpy_api cimport MAX_RANK
 cdef struct Bounds:     # of a region
     Py_ssize_t start[MAX_RANK]
     Py_ssize_t stop[MAX_RANK]
-    int starts, stops   # how many entries each has
+    int n_start, n_stop  # how many entries each has
     bint periodic       # whether the input repeats without end, in both directions along every axis
 
 

@@ -10,11 +10,11 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint periodic) except -1:
     """Fill `bounds`, before the array is inspected: reading may run code that changes the array."""
     bounds.periodic = periodic
     if periodic:
-        bounds.starts = read_signed(start, bounds.start, "start")
-        bounds.stops = read_signed(stop, bounds.stop, "stop")
+        bounds.n_start = read_signed(start, bounds.start, "start")
+        bounds.n_stop = read_signed(stop, bounds.stop, "stop")
     else:
-        bounds.starts = read_integers(start, bounds.start, "start", 0)
-        bounds.stops = read_integers(stop, bounds.stop, "stop", 0)
+        bounds.n_start = read_integers(start, bounds.start, "start", 0)
+        bounds.n_stop = read_integers(stop, bounds.stop, "stop", 0)
     return 0
 
 
@@ -22,8 +22,8 @@ cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents,
     """Check that a region lies in the tiling of `extents`, or if periodic in any of such an input; fill `shape`."""
     cdef Py_ssize_t first, last
     cdef int k
-    if bounds.starts != ndim or bounds.stops != ndim:
-        name, n = ("stop", bounds.stops) if bounds.starts == ndim else ("start", bounds.starts)
+    if bounds.n_start != ndim or bounds.n_stop != ndim:
+        name, n = ("stop", bounds.n_stop) if bounds.n_start == ndim else ("start", bounds.n_start)
         axes = "the input" if bounds.periodic else f"the result's shape {as_tuple(extents, ndim)}"
         raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
     for k in range(ndim):

@@ -112,8 +112,12 @@ cdef bytes_at(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t ite
     return array_upon(None, place.ndim, shape, strides_or_null(place), dtype, place.data, 0)
 
 
+# Without the dispatcher, which is Python code: a signal handler could raise there.
+cdef object SHARES_MEMORY = getattr(numpy.shares_memory, "_implementation", numpy.shares_memory)
+
+
 cdef bint shares_memory(a, b) except -1:
     try:
-        return numpy.shares_memory(a, b, max_work=100000)
+        return SHARES_MEMORY(a, b, max_work=100000)
     except numpy.exceptions.TooHardError:
         return True

@@ -28,8 +28,8 @@ cdef enum:
 
 cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
     """Choose the block and its kernel, and order the loops over blocks: repeats innermost, or in the nest's order."""
-    cdef Py_ssize_t steps = choose_inner(blocks, nest, stream)
-    order_outer(blocks, nest, steps, reorder)
+    cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, stream)
+    order_outer(blocks, nest, blocks_along, reorder)
     choose_kernel(blocks)
 
 

@@ -23,11 +23,11 @@ cdef struct Panels:
     # The loops that move in the source, in the order in which they are packed.
     int n
     int level[MAX_LOOPS]            # index of the loop in `nest`
-    int merged[MAX_LOOPS]           # index in `source`
+    int merged[MAX_LOOPS]           # index in `packing`
     # The same loops, each merged with the one that it continues in the source; `dst`: in the output if direct, else in
     # the panel.
-    Nest source
-    int inner, across               # the loops of `source` that the packer takes; the others are around them
+    Nest packing
+    int inner, across               # the loops of `packing` that the packer takes; the others are around them
     int unit                        # of loops 2 and up, the one of the smallest source stride; 0: there is none
     tilecore_shuffles shuffles      # for `deinterleave`
     Py_ssize_t parts                # of the output of a panel, for threads and checks for signals

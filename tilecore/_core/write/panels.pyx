@@ -122,7 +122,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
 
 cdef void choose_stores(Panels *panels, Py_ssize_t size, bint prefaulted) noexcept nogil:
     """Choose how a source of `size` bytes is stored: whether past the caches, and whether directly into the output."""
-    cdef const Loop *loop = panels.source.loop
+    cdef const Loop *loop = panels.packing.loop
     cdef bint transposed = panels.packer == TRANSPOSE
     cdef Py_ssize_t row = loop[panels.inner].count * panels.itemsize
     if panels.direct and prefaulted and transposed and size >= ALIASED_BYTES and loop[panels.across].dst % 4096 == 0:
@@ -150,12 +150,12 @@ cdef bint can_transpose(const Loop *inner, Py_ssize_t step, Py_ssize_t columns, 
 
 
 cdef void merge_loops(Panels *panels) noexcept nogil:
-    """Fill `source`, the loops that pack. A short one along the source is merged with the one that continues it."""
+    """Fill `packing`, the loops that pack. A short one along the source is merged with the one that continues it."""
     cdef const Loop *loop = &panels.nest.loop[0]
     cdef const Loop *inner = &loop[panels.level[0]]
     cdef const Loop *unit
     cdef const Loop *other
-    cdef Nest *source = &panels.source
+    cdef Nest *packing = &panels.packing
     cdef Py_ssize_t itemsize = panels.itemsize, size = itemsize
     cdef int *level = panels.level
     cdef int k, u = 1
@@ -176,17 +176,17 @@ cdef void merge_loops(Panels *panels) noexcept nogil:
                 k += 1
             panels.direct = False
             break
-    nest_begin(source, itemsize)
+    nest_begin(packing, itemsize)
     for k in range(panels.n):
         other = &loop[level[k]]
-        nest_push(source, other.count, other.src, other.dst if panels.direct else size)
-        panels.merged[k] = source.n - 1
+        nest_push(packing, other.count, other.src, other.dst if panels.direct else size)
+        panels.merged[k] = packing.n - 1
         size *= other.count
 
 
 cdef void choose_packer(Panels *panels) noexcept nogil:
-    cdef Loop *loop = panels.source.loop
-    cdef int k, n = panels.source.n, unit = 2
+    cdef Loop *loop = panels.packing.loop
+    cdef int k, n = panels.packing.n, unit = 2
     loop[n] = Loop(1, 0, 0)  # `across` if there is but one loop
     for k in range(3, n):
         if magnitude(loop[k].src) < magnitude(loop[unit].src):
@@ -208,7 +208,7 @@ cdef void choose_packer(Panels *panels) noexcept nogil:
 
 cdef bint choose_deinterleave(Panels *panels) noexcept nogil:
     """Whether the inner loop, or groups of its few steps, can be deinterleaved. If so, prepare the kernel."""
-    cdef const Loop *loop = &panels.source.loop[1]
+    cdef const Loop *loop = &panels.packing.loop[1]
     cdef Py_ssize_t itemsize = panels.itemsize, along = loop[0].src, count = loop[0].count, step = loop[1].src
     if loop[0].count > MAX_CHANNELS:
         step, along, count = along, 0, 1
@@ -231,7 +231,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     cdef Py_ssize_t itemsize = panels.itemsize, side = SIDE_BYTES, nbytes = itemsize, left, count, step
     cdef Py_ssize_t budget = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
     cdef Py_ssize_t row_items = panels.nest.loop[panels.level[0]].count
-    cdef Loop *loop = panels.source.loop
+    cdef Loop *loop = panels.packing.loop
     cdef Py_ssize_t steps[MAX_LOOPS]
     cdef int i, k, unit = panels.unit
     if panels.direct:
@@ -241,11 +241,11 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
     elif row_items <= budget // MIN_SIDE_BYTES:
         side = min(side, budget // row_items)
     left, step = budget // itemsize, magnitude(loop[unit].src)
-    for k in range(1, panels.source.n):
+    for k in range(1, panels.packing.n):
         steps[k] = 1
     if unit and step < side and (panels.packer != DEINTERLEAVE or step < magnitude(loop[1].src)):
         steps[unit] = choose_steps(panels, unit, side // step, &left)
-    for k in range(1, panels.source.n):
+    for k in range(1, panels.packing.n):
         if steps[k] == 1:
             steps[k] = choose_steps(panels, k, left, &left)
     if unit and left > 1 and steps[unit] < loop[unit].count:
@@ -266,7 +266,7 @@ cdef void choose_counts(Panels *panels) noexcept nogil:
 
 
 cdef Py_ssize_t choose_steps(Panels *panels, int merged, Py_ssize_t limit, Py_ssize_t *left) noexcept nogil:
-    """Choose at most `limit` steps of a loop of `source`, and return how many; `left`: items that still fit a panel.
+    """Choose at most `limit` steps of a loop of `packing`, and return how many; `left`: items that still fit a panel.
 
     A loop is cut into panels of nearly equal length, the inner loop into whole cache lines.
     """
@@ -358,16 +358,16 @@ cdef void pack_panel(const Panels *panels, const Py_ssize_t *count, char *dst, c
     """Pack a panel of `count` steps to `dst`: scratch, or the output if it is direct."""
     cdef LoopIter others[MAX_LOOPS]
     cdef Py_ssize_t steps[MAX_LOOPS]
-    cdef const Loop *loop = &panels.source.loop[0]
+    cdef const Loop *loop = &panels.packing.loop[0]
     cdef const Loop *inner = &loop[panels.inner]
     cdef const Loop *across = &loop[panels.across]
     cdef Py_ssize_t rows, columns, itemsize = panels.itemsize, dst_pitch, src_pitch
     cdef int k, n = 0
-    for k in range(1, panels.source.n + 1):
+    for k in range(1, panels.packing.n + 1):
         steps[k] = 1
     for k in range(panels.n):
         steps[panels.merged[k]] *= count[panels.level[k]]
-    for k in range(1, panels.source.n):
+    for k in range(1, panels.packing.n):
         if k != panels.inner and k != panels.across:
             others[n] = LoopIter(steps[k], 0, loop[k].src, loop[k].dst)
             n += 1

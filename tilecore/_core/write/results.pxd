@@ -6,7 +6,7 @@ from tilecore._core.write.small cimport make_small
 
 
 cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads)
-cdef cnp.ndarray make_results(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
+cdef cnp.ndarray make_results(const Plan *plan, const Plan *whole_plan, cnp.dtype dtype, sources, const Bounds *bounds,
                               cnp.ndarray out, int threads)
 
 

@@ -70,15 +70,15 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndar
     return make_result(&stack, dtype, pad_stack(&stack, sources), NULL, out, threads)
 
 
-cdef cnp.ndarray make_results(const Plan *plan, const Plan *result, cnp.dtype dtype, sources, const Bounds *bounds,
+cdef cnp.ndarray make_results(const Plan *plan, const Plan *whole_plan, cnp.dtype dtype, sources, const Bounds *bounds,
                               cnp.ndarray out, int threads):
     """Return the tiling of an array, or its region `bounds`; of a list of arrays, all tilings.
 
-    They are written to `out`, as read_out returned it, or to a new array for None. `result` is the plan of all tilings.
+    They are written to `out`, as read_out returned it, or to a new array for None. `whole_plan` is that of all tilings.
     """
     cdef Call call
     cdef bint is_new = out is None
-    measure(&call, plan, result, sources, bounds)
+    measure(&call, plan, whole_plan, sources, bounds)
     if is_new and bounds != NULL and call.start == NULL:  # a region that is a tiling
         out = make_small(call.plan, sources)
         if out is not None:
@@ -105,8 +105,8 @@ cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
     return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
 
 
-cdef int measure(Call *call, const Plan *plan, const Plan *result, sources, const Bounds *bounds) except -1:
-    """Begin a call: the output of the plan `result`, or a region of it."""
+cdef int measure(Call *call, const Plan *plan, const Plan *whole_plan, sources, const Bounds *bounds) except -1:
+    """Begin a call: the output of `whole_plan`, or a region of it."""
     cdef Plan *region_plan = &call.region_plan
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef bint is_tiling = True
@@ -114,8 +114,8 @@ cdef int measure(Call *call, const Plan *plan, const Plan *result, sources, cons
     call.is_list = PyList_CheckExact(sources)
     call.n_sources = PyList_GET_SIZE(sources) if call.is_list else 1
     call.plan, call.bytes_each, call.start = plan, plan.nbytes, NULL
-    call.ndim, call.nbytes = result.ndim, result.nbytes
-    call.shape = &result.output[0]
+    call.ndim, call.nbytes = whole_plan.ndim, whole_plan.nbytes
+    call.shape = &whole_plan.output[0]
     if bounds == NULL:
         return 0
     check_bounds(bounds, plan.ndim, input_shape(plan) if bounds.periodic else call.shape, call.region_shape)

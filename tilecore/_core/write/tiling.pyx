@@ -173,7 +173,7 @@ cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_
     cdef Py_ssize_t first = 0, last = total
     cdef tilecore_record *record = NULL
     if options.learns:
-        record = tilecore_find_record(kind if options.prefaulted else TILECORE_TASKS + kind, nbytes)
+        record = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
     while first < last:  # again, if it is time to check for signals
         tilecore_parallel(task, job, &first, &last, max(nbytes // total, 1), options.threads, record,
                           options.signals.next)

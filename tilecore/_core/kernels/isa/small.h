@@ -25,20 +25,6 @@ TILECORE_INLINE TILECORE_TARGETED char *TILECORE_NAME(repeat_few)(char *dst, ptr
     return end;
 }
 
-/* A row of 1, 2, 4 or 8 bytes, as often as it fits 8 bytes. */
-TILECORE_INLINE uint64_t TILECORE_NAME(load_word)(const char *src, const ptrdiff_t row)
-{
-    uint16_t two;
-    uint32_t four;
-    uint64_t eight;
-    switch (row) {
-    case 1: return (uint8_t)*src * UINT64_C(0x0101010101010101);
-    case 2: memcpy(&two, src, 2); return two * UINT64_C(0x0001000100010001);
-    case 4: memcpy(&four, src, 4); return four * UINT64_C(0x0000000100000001);
-    default: memcpy(&eight, src, 8); return eight;
-    }
-}
-
 /* Rows of 1, 2, 4 or 8 bytes: `row` is fixed per call site. The stores of long spans are aligned. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const char *src, const char *end,
                                                                 const ptrdiff_t row, ptrdiff_t span)
@@ -47,7 +33,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
     ptrdiff_t i;
 #define TILECORE_FILL(size) \
     for (; src < end; src += row, dst += span) { \
-        const uint64_t word = TILECORE_NAME(load_word)(src, row), words[4] = {word, word, word, word}; \
+        const uint64_t word = tilecore_load_word(src, row), words[4] = {word, word, word, word}; \
         memcpy(dst, words, size), memcpy(dst + span - size, words, size); \
     }
     if (span < w) {
@@ -55,7 +41,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
         return;
     }
     for (; src < end; src += row, dst += span) {
-        const uint64_t word = TILECORE_NAME(load_word)(src, row);
+        const uint64_t word = tilecore_load_word(src, row);
         const uint64_t words[8] = {word, word, word, word, word, word, word, word};
         const TILECORE_VECTOR v = TILECORE_LOAD(words);
         TILECORE_STORE(dst, v);
@@ -63,17 +49,6 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(fill_rows)(char *dst, const
         TILECORE_STORE(dst + span - w, v);
     }
 #undef TILECORE_FILL
-}
-
-/* The cost, for few_rows, of a row with its copies. A kernel writes several short rows at once, and holds long ones in
- * registers. Found on Zen 3: at TILECORE_FEW_COST both take as long; at twice that, few_rows takes 1.3 times as long,
- * and at half of it a kernel 1.2 to 1.5 times. Both count instructions, so other hosts differ little. */
-TILECORE_INLINE ptrdiff_t TILECORE_NAME(row_cost)(ptrdiff_t row, ptrdiff_t copies)
-{
-    ptrdiff_t cost = row < 8 ? 4 : 2;
-    if (row <= 8 && !(row & (row - 1))) return row * copies < 16 ? 3 : 1;
-    if (row > 16) cost = row <= 64 ? 10 : 32;
-    return cost * (copies < 64 ? copies : 16);
 }
 
 /* `rows` rows, each with its copies. */
@@ -136,7 +111,7 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_set *sel
         return;
     }
     rows.write = NULL;
-    if (all * TILECORE_NAME(row_cost)(row, copies) > TILECORE_FEW_COST)
+    if (all * tilecore_row_cost(row, copies) > TILECORE_FEW_COST)
         tilecore_prepare_rows(&rows, self, row, copies, row, row * copies, n ? outer[0].count : count,
                               all * row * copies <= TILECORE_BLOCK_BYTES);
     for (;;) {
