@@ -326,6 +326,20 @@ def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, ways
                         call(*arguments)
 
 
+@pytest.mark.whole_process
+def test_overlaps_are_found_without_python_code():
+    """A signal handler could raise in NumPy's, between looking where the arrays lie and writing."""
+    room, called = np.arange(40, dtype="u1"), set()
+    x, out = (np.lib.stride_tricks.as_strided(room[at:], (3, 2), (6, 10)) for at in (0, 1))  # too near to be told apart
+    want = x.copy()
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_code.co_name) if event == "call" else None)
+    try:
+        tilecore.tile(x, 1, out)
+    finally:
+        sys.setprofile(None)
+    assert (out == want).all() and "shares_memory" not in called
+
+
 # ---------------------------------------------------------------- objects that die
 
 NEW, OTHER = object(), object()

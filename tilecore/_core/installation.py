@@ -72,9 +72,6 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     for heading, entries in config.items():
         print(f"{heading}:")
         for name, value in entries.items():
-            print(
-                f"  {name}: {value}"
-                + (f" ({with_binary_unit(value)})" if name in _SIZES else "")
-                + _NOTES.get(name, "")
-            )
+            unit = f" ({with_binary_unit(value)})" if name in _SIZES else ""
+            print(f"  {name}: {value}{unit}{_NOTES.get(name, '')}")
     return None

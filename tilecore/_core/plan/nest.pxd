@@ -47,7 +47,7 @@ cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
 
 
 cdef inline bint continues(Py_ssize_t step, Py_ssize_t count, Py_ssize_t inner_step) noexcept nogil:
-    """Whether a loop goes on where `count` steps of the loop inside it end. If both ends do, the two loops merge."""
+    """Whether a loop goes on where `count` steps of the one inside it end. If so in source and output, they merge."""
     return step == inner_step * count
 
 

@@ -12,7 +12,7 @@ cdef struct Blocks:
     int n_inner
     int kernel_loops        # how many, from the innermost on, one kernel call writes
     bint repeats_run        # the second loop repeats the run, directly after it
-    bint along_third_loop         # a kernel call runs along the third loop, once for each step of the second
+    bint along_third_loop   # a kernel call runs along the third loop, once for each step of the second
     bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache
     Py_ssize_t last_count   # steps of the outermost inner loop in the last, shorter block
