@@ -13,10 +13,10 @@ import pytest
 import tilecore
 from tilecore import integrations, onnx
 from tilecore._cli import commands
-from tilecore._core.plain import Limits, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects.dialect import Option
-from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats
+from tilecore._dialects.tensors import as_repeats
+from tilecore._dialects.version import Version
 
 pytestmark = pytest.mark.quick
 
@@ -54,9 +54,9 @@ def test_the_pages_name_every_dialect(dialect):
 def test_every_default_is_the_default_version(dialect):
     """In all signatures, overloads, docstrings, and the dialect's page."""
     row = dialect.DIALECT
-    number = re.search(r"\d\w*$", row.rule().name)[0]
+    number = re.search(r"\d\w*$", row.version().name)[0]
     page = ROOT / "docs" / f"{dialect.__name__.removeprefix('tilecore.')}.md"
-    defaults = {name: inspect.signature(row.rule).parameters[name].default for name in row.options}
+    defaults = {name: inspect.signature(row.version).parameters[name].default for name in row.options}
     assert all(str(default) == number for default in defaults.values())
     for text in (dialect.tile.__doc__, *(file.read_text(encoding="utf-8") for file in [page] if page.exists())):
         assert re.search(rf"[-_]{number}\b", text)
@@ -73,7 +73,7 @@ def test_the_types_of_repeats(dialect):
     """Those that the dialect names, and no other."""
     for code in "?bBhHiIlLqQefdO":
         repeats = np.ones(4, code)
-        if repeats.dtype.name in dialect.DIALECT.count_types.names:
+        if repeats.dtype.name in dialect.DIALECT.version().count_types.names:
             assert dialect.tile(X, repeats).shape == X.shape
         else:
             with pytest.raises(TypeError, match="repeats has dtype "):
@@ -83,7 +83,7 @@ def test_the_types_of_repeats(dialect):
 def test_the_default_of_onnx_is_the_newest():
     for opset in (13, 10**6):
         assert onnx.for_opset(opset) is onnx.tile and onnx.supported_types(opset) == onnx.supported_types()
-        assert onnx.DIALECT.rule(opset=opset).name == onnx.DIALECT.rule().name
+        assert onnx.DIALECT.version(opset=opset).name == onnx.DIALECT.version().name
 
 
 def test_two_dialects_may_have_an_option_of_one_name(monkeypatch):
@@ -93,14 +93,14 @@ def test_two_dialects_may_have_an_option_of_one_name(monkeypatch):
     monkeypatch.setitem(commands.DIALECTS, "other", other)
     read = commands.parser().parse_args
     tile = ["tile", "in.npy", "out.npy", "--repeats=2", "--dialect"]
-    assert commands.rule_of(read([*tile, "other", "--opset=new"])).name == "ONNX Tile-13"
-    assert commands.rule_of(read([*tile, "onnx", "--opset=6"])).name == "ONNX Tile-6"
+    assert commands.version_of(read([*tile, "other", "--opset=new"])).name == "ONNX Tile-13"
+    assert commands.version_of(read([*tile, "onnx", "--opset=6"])).name == "ONNX Tile-6"
     for dialect, words in (
         ("other", "argument --opset: expected new or old, got '6'"),
         ("openvino", "--opset is for --dialect .*onnx or other, not openvino"),
     ):
         with pytest.raises(ValueError, match=f"^{words}$"):
-            commands.rule_of(read([*tile, dialect, "--opset=6"]))
+            commands.version_of(read([*tile, dialect, "--opset=6"]))
 
 
 INTEGRATIONS = [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)]
@@ -119,21 +119,21 @@ def test_names_and_signatures_are_readable(name):
 
 
 def test_the_row_describes_the_dialect(dialect):
-    """`tile` follows the rule of the newest version; options are the rule's keyword arguments."""
+    """`tile` is the default version's; options are keyword arguments of `Dialect.version`."""
     row = dialect.DIALECT
-    rule = row.rule()
-    assert rule.name.startswith(row.name)
-    assert rule.counts(X, [1, 1, 2, 2]) == (1, 1, 2, 2)
+    version = row.version()
+    assert version.name.startswith(row.name)
+    assert version.read_counts(X, [1, 1, 2, 2]) == (1, 1, 2, 2)
     assert dialect.tile(X, [1, 1, 2, 2]).shape == (1, 1, 4, 6)
-    assert set(row.options) <= set(inspect.signature(row.rule).parameters)
+    assert set(row.options) <= set(inspect.signature(row.version).parameters)
 
 
 @pytest.mark.parametrize("repeats", [[1, 1, 1.5, 1], "1", None, [[1]], np.ones((1, 4), int), [True]])
-def test_the_rule_refuses_what_tile_refuses(dialect, repeats):
-    rule = dialect.DIALECT.rule()
+def test_the_version_refuses_what_tile_refuses(dialect, repeats):
+    version = dialect.DIALECT.version()
     with pytest.raises(RequestError) as refused:
-        rule.counts(X, repeats)
-    expected = format_error(refused.value, rule.name, X, rule.names, repeats=repeats)
+        version.read_counts(X, repeats)
+    expected = format_error(refused.value, version.name, X, version.names, repeats=repeats)
     with pytest.raises(type(expected)) as raised:
         dialect.tile(X, repeats)
     assert str(raised.value) == str(expected)
@@ -152,13 +152,16 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
     ],
     ids=repr,
 )  # fmt: skip
-def test_limits_read_repeats_as_the_dialect_does(value):
-    """Within limits, the result is the same, or there is none."""
-    x, counts = np.ones((1,) * len(value), "u1"), as_repeats(value)
-    result = tile_within(Limits(EVERY_TYPE, INTEGERS.type_mask), x, value)
-    legal = all(count >= 0 for count in counts) and max(counts, default=0) < 2**63
-    assert (result is None) == (not legal)
-    assert result is None or result.shape == counts
+def test_repeats_are_read_at_once_as_the_dialect_reads_them(value):
+    """Legal ones are not checked in Python, and the result is the same."""
+    x, counts, checked = np.ones((1,) * len(value), "u1"), as_repeats(value), []
+    version = Version("Tile", check=lambda _, shape, repeats: checked.append(shape) or repeats)
+    if all(count >= 0 for count in counts) and max(counts, default=0) < 2**63:
+        assert version.tile(x, value, None, None).shape == counts and not checked
+    else:
+        with pytest.raises(ValueError, match=r"^Tile: "):
+            version.tile(x, value, None, None)
+        assert checked == [x.shape]
 
 
 @pytest.mark.parametrize(
@@ -169,5 +172,12 @@ def test_limits_read_repeats_as_the_dialect_does(value):
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
-def test_limits_leave_odd_repeats_to_the_dialect(value):
-    assert tile_within(Limits(EVERY_TYPE, INTEGERS.type_mask, any_length=True), np.ones(1), value) is None
+def test_odd_repeats_are_read_by_the_dialect(value):
+    checked = []
+    version = Version("Tile", any_length=True, check=lambda _, shape, repeats: checked.append(shape) or repeats)
+    try:
+        version.tile(np.ones(1), value, None, None)
+    except (TypeError, ValueError) as error:
+        assert str(error).startswith("Tile: ")
+    else:
+        assert checked

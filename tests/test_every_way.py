@@ -210,16 +210,17 @@ def repeats_of_axes(asked, rank):
 
 
 def dialect(draw, x, asked, tiled):
-    """One that takes these items and sizes; if a dialect's rule refuses them, so does its `tile`."""
+    """One that takes these items and sizes; if a dialect's version refuses them, so does its `tile`."""
     counts, takes = repeats_of_axes(asked, x.ndim), []
     for module in DIALECTS:
         padded = x[(*(None,) * (len(counts) - x.ndim), ...)], counts
-        rule, request = module.DIALECT.rule(), (x, asked["reps"]) if module.DIALECT.any_length else padded
+        version = module.DIALECT.version()
+        request = (x, asked["reps"]) if version.any_length else padded
         request = padded if "axis" in asked else request
         try:
-            rule.counts(*request)
+            version.read_counts(*request)
         except RequestError:
-            with pytest.raises((TypeError, ValueError), match=f"^{rule.name}: "):
+            with pytest.raises((TypeError, ValueError), match=f"^{version.name}: "):
                 module.tile(*request)
         else:
             takes.append(partial(module.tile, *request))

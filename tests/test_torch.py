@@ -57,7 +57,7 @@ def test_what_is_not_in_plain_memory(make, text):
         "tile": lambda: tilecore.tile(tensor, 2),
         "tile_region": lambda: tilecore.tile_region(tensor, 2, (0,), (1,)),
         "TilePlan.tile": lambda: tilecore.TilePlan((2,), 2, "f4").tile(tensor),
-        onnx.DIALECT.rule().name: lambda: onnx.tile(tensor, [2]),
+        onnx.DIALECT.version().name: lambda: onnx.tile(tensor, [2]),
     }.items():
         argument = "input" if "ONNX" in name else "a"
         wanted = f"^{name}: {argument} of type (Tensor|Parameter) cannot be read as an array: .*{text}"

@@ -36,9 +36,14 @@ class Public:
         self.begin = name  # of errors: a dialect's has the function's version, or else the default one
         if dialect:
             version = re.search(r"_(\d+)$", function.__name__)
-            self.begin = f"{name} Tile-{version[1]}" if version else dialect.rule().name
-            text = dialect.types is None or "str" in dialect.types.names
-            self.traits = dialect._asdict() | {"tiles": "out" in self.parameters, "text": text}
+            default = dialect.version()
+            self.begin = f"{name} Tile-{version[1]}" if version else default.name
+            facts = {
+                name: getattr(default, name) for name in ("any_length", "count_types", "max_elements", "min_repeat")
+            }
+            types = None if default.types is tensors.EVERY_TYPE else default.types
+            self.traits = facts | {"tiles": "out" in self.parameters, "types": types, "options": dialect.options}
+            self.traits["text"] = types is None or "str" in types.names
 
     def good(self):
         """By the names of the parameters, and made anew for each call. A dialect's first one has a name of its own."""

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
-from math import prod
-from typing import NamedTuple, overload
+from typing import overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Limits, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
-from tilecore._dialects.dialect import Dialect, Option, Rule
+from tilecore._dialects.dialect import Dialect, Option
 from tilecore._dialects.dims import Shape, ShapeLike
-from tilecore._dialects.tensors import INTEGERS, Types, as_repeats, check_type, make_types
+from tilecore._dialects.tensors import Types, make_types
+from tilecore._dialects.version import Version
 
 __all__ = ["infer_shape", "supported_types", "tile"]
 __dir__ = __all__.copy
@@ -46,12 +44,7 @@ _SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_
 # The levels that Microsoft has named. Any level up to the newest follows the highest row that is not above it.
 _NAMED = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
 _NEWEST = tuple(map(int, _NAMED[-1].split("_")))
-
-
-class _Level(NamedTuple):
-    name: str
-    ranks: range
-    types: Types
+_VERSIONS: dict[str, Version] = {}  # by level, each from its first use on
 
 
 @overload
@@ -106,10 +99,7 @@ def tile(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    limits = _LIMITS.get(feature_level) if type(feature_level) is str and out is None and threads is None else None
-    if limits is not None and (result := tile_within(limits, input, repeats)) is not None:
-        return result
-    return _make_rule(feature_level).tile(input, repeats, out, threads)
+    return _find_version(feature_level).tile(input, repeats, out, threads)
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
@@ -118,7 +108,7 @@ def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
     >>> supported_types("2_0")
     ('FLOAT32', 'FLOAT16')
     """
-    return tuple(_find_level(feature_level).types.names.values())
+    return tuple(_find_version(feature_level).types.names.values())
 
 
 def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: str = "4_1") -> Shape:
@@ -145,69 +135,48 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
 
     Source: as `tile`.
     """
-    level = _find_level(feature_level)
+    version = _find_version(feature_level)
     try:
         shape = dims.as_shape(sizes, "sizes")
         known = dims.match_repeats(shape, *dims.as_repeats_dims(repeats, None, low=1))
         if known is None:
             return None
         # No size may be 0, so an unknown size is at least 1.
-        _check(level, *([dim if isinstance(dim, int) else 1 for dim in part] for part in known))
+        _check(version, *(tuple(dim if isinstance(dim, int) else 1 for dim in part) for part in known))
         return dims.tile_dims(*known)
     except RequestError as error:
         names = {"input": "sizes"}
-        raise format_error(error, level.name, None, names, sizes=sizes, repeats=repeats) from error.__cause__
+        raise format_error(error, version.name, None, names, sizes=sizes, repeats=repeats) from error.__cause__
 
 
-def _read_counts(level: _Level, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    check_type(tensor, level.types)
-    counts = as_repeats(repeats, count=tensor.ndim)
-    # The product of two negative repeats is positive; the core raises their error.
-    if tensor.ndim not in level.ranks or not 0 < tensor.size * prod(counts) <= _UINT_MAX:
-        _check(level, tensor.shape, counts)
-    return counts
-
-
-def _find_level(feature_level: str) -> _Level:
+def _find_version(feature_level: str = "4_1") -> Version:
+    if type(feature_level) is str and (known := _VERSIONS.get(feature_level)):
+        return known
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
         raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'")
     match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all levels have one digit on each side
-    number = (int(match[1]), int(match[2])) if match else None
-    if number is None or number > _NEWEST:
+    if match is None or (number := (int(match[1]), int(match[2]))) > _NEWEST:
         given = short_repr(feature_level)
         raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_NAMED)}")
-    since = max(since for since in _SINCE if since <= number)
-    return _Level(f"DirectML Tile, feature level {feature_level}", *_SINCE[since])
-
-
-_LIMITS = {
-    text: Limits(types.type_mask, INTEGERS.type_mask, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX)
-    for text in _NAMED
-    for _, ranks, types in [_find_level(text)]
-}
-
-
-def _make_rule(feature_level: str = "4_1") -> Rule:
-    level = _find_level(feature_level)
-    return Rule(level.name, partial(_read_counts, level))
+    ranks, types = _SINCE[max(since for since in _SINCE if since <= number)]
+    name = f"DirectML Tile, feature level {feature_level}"
+    made = Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
+    return _VERSIONS.setdefault(match[0], made)
 
 
 DIALECT = Dialect(
     "DirectML",
-    _make_rule,
+    _find_version,
     ("repeats of 1 or more", [1, 3]),
     {"feature_level": Option(str, "N_M", "the feature level of DirectML, such as 4_1")},
-    types=_TO_64,
-    min_repeat=1,
-    max_elements=_UINT_MAX,
 )
 
 
-def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
-    """Raise an error for sizes that the level does not allow."""
-    least, largest = level.ranks[0], level.ranks[-1]
-    if len(shape) not in level.ranks:
+def _check(version: Version, shape: Sequence[int], repeats: tuple[int, ...]) -> tuple[int, ...]:
+    """Raise an error for sizes that the level does not allow; else return the repeats."""
+    least, largest = version.ranks[0], version.ranks[-1]
+    if len(shape) not in version.ranks:
         expected = f"{least} to {largest}" if least < largest else least
         raise RequestError(ValueError, f"has rank {len(shape)}, expected {expected}", "input")
     elements = 1
@@ -219,3 +188,4 @@ def _check(level: _Level, shape: Sequence[int], repeats: Sequence[int]) -> None:
         elements *= size * repeat
         if elements > _UINT_MAX:
             raise RequestError(ValueError, f"the output would have more than {_UINT_MAX} elements, up to axis {axis}")
+    return repeats

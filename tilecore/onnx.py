@@ -7,40 +7,28 @@ the input; nothing is broadcast. Tile-1 repeats one axis.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Limits, tile_array, tile_within
+from tilecore._core.plain import tile_array
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.integers import read_count
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
-from tilecore._dialects.dialect import Dialect, Option, Rule
+from tilecore._dialects.dialect import Dialect, Option
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
-from tilecore._dialects.tensors import INT64, Types, as_repeats, as_tensor, check_type, make_types
+from tilecore._dialects.tensors import INT64, as_tensor, check_type, make_types
+from tilecore._dialects.version import Version
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
 __dir__ = __all__.copy
 
 
-class _Version(NamedTuple):
-    rule: Rule
-    types: Types
-    limits: Limits
-
-
-def _make_version(name: str, types: str) -> _Version:
+def _make_version(name: str, types: str) -> Version:
     words = {"float32": "float", "float64": "double", "str": "string"}
-    made = make_types({word: f"tensor({words.get(word, word)})" for word in types.split()})
-    return _Version(Rule(name, partial(_read_counts, made)), made, Limits(made.type_mask, INT64.type_mask))
-
-
-def _read_counts(types: Types, tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    check_type(tensor, types)
-    return as_repeats(repeats, INT64, tensor.ndim)
+    return Version(name, make_types({word: f"tensor({words.get(word, word)})" for word in types.split()}), INT64)
 
 
 _INTEGERS, _FLOATS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64", "float16 float32 float64"
@@ -93,9 +81,7 @@ def tile(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thread
 
     Source: ONNX Tile-13, in opsets 13 to 28. `for_opset` returns the function for another opset.
     """
-    if out is None and threads is None and (result := tile_within(_TILE_13.limits, input, repeats)) is not None:
-        return result
-    return _TILE_13.rule.tile(input, repeats, out, threads)
+    return _TILE_13.tile(input, repeats, out, threads)
 
 
 @overload
@@ -115,9 +101,7 @@ def tile_6(input: ArrayLike, repeats: Repeats, out: Array | None = None, *, thre
 
     Source: ONNX Tile-6, in opsets 6 to 12.
     """
-    if out is None and threads is None and (result := tile_within(_TILE_6.limits, input, repeats)) is not None:
-        return result
-    return _TILE_6.rule.tile(input, repeats, out, threads)
+    return _TILE_6.tile(input, repeats, out, threads)
 
 
 @overload
@@ -175,7 +159,7 @@ def tile_1(
         return tile_array(tensor, tuple(repeats), out, threads)
     except RequestError as error:
         names = {"repeats": "tiles"}
-        raise format_error(error, _TILE_1.rule.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__
+        raise format_error(error, _TILE_1.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__
 
 
 tile_13 = tile
@@ -243,7 +227,7 @@ def infer_shape(
 
     Source: ONNX Tile-6 and Tile-13, shape inference.
     """
-    rule = _require_repeats(opset)
+    version = _require_repeats(opset)
     try:
         dims.check_flag(products, "products")
         shape = dims.as_shape(input_shape, "input_shape")
@@ -251,7 +235,7 @@ def infer_shape(
         return None if known is None else dims.tile_dims(*known, products)
     except RequestError as error:
         given = {"input_shape": input_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise format_error(error, rule.name, **given) from error.__cause__
+        raise format_error(error, version.name, **given) from error.__cause__
 
 
 def infer_shape_1(
@@ -297,12 +281,12 @@ def infer_shape_1(
         return dims.tile_dims(shape, tuple(repeats), products)
     except RequestError as error:
         given = {"input_shape": input_shape, "tiles": tiles, "axis": axis}
-        raise format_error(error, _TILE_1.rule.name, **given) from error.__cause__
+        raise format_error(error, _TILE_1.name, **given) from error.__cause__
 
 
 # --- what the versions share ---------------------------------------------------------------------
 
-_Entry: TypeAlias = tuple[_Version, Callable[..., Array]]  # with the version's function
+_Entry: TypeAlias = tuple[Version, Callable[..., Array]]  # with the version's function
 _SINCE: dict[int, _Entry] = {1: (_TILE_1, tile_1), 6: (_TILE_6, tile_6), 13: (_TILE_13, tile_13)}
 
 
@@ -313,12 +297,12 @@ def _find_version(opset: SupportsIndex) -> _Entry:
     return _SINCE[max(since for since in _SINCE if since <= number)]
 
 
-def _require_repeats(opset: SupportsIndex = 13) -> Rule:
+def _require_repeats(opset: SupportsIndex = 13) -> Version:
     version = _find_version(opset)[0]
     if version is _TILE_1:
         what = "means Tile-1, which takes tiles and axis: use opset 6 or higher, or tile_1 and infer_shape_1"
         raise ValueError(f"ONNX Tile: opset {opset} {what}")
-    return version.rule
+    return version
 
 
 DIALECT = Dialect(
@@ -326,8 +310,6 @@ DIALECT = Dialect(
     _require_repeats,
     ("one repeat for each axis", [1, 2]),
     {"opset": Option(int, "N", "the opset of ONNX, 6 or higher")},
-    types=_TILE_13.types,
-    count_types=INT64,
 )
 
 

@@ -11,22 +11,19 @@ from typing import Any, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from tilecore._core.plain import Limits, tile_within
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
-from tilecore._dialects.dialect import Dialect, Rule
+from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.dims import Dim, Range
-from tilecore._dialects.tensors import EVERY_TYPE, INT64_MIN, INTEGERS, as_repeats
+from tilecore._dialects.tensors import INT64_MIN
+from tilecore._dialects.version import Version
 
 __all__ = ["infer_shape", "tile", "tile_1"]
 __dir__ = __all__.copy
 
 # `Any` stands for OpenVINO's own shapes.
 ShapeLike: TypeAlias = Sequence[Dim | Range] | Any | None
-
-_NAME = "OpenVINO Tile-1"
-_LIMITS = Limits(EVERY_TYPE, INTEGERS.type_mask, any_length=True)  # a negative repeat is read by _read_counts
 
 
 @overload
@@ -70,19 +67,17 @@ def tile(data: ArrayLike, repeats: Repeats, out: Array | None = None, *, threads
 
     Source: OpenVINO Tile-1. That negative repeats count as 0 is in its tests, not in its text.
     """
-    if out is None and threads is None and (result := tile_within(_LIMITS, data, repeats)) is not None:
-        return result
-    return _RULE.tile(data, repeats, out, threads)
+    return _TILE_1.tile(data, repeats, out, threads)
 
 
 tile_1 = tile
 
 
-def _read_counts(tensor: Array, repeats: Repeats) -> tuple[int, ...]:
-    counts = as_repeats(repeats)
-    if min(counts, default=0) < INT64_MIN:
-        raise RequestError(ValueError, f"must fit int64, but item {counts.index(min(counts))} overflows", "repeats")
-    return tuple(map(_clamp, counts))
+def _check(_: Version, shape: Sequence[int], repeats: tuple[int, ...]) -> tuple[int, ...]:
+    """The repeats, with 0 for negative ones."""
+    if min(repeats, default=0) < INT64_MIN:
+        raise RequestError(ValueError, f"must fit int64, but item {repeats.index(min(repeats))} overflows", "repeats")
+    return tuple(map(_clamp, repeats))
 
 
 def _clamp(repeat: Any) -> Any:
@@ -92,9 +87,9 @@ def _clamp(repeat: Any) -> Any:
     return max(repeat, 0) if isinstance(repeat, int) else repeat
 
 
-_RULE = Rule(_NAME, _read_counts, {"input": "data", "input shape": "data shape"})
-_EXAMPLE = ("a negative repeat counts as 0", [-1, 2])
-DIALECT = Dialect("OpenVINO", lambda: _RULE, _EXAMPLE, min_repeat=None, any_length=True)
+_NAMES = {"input": "data", "input shape": "data shape"}
+_TILE_1 = Version("OpenVINO Tile-1", any_length=True, min_repeat=None, names=_NAMES, check=_check)
+DIALECT = Dialect("OpenVINO", lambda: _TILE_1, ("a negative repeat counts as 0", [-1, 2]))
 
 
 def infer_shape(
@@ -143,4 +138,4 @@ def infer_shape(
         return dims.tile_dims((1,) * (rank - len(shape)) + shape, counts)
     except RequestError as error:
         given = {"data_shape": data_shape, "repeats": repeats, "repeats_shape": repeats_shape}
-        raise format_error(error, _NAME, **given) from error.__cause__
+        raise format_error(error, _TILE_1.name, **given) from error.__cause__

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 import tilecore
 from tilecore._core.request.errors import RequestError, reformat_error
-from tilecore._dialects.dialect import Dialect, Rule
+from tilecore._dialects.dialect import Dialect
+from tilecore._dialects.version import Version
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
 
@@ -105,26 +106,26 @@ def options_of_dialects() -> dict[str, list[str]]:
 def tile(arguments: argparse.Namespace) -> None:
     from tilecore._cli.files import tile_file
 
-    planner = partial(make_plan, arguments, rule_of(arguments))
+    planner = partial(make_plan, arguments, version_of(arguments))
     tile_file(arguments.input, arguments.output, planner, progress_bar, arguments.force)
 
 
-def make_plan(arguments: argparse.Namespace, rule: Rule, array: NDArray[Any]) -> tilecore.TilePlan:
+def make_plan(arguments: argparse.Namespace, version: Version, array: NDArray[Any]) -> tilecore.TilePlan:
     """The plan for the input. Errors name the options of the command line."""
     names = {"repeats": "--repeats", "axis": "--axis"}
     typed = {option: ",".join(map(str, n)) for name, option in names.items() if (n := getattr(arguments, name))}
     try:
-        repeats = rule.counts(array, arguments.repeats)
+        repeats = version.read_counts(array, arguments.repeats)
         return tilecore.TilePlan(array.shape, repeats, array.dtype, axis=arguments.axis)
     except (RequestError, TypeError, ValueError, MemoryError) as error:
-        raise reformat_error(error, rule.name, array, names, **typed) from error.__cause__
+        raise reformat_error(error, version.name, array, names, **typed) from error.__cause__
 
 
-NUMPY = Rule("tile", lambda array, repeats: repeats)  # TilePlan checks them
+NUMPY = Version("tile", any_length=True)
 
 
-def rule_of(arguments: argparse.Namespace) -> Rule:
-    """The dialect's rule, of the version that its options choose."""
+def version_of(arguments: argparse.Namespace) -> Version:
+    """The dialect's version, as its options choose it."""
     chosen = arguments.dialect
     if arguments.axis is not None and chosen != "numpy":
         raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
@@ -137,10 +138,10 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
         option = DIALECTS[chosen].options[name]
         try:
             options[name] = option.read(text)
-            DIALECTS[chosen].rule(**options)
+            DIALECTS[chosen].version(**options)
         except (TypeError, ValueError):
             raise ValueError(f"argument {flag(name)}: expected {option.help}, got {text!r}") from None
-    return DIALECTS[chosen].rule(**options) if chosen in DIALECTS else NUMPY
+    return DIALECTS[chosen].version(**options) if chosen in DIALECTS else NUMPY
 
 
 def flag(name: str) -> str:

@@ -34,7 +34,7 @@ def demo(dialects: Mapping[str, Dialect]) -> None:
     show_example("NumPy: whole copies, side by side", "tilecore.tile", x, (2, 2))
     for name, dialect in dialects.items():
         what, repeats = dialect.example
-        show_example(f"{dialect.rule().name}: {what}", f"tilecore.{name}.tile", x, repeats)
+        show_example(f"{dialect.version().name}: {what}", f"tilecore.{name}.tile", x, repeats)
     print(
         "\nThe median time on a processor, and numpy.tile's relative to tilecore's. Each\nresult is verified first.\n"
     )

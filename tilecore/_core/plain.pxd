@@ -7,6 +7,7 @@ from tilecore._core.request.integers cimport read_fast
 
 cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out)
 cpdef tile_array(cnp.ndarray array, reps, out=*, threads=*, axis=*)
+cdef tile_at_once(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements)
 
 
 cdef inline bint plan_at_once(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:

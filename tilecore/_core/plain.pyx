@@ -1,10 +1,9 @@
 # cython: binding=False
 """Tilings of plain arrays, for `tile` and the dialects. Raises RequestErrors, from which the caller makes the error."""
 
-cimport cython
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_CheckExact
+from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, plan_array, plan_check
 from tilecore._core.request.arguments cimport check_rank, read_out
 from tilecore._core.request.integers cimport read_repeats, read_threads
@@ -36,62 +35,15 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
     return target if out is None else out
 
 
-@cython.final
-@cython.auto_pickle(False)
-cdef class Limits:
-    """What a dialect demands, as far as numbers express it.
+cdef tile_at_once(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
+    """The tiling, if `reps` are read without the caller's code and nothing is wrong; else None.
 
-    Parameters
-    ----------
-    types, count_types : int
-        The types of the input, and of an array of repeats: a bit for each of NumPy's type numbers.
-    ranks : range
-    any_length : bool
-        Whether there may be fewer or more repeats than axes; they are for the last axes, as in NumPy.
-    min_repeat : int
-    max_elements : int or None
-        Of the result. With it, an empty result is left to the dialect too.
-    """
-    cdef unsigned long types, count_types
-    cdef int min_rank, max_rank
-    cdef bint any_length
-    cdef Py_ssize_t min_repeat
-    cdef long long max_elements
-
-    def __init__(self, types, count_types, *, ranks=range(MAX_RANK + 1), any_length=False, min_repeat=0,
-                 max_elements=None):
-        self.types, self.count_types, self.min_rank, self.max_rank = types, count_types, ranks.start, ranks.stop - 1
-        self.any_length, self.min_repeat, self.max_elements = any_length, min_repeat, max_elements or 0
-
-
-cdef inline bint has_type(cnp.ndarray array, unsigned long types) noexcept:
-    cdef int number = cnp.PyArray_TYPE(array)
-    return 0 <= number < 32 and types >> number & 1
-
-
-def tile_within(Limits limits not None, input, repeats):
-    """The tiling, if the request keeps the limits and is read without the caller's code, as most are.
-
-    Else None: then the dialect reads the request, and says what is wrong. So most calls need none of its Python code.
+    With `max_elements` above 0, None also for larger results, and for empty ones.
     """
     cdef Plan plan
-    cdef cnp.ndarray array
-    if not PyArray_CheckExact(input):
+    if not plan_at_once(&plan, array, reps, min_repeat):
         return None
-    array = input
-    if type(repeats) is list:
-        repeats = tuple(repeats)  # another thread may change a list meanwhile
-    if type(repeats) is tuple:
-        n = len(repeats)
-    elif PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1 and has_type(repeats, limits.count_types):
-        n = cnp.PyArray_DIM(repeats, 0)
-    else:
-        return None
-    if not (has_type(array, limits.types) and limits.min_rank <= cnp.PyArray_NDIM(array) <= limits.max_rank
-            and (limits.any_length or n == cnp.PyArray_NDIM(array))
-            and plan_at_once(&plan, array, repeats, limits.min_repeat)):
-        return None
-    if limits.max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= limits.max_elements):
+    if max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= max_elements):
         return None
     try:
         return make_result(&plan, array.descr, array, NULL, None, 0)

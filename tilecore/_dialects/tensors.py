@@ -31,7 +31,7 @@ class Types(NamedTuple):
     """Element types that a tensor may have."""
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
-    type_mask: int  # a bit for each of NumPy's type numbers, for Limits
+    type_mask: int  # a bit for each of NumPy's type numbers
 
 
 def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
@@ -44,7 +44,7 @@ def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
     return Types(names, sum(1 << number for number in numbers))
 
 
-EVERY_TYPE = 2**32 - 1
+EVERY_TYPE = Types({}, 2**32 - 1)
 INT64 = make_types(["int64"])
 # Types of less than 8 bits are from ml_dtypes, which need not be installed.
 INTEGERS = make_types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
@@ -63,7 +63,7 @@ def name_element_type(tensor: NDArray[Any]) -> str:
 
 def check_type(tensor: NDArray[Any], allowed: Types) -> None:
     """Raise an error for other types."""
-    if (actual := name_element_type(tensor)) not in allowed.names:
+    if allowed is not EVERY_TYPE and (actual := name_element_type(tensor)) not in allowed.names:
         what = f"is of type {actual}, expected {', '.join(allowed.names.values())}"
         if actual == "object" and "str" in allowed.names:
             what += " (an object array counts as strings if every item is a str)"

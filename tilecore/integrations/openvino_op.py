@@ -29,7 +29,7 @@ from tilecore.openvino import DIALECT, infer_shape
 __all__ = ["Tile", "replace_tile"]
 __dir__ = __all__.copy
 
-RULE = DIALECT.rule()
+VERSION = DIALECT.version()
 
 
 class Tile(Op):
@@ -75,7 +75,7 @@ class Tile(Op):
         try:
             nodes = tuple(_as_node(value, position) for position, value in enumerate(inputs))
         except RequestError as error:
-            raise format_error(error, RULE.name, None, RULE.names) from error.__cause__
+            raise format_error(error, VERSION.name, None, VERSION.names) from error.__cause__
         super().__init__(self, nodes)
 
     @staticmethod
@@ -83,7 +83,7 @@ class Tile(Op):
         return Tile.class_type_info
 
     def validate_and_infer_types(self) -> None:
-        name = RULE.name
+        name = VERSION.name
         if self.get_input_size() != 2:
             raise ValueError(f"{name}: {self.get_input_size()} inputs, expected data and repeats")
         kind, repeats_kind = (self.get_input_element_type(i) for i in (0, 1))
@@ -108,10 +108,10 @@ class Tile(Op):
         strings = data.element_type == Type.string
         source = data.bytes_data if strings else data.data
         try:
-            counts = RULE.counts(source, repeats.data)
+            counts = VERSION.read_counts(source, repeats.data)
             shape = tilecore.output_shape(source.shape, counts)
         except (RequestError, TypeError, ValueError, MemoryError) as error:
-            raise reformat_error(error, RULE.name, source, RULE.names, repeats=repeats.data) from error.__cause__
+            raise reformat_error(error, VERSION.name, source, VERSION.names, repeats=repeats.data) from error.__cause__
         if target.shape != shape:
             target.shape = shape
         if strings:

@@ -1,0 +1,97 @@
+# cython: binding=False
+"""A version of a specification: what it demands, and the tiling by it."""
+
+cimport cython
+cimport numpy as cnp
+
+from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX
+from tilecore._core.plain cimport tile_array, tile_at_once
+
+from tilecore._core.request.errors import RequestError, format_error, shape_changed
+from tilecore._core.request.integers import LARGEST_RANK
+from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats, as_tensor, check_type
+
+cnp.import_array()
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Version:
+    """
+    Parameters
+    ----------
+    name : str
+        In front of its errors.
+    types, count_types : Types
+        Of the input, and of an array of repeats.
+    ranks : range
+        Of the input.
+    any_length : bool
+        Whether there may be fewer or more repeats than axes; they are for the last axes, as in NumPy.
+    min_repeat : int or None
+        A smaller one is an error; None: `check` makes 0 of a negative one.
+    max_elements : int, optional
+        Of the result, which may not be empty either.
+    names : mapping
+        Its own names for the core's arguments, as `format_error` takes them.
+    check : function, optional
+        (version, shape, repeats) -> the repeats that the core shall take; raises a RequestError for what the
+        specification does not allow. It is not called for plain arrays and repeats within all of the above.
+    """
+    cdef readonly object name, types, count_types, ranks, min_repeat, max_elements, names
+    cdef readonly bint any_length
+    cdef object check
+    cdef unsigned long type_mask, count_type_mask
+    cdef int min_rank, max_rank
+    cdef Py_ssize_t lowest_repeat, most_elements
+
+    def __init__(self, name, types=EVERY_TYPE, count_types=INTEGERS, *, ranks=range(LARGEST_RANK + 1), any_length=False,
+                 min_repeat=0, max_elements=None, names=None, check=None):
+        self.name, self.types, self.count_types, self.ranks, self.names = name, types, count_types, ranks, names or {}
+        self.any_length, self.min_repeat, self.max_elements, self.check = any_length, min_repeat, max_elements, check
+        self.type_mask, self.count_type_mask = types.type_mask, count_types.type_mask
+        self.min_rank, self.max_rank = ranks.start, ranks.stop - 1
+        self.lowest_repeat, self.most_elements = min_repeat or 0, min(max_elements or 0, PY_SSIZE_T_MAX)
+
+    def tile(self, input, repeats, out, threads):
+        """The tiling, or the user's error. Most calls end in the first step, which runs no Python code."""
+        if out is None and threads is None and (result := self.tile_within(input, repeats)) is not None:
+            return result
+        tensor = None
+        try:
+            tensor = as_tensor(input)
+            return tile_array(tensor, self.read_counts(tensor, repeats), out, threads)
+        except RequestError as error:
+            raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
+
+    cdef tile_within(self, input, repeats):
+        """The tiling, if numbers tell that the request is legal, and no code of the caller's reads it; else None."""
+        if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)
+                and self.min_rank <= cnp.PyArray_NDIM(input) <= self.max_rank):
+            return None
+        if type(repeats) is list:
+            repeats = tuple(repeats)  # another thread may change a list meanwhile
+        if type(repeats) is tuple:
+            n = len(repeats)
+        elif (cnp.PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1
+                and has_type(repeats, self.count_type_mask)):
+            n = cnp.PyArray_DIM(repeats, 0)
+        else:
+            return None
+        if not self.any_length and n != cnp.PyArray_NDIM(input):
+            return None
+        return tile_at_once(input, repeats, self.lowest_repeat, self.most_elements)
+
+    def read_counts(self, tensor, repeats):
+        """The repeats as a tuple of ints, which the core checks further; a RequestError if they are not legal."""
+        check_type(tensor, self.types)
+        shape = tensor.shape
+        counts = as_repeats(repeats, self.count_types, None if self.any_length else len(shape))
+        if tensor.shape != shape:
+            raise shape_changed()
+        return counts if self.check is None else self.check(self, shape, counts)
+
+
+cdef inline bint has_type(cnp.ndarray array, unsigned long type_mask) noexcept:
+    cdef int number = cnp.PyArray_TYPE(array)
+    return 0 <= number < 32 and type_mask >> number & 1
