@@ -99,7 +99,8 @@ def tile(
 
     Source: DML_TILE_OPERATOR_DESC, Members and Tensor support; DML_BUFFER_TENSOR_DESC.
     """
-    return _find_version(feature_level).tile(input, repeats, out, threads)
+    known = _VERSIONS.get(feature_level) if type(feature_level) is str else None
+    return (known or _find_version(feature_level)).tile(input, repeats, out, threads)
 
 
 def supported_types(feature_level: str = "4_1") -> tuple[str, ...]:
@@ -150,8 +151,6 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
 
 
 def _find_version(feature_level: str = "4_1") -> Version:
-    if type(feature_level) is str and (known := _VERSIONS.get(feature_level)):
-        return known
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
         raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'")

@@ -75,7 +75,7 @@ cdef tile_as_numpy(A, reps):
         return numpy_tile(A, reps)
     if PyArray_CheckExact(A):
         try:
-            return make_result(&plan, (<cnp.ndarray>A).descr, A, NULL, None, 0)
+            return make_result(&plan, (<cnp.ndarray>A).descr, A, None, 0)
         except RequestError:  # of memory: `_tile` makes the error
             pass
     return _tile(A, reps)

@@ -31,7 +31,7 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
     cdef Plan plan
     cdef int max_threads = read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = make_result(&plan, array.descr, array, NULL, target, max_threads)
+    target = make_result(&plan, array.descr, array, target, max_threads)
     return target if out is None else out
 
 
@@ -46,6 +46,6 @@ cdef tile_at_once(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max
     if max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= max_elements):
         return None
     try:
-        return make_result(&plan, array.descr, array, NULL, None, 0)
+        return make_result(&plan, array.descr, array, None, 0)
     except RequestError:
         return None

@@ -27,7 +27,8 @@ from tilecore._core.request.arguments cimport (
     has_shape, plain_array, read_items, read_out, read_target, shape_error,
 )
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
-from tilecore._core.write.results cimport make_batch, make_result
+from tilecore._core.write.batch cimport make_batch
+from tilecore._core.write.results cimport make_region, make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -121,10 +122,9 @@ cdef class TilePlan:
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         if (PyArray_CheckExact(a) and out is None and threads is None and descr_of(a) == <PyObject *>self.dtype
-                and has_shape(a, self.plan.input_ndim, input_shape(&self.plan))):
-            result = make_small(&self.plan, a)
-            if result is not None:
-                return result
+                and has_shape(a, self.plan.input_ndim, input_shape(&self.plan))
+                and (result := make_small(&self.plan, a)) is not None):
+            return result
         return self.tile_any(a, out, threads)
 
     cdef tile_any(self, a, out, threads):
@@ -135,7 +135,7 @@ cdef class TilePlan:
             max_threads = read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
             target = self.check_array(array, out)
-            target = make_result(&self.plan, array.descr, array, NULL, target, max_threads)
+            target = make_result(&self.plan, array.descr, array, target, max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
@@ -150,7 +150,7 @@ cdef class TilePlan:
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
             target = self.check_array(array, out)
-            target = make_result(&self.plan, array.descr, array, &bounds, target, max_threads)
+            target = make_region(&self.plan, &bounds, array.descr, array, target, max_threads)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__

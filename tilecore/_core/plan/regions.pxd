@@ -1,4 +1,5 @@
 from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.plan.plan cimport Plan
 
 
 cdef struct Bounds:     # of a region
@@ -9,4 +10,4 @@ cdef struct Bounds:     # of a region
 
 
 cdef int read_bounds(Bounds *bounds, start, stop, bint periodic) except -1
-cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, Py_ssize_t *shape) except -1
+cdef bint plan_region(Plan *region, const Plan *plan, const Bounds *bounds) except -1

@@ -2,7 +2,8 @@
 
 from tilecore._core.request.errors import RequestError
 
-from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_signed
 
 
@@ -16,6 +17,26 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint periodic) except -1:
         bounds.n_start = read_integers(start, bounds.start, "start", 0)
         bounds.n_stop = read_integers(stop, bounds.stop, "stop", 0)
     return 0
+
+
+cdef bint plan_region(Plan *region, const Plan *plan, const Bounds *bounds) except -1:
+    """Plan the region `bounds` of the tiling `plan`. Return whether it consists of whole repeats.
+
+    If so, it is a tiling of the same source, by the plan `region`. Otherwise only the result's sizes are set there.
+    """
+    cdef Py_ssize_t shape[MAX_RANK]
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef bint whole = True
+    cdef int k
+    check_bounds(bounds, plan.ndim, input_shape(plan) if bounds.periodic else plan.output, shape)
+    for k in range(plan.ndim):
+        whole = whole and plan.shape[k] > 0 and bounds.start[k] % plan.shape[k] == shape[k] % plan.shape[k] == 0
+        repeats[k] = shape[k] // plan.shape[k] if whole else 1
+    if whole:
+        plan_check(region, plan_init(region, plan.input_ndim, input_shape(plan), plan.ndim, repeats, plan.itemsize))
+    else:
+        plan_check(region, plan_init(region, plan.ndim, shape, 0, NULL, plan.itemsize))
+    return whole
 
 
 cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, Py_ssize_t *shape) except -1:

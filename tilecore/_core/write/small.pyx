@@ -30,7 +30,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
             or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(plan))):
         return None
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
-    # Other code may have run meanwhile. Without memory, or with another shape, make_results raises the error.
+    # Other code may have run meanwhile. Without memory, or with another shape, make_large raises the error.
     if result is None or not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     if PyArray_IS_C_CONTIGUOUS(array):

@@ -1,0 +1,166 @@
+"""A plan and many sources -> one array that holds all tilings, one after the other along its first axis.
+
+Sources that lie at a constant step, in one array, are one source of a plan with one more axis: results.pyx makes that
+result. Others are a list. Each step is as in results.pyx, for all of them.
+"""
+
+cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+
+from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK, array_upon
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack
+from tilecore._core.request.arguments cimport check_out, has_shape, shape_error
+from tilecore._core.request.overlaps cimport share_bytes
+from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
+from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
+from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
+from tilecore._core.write.results cimport allocate, make_result, options_for
+from tilecore._core.write.signals cimport check_signals
+from tilecore._core.write.tiling cimport (
+    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, run_task, simple_options, write_tiling,
+)
+
+from tilecore._core.request.errors import RequestError
+
+cnp.import_array()
+
+
+cdef struct Batch:
+    const Plan *plan            # of each source
+    Py_ssize_t n_sources
+    const char *places          # the StridedArrays of the sources, without the strides that are not in use
+    Py_ssize_t place_bytes      # of one of them
+    StridedArray target         # of the first tiling
+    Py_ssize_t target_step      # bytes to the next tiling
+    WriteOptions options
+
+
+cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
+    """Return the tilings of a list of arrays, or of an array of their shape with one more axis in front.
+
+    They are written to `out`, as read_target returned it, or to a new array for None.
+    """
+    cdef Plan stack
+    if PyList_CheckExact(sources):
+        plan_stack(&stack, plan, PyList_GET_SIZE(sources))
+        return tile_list(plan, &stack, dtype, sources, out, threads)
+    plan_stack(&stack, plan, cnp.PyArray_DIM(sources, 0))
+    return make_result(&stack, dtype, pad_stack(&stack, sources), out, threads)
+
+
+cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
+    """A stack with the axes that pad a source after its first axis. The view survives changes of the array's shape."""
+    cdef Py_ssize_t strides[MAX_RANK]
+    cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
+    if padding == 0:
+        return array
+    for k in range(stack.ndim):
+        strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
+    return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
+
+
+cdef cnp.ndarray tile_list(const Plan *plan, const Plan *stack, cnp.dtype dtype, list sources, cnp.ndarray out,
+                           int threads):
+    """Return the tilings of all sources, in an array of the shape of the stack's result."""
+    cdef Batch batch
+    cdef bint is_new = out is None, prefaulted = True
+    if is_new:
+        out = allocate(stack.ndim, stack.output, stack.nbytes, dtype, &prefaulted)
+    batch.options = options_for(dtype, stack.nbytes, threads, prefaulted)
+    batch.plan, batch.n_sources = plan, PyList_GET_SIZE(sources)
+    _places = locate_list(&batch, sources)  # kept until all is written
+    look_at_result(&batch, stack, out, is_new)
+    if stack.nbytes == 0:
+        return out
+    if PyDataType_REFCHK(dtype):
+        write_references(&batch, sources, out, is_new and can_be_counted(dtype))
+    elif stack.nbytes < TILECORE_NOGIL_BYTES:
+        write_range(&batch, 0, batch.n_sources, &batch.options)
+    else:
+        write_without_gil(&batch, stack.nbytes)
+    return out
+
+
+cdef bytes locate_list(Batch *batch, list sources):
+    """Return the StridedArray of each source, which must have the plan's shape.
+
+    No other code runs from here until the bytes are written.
+    """
+    cdef const Plan *plan = batch.plan
+    cdef cnp.ndarray array
+    cdef bytes places
+    cdef Py_ssize_t i
+    batch.place_bytes = sizeof(StridedArray) - (MAX_RANK - plan.input_ndim) * sizeof(Py_ssize_t)
+    try:
+        places = PyBytes_FromStringAndSize(NULL, batch.n_sources * batch.place_bytes)
+    except MemoryError:
+        raise RequestError(MemoryError, f"no memory to note where {batch.n_sources} arrays lie") from None
+    batch.places = PyBytes_AS_STRING(places)
+    for i in range(batch.n_sources):
+        array = <cnp.ndarray>sources[i]
+        if not has_shape(array, plan.input_ndim, input_shape(plan)):
+            raise shape_error(array, plan.input_ndim, input_shape(plan), "must have", f"arrays[{i}]")
+        locate_array(<StridedArray *>place_of(batch, i), array)
+    return places
+
+
+cdef inline const StridedArray *place_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
+    return <const StridedArray *>(batch.places + i * batch.place_bytes)
+
+
+cdef int look_at_result(Batch *batch, const Plan *stack, cnp.ndarray out, bint is_new) except -1:
+    """Look where the result lies, and check it."""
+    cdef const Plan *plan = batch.plan
+    cdef StridedArray whole
+    cdef Py_ssize_t i
+    if is_new:
+        locate_array(&whole, out)
+    else:
+        check_out(out, stack.output, stack.ndim, plan.itemsize, &whole)
+        for i in range(batch.n_sources):
+            if share_bytes(place_of(batch, i), input_shape(plan), &whole, stack.output, plan.itemsize):
+                raise RequestError(ValueError, f"must not share memory with arrays[{i}]", "out")
+    batch.target_step = plan.nbytes if whole.contiguous else whole.strides[0]
+    locate_memory(&batch.target, whole.data, NULL if whole.contiguous else &whole.strides[1], plan.ndim, plan.output,
+                  plan.itemsize)
+    return 0
+
+
+cdef int write_references(Batch *batch, list sources, cnp.ndarray out, bint as_bytes) except -1:
+    cdef StridedArray target = batch.target
+    cdef Py_ssize_t i
+    if as_bytes:
+        write_range(batch, 0, batch.n_sources, &batch.options)
+        return count_references(out, &target, 0, out)
+    for i in range(batch.n_sources):
+        copy_references(batch.plan, sources[i], place_of(batch, i), out, &target, NULL, batch.plan.output)
+        target.data += batch.target_step
+    return 0
+
+
+cdef int write_without_gil(Batch *batch, Py_ssize_t nbytes) except -1:
+    """Write all tilings, `nbytes` in all. Threads take whole ones, or parts if they are large."""
+    with nogil:
+        # From 4 times the bound on, threads write parts of each tiling without waiting long for each other.
+        if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
+            return write_range(batch, 0, batch.n_sources, &batch.options)
+        return run_task(write_range_task, TILECORE_ARRAYS, batch, batch.n_sources, nbytes, &batch.options)
+
+
+cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef WriteOptions options = simple_options(1, (<const Batch *>batch).options.prefaulted)
+    write_range(<const Batch *>batch, first, last, &options)
+
+
+cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
+    """Write the tilings numbered first to last - 1; return 0, or -1 if a signal handler raised."""
+    cdef StridedArray target = batch.target
+    cdef Py_ssize_t i
+    target.data += first * batch.target_step
+    for i in range(first, last):
+        if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
+                or check_signals(&options.signals, batch.plan.nbytes) < 0):  # a small tiling does not check
+            return -1
+        target.data += batch.target_step
+    return 0
