@@ -40,11 +40,11 @@ BOUNDS = {
     "TILECORE_HOT_NANOSECONDS": ("kernels/hot.h", "50000", "800000", LARGE, False),
     "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
-    "TILECORE_EXPAND_ALIGNED": (
+    "TILECORE_EXPAND_ROWS": (
         "kernels/isa/short_rows.h",
-        "2048",
-        "8192",
-        [((n, 1), (1, 3), "u1") for n in (2000, 5000)],
+        "24",
+        "96",
+        [((n, 1), (1, 3), "u1") for n in (300, 1000)],
         False,
     ),
     "SIDE_BYTES": ("write/panels.pyx", "256", "1024", ORDERS, False),

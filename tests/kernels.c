@@ -165,6 +165,8 @@ static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *k
             const ptrdiff_t n_src = (rows - 1) * step + row, n_dst = rows * pitch - gap;
             const char *src;
             char *dst;
+            /* What was prepared serves fewer rows too. */
+            const ptrdiff_t most = rows > 1 && !behind ? 32 * rows : rows;
             tilecore_rows prepared;
             if (n_src > ROOM || n_dst > ROOM) continue;
             src = place(source, n_src, behind) + (apart == 2 ? (rows - 1) * step : 0);
@@ -172,12 +174,12 @@ static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *k
             memset(dst, 0x55, (size_t)n_dst);
             if (apart == 6) dst += (rows - 1) * pitch;
             begin(kernels, kernel ? kernel->name : "rows", row, repeats, rows);
-            tilecore_prepare_rows(&prepared, kernels, row, repeats, src_pitch, dst_pitch, rows, behind);
+            tilecore_prepare_rows(&prepared, kernels, row, repeats, src_pitch, dst_pitch, most, behind);
             if (kernel) {
-                if (kernel->can && !kernel->can(&prepared, rows)) continue;
-                if (kernel->prepare) kernel->prepare(&prepared, rows);
+                if (kernel->can && !kernel->can(&prepared, most)) continue;
+                if (kernel->prepare) kernel->prepare(&prepared, most);
                 prepared.write = kernel->write;
-            } else check_choice(kernels, &prepared, rows);
+            } else check_choice(kernels, &prepared, most);
             prepared.write(&prepared, dst, src, rows, repeats);
             check(dst, src, src_pitch, dst_pitch);
             check_gaps(dst, dst_pitch, span, rows);

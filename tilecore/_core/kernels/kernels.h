@@ -34,7 +34,7 @@
  *                                                       vector
  *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
  *                                                       and one store of their lanes alone
- *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 40 or 64: as permute, each 16 bytes by themselves
+ *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 64: as permute, each 16 bytes by themselves
  *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
  *                                                       of whole rows, each store overlapping the last
  *     register_rows  17 to 256        all               in two to eight vectors, stored for each copy, the last
@@ -92,7 +92,7 @@ extern "C" {
 /* ---------------------------------------------------------------- rows */
 
 enum {
-    TILECORE_EXPAND_VECTORS = 40, /* the most vectors of a period that expand prepares */
+    TILECORE_EXPAND_VECTORS = 19, /* the most vectors of a period that expand prepares */
     TILECORE_INDEX_BYTES = 256    /* what a byte can count */
 };
 

@@ -112,6 +112,8 @@ cdef void choose_kernel(Blocks *blocks) noexcept nogil:
     top = inner[blocks.kernel_loops - 1]
     if blocks.repeats_run and blocks.kernel_loops == 2:
         top = Loop(1, 0, 0)
+    elif blocks.split >= 0 and blocks.kernel_loops == n:
+        top.count *= blocks.outer[blocks.split].count   # the rows of all blocks: what a kernel prepares serves them all
     tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, inner[1].count if blocks.repeats_run else 1, top.src,
                           top.dst, top.count, blocks.n_outer == 0)
 

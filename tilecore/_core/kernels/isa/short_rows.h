@@ -4,14 +4,10 @@
 #define TILECORE_SHORT_ROWS
 
 enum {
-    TILECORE_EXPAND_ROW = 16, /* a shuffle takes from 16 source bytes */
-    /* row*repeats up to which expand beats pattern: always, and where the masks fit registers */
-    TILECORE_EXPAND_SPAN = 40,
-    TILECORE_EXPAND_FEW_SPAN = 64,
-    TILECORE_EXPAND_FEW = 3,
-    TILECORE_EXPAND_MIN = 16,       /* periods of output from which making the masks of aligned vectors pays */
-    TILECORE_EXPAND_ROWS = 24,      /* rows from which one mask for several of them pays */
-    TILECORE_EXPAND_ALIGNED = 4096, /* bytes of output from which another vector's mask pays */
+    TILECORE_EXPAND_ROW = 16,    /* a shuffle takes from 16 source bytes */
+    TILECORE_EXPAND_SPAN = 64,   /* row*repeats up to which rows are expanded */
+    TILECORE_EXPAND_ROWS = 48,   /* rows from which making masks pays, and four for each byte of a span */
+    TILECORE_EXPAND_MORE = 2048, /* bytes of output for which the masks of another vector pay */
     TILECORE_PATTERN_ROW = 32
 };
 
@@ -40,70 +36,32 @@ static int tilecore_can_pattern(const tilecore_rows *self, ptrdiff_t rows)
 
 static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t rows)
 {
-    return rows > 1 && self->row <= TILECORE_EXPAND_ROW && self->src_pitch == self->row &&
-           self->dst_pitch == self->span && self->span <= TILECORE_EXPAND_FEW_SPAN &&
-           (self->span <= TILECORE_EXPAND_SPAN || tilecore_period(self->span) <= TILECORE_EXPAND_FEW);
+    return rows >= TILECORE_EXPAND_ROWS && rows >= 4 * self->span && self->row <= TILECORE_EXPAND_ROW &&
+           self->src_pitch == self->row && self->dst_pitch == self->span && self->span > self->row &&
+           self->span <= TILECORE_EXPAND_SPAN;
 }
 
-/* Whether all vectors of a period are prepared, and stores aligned. Otherwise there is one vector of whole spans, which
- * the next store overlaps: its mask is made sooner. */
-static int tilecore_expand_aligns(const tilecore_rows *self, ptrdiff_t rows)
+/* x / divisor, for 0 <= x < 32768 / divisor: compilers divide vectors this way. */
+TILECORE_INLINE uint16_t tilecore_divide(int x, ptrdiff_t divisor)
 {
-    const ptrdiff_t others = tilecore_period(self->span) - 1;
-    return self->span > 16 || rows * self->span >= TILECORE_EXPAND_ALIGNED * others;
-}
-
-static int tilecore_expand_pays(const tilecore_rows *self, ptrdiff_t rows)
-{
-    return tilecore_can_expand(self, rows) &&
-           (self->span <= 16 ? rows >= TILECORE_EXPAND_ROWS
-                             : rows * self->span >= TILECORE_EXPAND_MIN * 32 * (ptrdiff_t)tilecore_period(self->span));
+    const uint16_t inverse = (uint16_t)(32768 / divisor + 1);
+    return (uint16_t)((uint32_t)(uint16_t)(2 * x) * inverse >> 16);
 }
 
 /* Rows up to 16 bytes are loaded as two overlapping words, the longest that fit, into the two halves of
  * 16 bytes; longer ones as two overlapping halves of 32 bytes. */
 static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
 {
-    /* clang-format off */
-    TILECORE_ASSERT(tilecore_can_pattern(self, rows));
     const ptrdiff_t row = self->row;
-    const int word = row > 16 ? 16 : row >= 8 ? 8 : row >= 4 ? 4 : row >= 2 ? 2 : 1;
-    int j, column = 0;
+    uint8_t word = row > 16 ? 16 : 8, gap;
+    int j;
+    TILECORE_ASSERT(tilecore_can_pattern(self, rows));
+    (void)rows;
+    while (word > row) word /= 2;
+    gap = (uint8_t)((word == 16 ? 16 : 8 + word) - row);
     for (j = 0; j < 32; j++) {
-        self->u.short_rows.pattern[j] =
-            word == 16 ? (uint8_t)(j < 16 ? j : j < row ? j + 16 - row : 0)
-                       : (uint8_t)(column < word ? column : 8 + column - (row - word));
-        if (++column == row) column = 0;
-    }
-    /* clang-format on */
-}
-
-/* The masks and offsets of expand for one period, by halves of 16 output bytes. Each half comes from
- * at most 16 neighbouring source bytes: the end of a row and the start of the next, or one row where
- * a copy ends within the half. */
-static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
-{
-    TILECORE_ASSERT(tilecore_can_expand(self, rows));
-    const ptrdiff_t row = self->row, span = self->span, repeats = span / row;
-    const int vectors = tilecore_expand_aligns(self, rows) ? tilecore_period(span) : 1;
-    ptrdiff_t first = 0, column = 0, copy = 0; /* of the next output byte */
-    int half, j;
-    tilecore_prepare_pattern(self, rows); /* which writes what is not a whole period */
-    self->u.short_rows.vectors = vectors;
-    self->u.short_rows.period_rows = vectors * 32 / span;
-    self->u.short_rows.reach = 0;
-    for (half = 0; half < 2 * vectors; half++) {
-        const int again = row - column < 16 && copy + 1 < repeats; /* the row's start follows its end */
-        const ptrdiff_t least = again ? first : first + column;
-        for (j = 0; j < 16; j++) {
-            self->u.short_rows.mask[half / 2][16 * (half % 2) + j] = (uint8_t)(first + column - least);
-            if (++column == row) {
-                column = 0;
-                if (++copy == repeats) copy = 0, first += row;
-            }
-        }
-        self->u.short_rows.offset[half / 2][half % 2] = (uint16_t)least;
-        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
+        const uint8_t column = (uint8_t)(j - tilecore_divide(j, row) * (uint16_t)row);
+        self->u.short_rows.pattern[j] = (uint8_t)(column < word ? column : column + gap);
     }
 }
 #endif
@@ -165,8 +123,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(
 {
     const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
     const ptrdiff_t dst_advance = self->u.short_rows.period_rows * self->span;
-    TILECORE_VECTOR mask[3];
-    ptrdiff_t low[3], high[3];
+    TILECORE_VECTOR mask[5];
+    ptrdiff_t low[5], high[5];
     int v;
     for (v = 0; kept && v < vectors; v++) {
         mask[v] = TILECORE_LOAD(self->u.short_rows.mask[v]);
@@ -211,13 +169,61 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     case 1: TILECORE_NAME(expand_periods)(self, d, s, periods, 1, 1); break;
     case 2: TILECORE_NAME(expand_periods)(self, d, s, periods, 2, 1); break;
     case 3: TILECORE_NAME(expand_periods)(self, d, s, periods, 3, 1); break;
+    case 4: TILECORE_NAME(expand_periods)(self, d, s, periods, 4, 1); break;
+    case 5: TILECORE_NAME(expand_periods)(self, d, s, periods, 5, 1); break;
     default: TILECORE_NAME(expand_periods)(self, d, s, periods, self->u.short_rows.vectors, 0);
     }
     done += periods * period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
+/* How many vectors, of whole spans, to prepare: few, whose masks stay in registers. The next ones overlap what is left
+ * of the last vector: the fewest of 1920 bytes are lost. Stores that cross cache lines cost as many as 288: of 16 bytes
+ * few do at steps of 8; of 32 bytes, those of several vectors do beyond the first-level cache. If still more is lost,
+ * a period of many vectors, which are aligned, is best. Found on Granite Rapids. */
+static int TILECORE_NAME(expand_vectors)(ptrdiff_t span, ptrdiff_t bytes)
+{
+    const int wide = TILECORE_STORE_WIDTH == 32, period = tilecore_period(span);
+    const ptrdiff_t most = 1 + bytes / TILECORE_EXPAND_MORE;
+    ptrdiff_t least = PTRDIFF_MAX;
+    int v = wide ? 4 : 5, vectors = 0;
+    for (v = most < v ? (int)most : v; v > 0; v--) {
+        const ptrdiff_t step = 32 * v / span * span;
+        ptrdiff_t lost = (32 * v - step) * (60 / v) + (v > 4);
+        if (wide ? bytes > 32768 && v > 1 && (step % 32 || span == 32) : step % 8) lost += 288;
+        if (lost < least) least = lost, vectors = v;
+    }
+    return wide && vectors > 1 && least > 310 && period <= TILECORE_EXPAND_VECTORS && period <= most ? period : vectors;
+}
+
+/* The masks and offsets of expand, by halves of 16 output bytes. Each half comes from at most 16 neighbouring source
+ * bytes: the end of a row and the start of the next, or one row where a copy ends within the half. */
+static void TILECORE_NAME(prepare_expand)(tilecore_rows *self, ptrdiff_t rows)
+{
+    TILECORE_ASSERT(tilecore_can_expand(self, rows));
+    const ptrdiff_t row = self->row, span = self->span;
+    const int vectors = TILECORE_NAME(expand_vectors)(span, rows * span);
+    uint8_t index[32 * TILECORE_EXPAND_VECTORS]; /* the source byte of each output byte */
+    int half, j;
+    tilecore_prepare_pattern(self, rows); /* which writes what is not a whole period */
+    for (j = 0; j < 32 * vectors; j++)
+        index[j] = (uint8_t)(j + (uint16_t)(tilecore_divide(j, span) - tilecore_divide(j, row)) * (uint16_t)row);
+    self->u.short_rows.vectors = vectors;
+    self->u.short_rows.period_rows = vectors * 32 / span;
+    self->u.short_rows.reach = 0;
+    TILECORE_ASSERT(vectors * 32 >= span && vectors * 32 / span * row < 256 - row);
+    for (half = 0; half < 2 * vectors; half++) {
+        const uint8_t *const from = index + 16 * half;
+        const uint8_t copy = from[(row - 16 * half % row) & 15]; /* where the next one begins */
+        const uint8_t least = copy < from[0] ? copy : from[0];
+        uint8_t *const mask = self->u.short_rows.mask[half / 2] + 16 * (half % 2);
+        for (j = 0; j < 16; j++) mask[j] = (uint8_t)(from[j] - least);
+        self->u.short_rows.offset[half / 2][half % 2] = least;
+        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
+    }
+}
+
 static const tilecore_row_kernel TILECORE_KERNEL(pattern) = {
     "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, tilecore_prepare_pattern};
 static const tilecore_row_kernel TILECORE_KERNEL(expand) = {
-    "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};
+    "expand", TILECORE_NAME(expand), tilecore_can_expand, TILECORE_NAME(prepare_expand)};
