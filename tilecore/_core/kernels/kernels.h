@@ -34,7 +34,8 @@
  *                                                       vector
  *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
  *                                                       and one store of their lanes alone
- *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 64: as permute, each 16 bytes by themselves
+ *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 64: as permute, each 16 bytes by themselves; few
+ *                                                       vectors of whole spans, each overlapping the last
  *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
  *                                                       of whole rows, each store overlapping the last
  *     register_rows  17 to 256        all               in two to eight vectors, stored for each copy, the last

@@ -117,7 +117,7 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods. `kept`: of up to three vectors, whose masks and offsets stay in registers. */
+/* Whole periods. `kept`: of up to five vectors, whose masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t periods, const int vectors, const int kept)
 {
