@@ -17,6 +17,8 @@ pytestmark = [
 HERE = Path(__file__).parent
 GRANULE = 2**15
 HUGE = 64  # granules of a huge page
+LIMIT = 300  # of idle granules, in the model
+RUSAGE_THREAD = 1
 
 
 # ---------------------------------------------------------------- a model
@@ -62,7 +64,11 @@ class Model:
         return prefaulted
 
     def give_back(self, start):
-        self.used.difference_update(range(start, start + self.results.pop(start)))
+        n = self.results.pop(start)
+        if n < LIMIT < len(self.idle()) + n:
+            self.trim(LIMIT - n)  # other pages first
+        self.used.difference_update(range(start, start + n))
+        self.trim(LIMIT)
 
     def idle(self):
         return self.paged - self.used
@@ -93,7 +99,7 @@ STEPS = st.one_of(
          + [("take", 224), ("take", 90), ("take", 64), ("take", 9)])  # fmt: skip
 def test_the_arena_gives_and_takes_as_its_model(library, steps):
     """First fit, runs that merge, what is idle, what is given back first."""
-    library.set_limit(2**40)
+    library.set_limit(LIMIT * GRANULE)
     model, prefaulted = Model(), ctypes.c_int()
     base = library.take(1, prefaulted)  # the first granule of an empty arena
     library.give_back(base)
@@ -145,6 +151,32 @@ def test_holes_that_are_too_short_cost_nothing(library):
         return count
 
     assert looks(10000) < looks(300) + 10
+
+
+@pytest.mark.parametrize("pairs, limit", [(20, 64), (300, 2048 + 310)], ids=["of the program", "of the last minute"])
+def test_at_the_limit_a_result_finds_its_own_pages(library, pairs, limit):
+    """They went back first, as the highest ones, though the caches held them: each call got new ones."""
+    getrusage, prefaulted = pytest.importorskip("resource").getrusage, ctypes.c_int()
+
+    def call():
+        """How many pages a call of 10 granules gets from the system."""
+        before = getrusage(RUSAGE_THREAD).ru_minflt
+        ctypes.memset(at := library.take(10 * GRANULE, prefaulted), 1, 10 * GRANULE)
+        faults = getrusage(RUSAGE_THREAD).ru_minflt - before
+        library.forget_peak()
+        library.give_back(at)
+        assert (limit - 64) * GRANULE < library.idle() <= limit * GRANULE
+        return faults
+
+    library.set_limit(limit * GRANULE if pairs == 20 else 2**40)
+    results = [library.take(n * GRANULE, prefaulted) for n in (9, 1) * pairs]
+    for at in results[::2]:
+        library.give_back(at)
+    call()
+    assert max(call(), call()) < 10
+    for at in results[1::2]:
+        library.give_back(at)
+    library.trim(0)
 
 
 # ---------------------------------------------------------------- memory that goes back by itself
