@@ -235,6 +235,9 @@ Each result is kept, so the next one is written to memory that the system has to
 Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.
 
 {ratio_table(run, "work")}
+With what uses the result in the same time: a sum, an addition in place, and every fourth item doubled.
+
+{ratio_table(run, "use")}
 ## Beside other processes
 
 The same programs, each beside two processes for each CPU that compute, copy arrays, or start processes.

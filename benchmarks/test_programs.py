@@ -26,6 +26,7 @@ from workloads import Workload, verify
 
 MEGABYTES = (0.15, 0.2, 0.4, 0.7, 1.0, 1.5, 1.9, 2.2, 4.1, 6.3, 9.5, 13, 19, 26, 31)
 FIRST_MEGABYTES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+USE_MEGABYTES = (1, 4, 13, 30, 100)
 BUSY_MEGABYTES = (4.1, 6.3, 13, 26)
 NEIGHBOURS = {
     "compute": "x = 1\nwhile True: x = x * 3 % 1000003",
@@ -35,7 +36,7 @@ NEIGHBOURS = {
 SIZES = ((0, 32), (0, 6), (9, 4), (35, 23), (180, 8), (220, 32))  # MB: at most alive, the largest result
 STEPS, SECONDS = 60, 1.0  # a program ends after so many, or so long
 MIN_STEPS = 24
-CASE_SECONDS = {"work": 4, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
+CASE_SECONDS = {"work": 4, "use": 4, "busy": 6, "first": 1.3, "sizes": 4}  # most of it starts processes
 
 
 def rows(megabytes, beside=""):
@@ -67,6 +68,8 @@ def choose(kind, full):
     if kind == "busy":
         besides = product(NEIGHBOURS, BUSY_MEGABYTES[:: 1 if full else 2])
         return product([rows(n, f"{code}-") for code, n in besides], ["tilecore", "tilecore 1 thread", "numpy"])
+    if kind == "use":
+        return product(map(rows, USE_MEGABYTES), ["tilecore", "numpy"])
     megabytes = {"work": MEGABYTES, "first": FIRST_MEGABYTES}[kind][:: 2 if full else 4]
     return product(map(rows, megabytes), ["tilecore", *(PEERS if kind == "work" else ["numpy"])])
 
@@ -80,6 +83,10 @@ def prepare(kind, workload, case):
 
 def test_work(record):
     """Between the calls NumPy multiplies, concatenates, and makes three small arrays; then all are dropped."""
+
+
+def test_use(record):
+    """The same as `work`. Timed with the call: the result is summed, added to in place, and every fourth item doubled."""
 
 
 def test_busy(record):
@@ -110,6 +117,11 @@ def main(kind, case, megabytes):
     while True:
         started = time.perf_counter()
         y = call()
+        if kind == "use":
+            y.sum()
+            y += 1
+            fourth = y.ravel()[::4] * 2
+            del fourth
         times.append(time.perf_counter() - started)
         late = len(times) >= MIN_STEPS and time.perf_counter() - begin > SECONDS
         if kind == "first" or len(times) == STEPS or late:

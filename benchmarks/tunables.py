@@ -1,4 +1,4 @@
-"""Both sides of each bound that was found by timing, on this host: what it would choose here, in four minutes.
+"""Both sides of each bound that was found by timing, on this host: what it would choose here, in six minutes.
 
     python benchmarks/tunables.py [NAME ...]
 
@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import product
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
 
+import numpy as np
 from tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,7 +27,9 @@ ROWS = [((n, 4), (1, 3), "f4") for n in (30, 60, 120)] + [((n, 1), (1, 3), "u1")
 LONG = [((1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6)]  # MB
 LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
 ORDERS = [((300, 400), (1, 2), "f8"), ((1000, 1200), (2, 1), "f4"), ((200, 100, 3), (1, 2, 1), "u1")]
-# Bound: its file, a lower and a higher value, the calls, and whether other work is between them. f: of Fortran's order.
+USES = [np.sum, lambda y: np.add(y, 1, out=y), lambda y: y.ravel()[::4].sum(), np.copy]
+# Bound: its file, a lower and a higher value, the calls, and whether other work is between them; "use": it is timed too,
+# with each of USES.
 BOUNDS = {
     "TILECORE_BLOCK_BYTES": ("kernels/config.h", "8192", "32768", LONG, False),
     "TILECORE_NOGIL_BYTES": (
@@ -36,7 +40,14 @@ BOUNDS = {
         False,
     ),
     "TILECORE_THREAD_BYTES": ("kernels/config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
-    "TILECORE_MOVE_BYTES": ("kernels/config.h", "4096", "16384", LARGE, True),
+    "TILECORE_MOVE_BYTES": ("kernels/config.h", "4096", "16384", LARGE, "use"),
+    "TILECORE_STREAM_BYTES": (
+        "kernels/config.h",
+        "(TILECORE_LAST_CACHE_BYTES / 4)",
+        "((ptrdiff_t)64 << 20)",
+        LARGE,
+        "use",
+    ),
     "TILECORE_HOT_NANOSECONDS": ("kernels/hot.h", "50000", "800000", LARGE, False),
     "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
@@ -58,7 +69,7 @@ def build(side: int, names: list[str], folder: str) -> Path:
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "build", "*.so", "tests", "docs"))
     for name in names if side else []:
         path = copy / "tilecore" / "_core" / BOUNDS[name][0]
-        value = rf"(\b{name}\b(?: =)? )\S.*?(?=,|  ?/\*|\s+#|\n)"
+        value = rf"(\b{name}\b(?: =|\(l3\))? )\S.*?(?=,|  ?/\*|\s+#|\n)"
         text, count = re.subn(value, rf"\g<1>{BOUNDS[name][side]}", path.read_text(), count=1)
         if not count:
             raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
@@ -73,20 +84,19 @@ def work(names: list[str]) -> None:
     """In a process of one build: prints the median seconds of each bound's calls."""
     import time
 
-    import numpy as np
-
     import tilecore
 
     found = {}
     for name in names:
         _, _, _, calls, others = BOUNDS[name]
         found[name] = []
-        for shape, reps, dtype in calls:
+        for (shape, reps, dtype), use in product(calls, USES if others == "use" else [lambda y: None]):
             x = np.ones(shape, dtype, order="F" if BOUNDS[name][0].endswith("panels.pyx") else "C")
             times, end = [], time.perf_counter() + 0.15
             while len(times) < 20 or time.perf_counter() < end:
                 begin = time.perf_counter()
                 y = tilecore.tile(x, reps)
+                use(y)
                 times.append(time.perf_counter() - begin)
                 if others:
                     part = y.ravel()[:1_000_000] * 2
@@ -109,7 +119,7 @@ def main(names: list[str]) -> None:
             rounds.append([json.loads(run) for run in runs])
     rows = []
     for name in names:
-        calls = range(len(BOUNDS[name][3]))
+        calls = range(len(rounds[0][0][name]))
         ratios = [
             exp(fmean(log(median(turn[side][name][k] / turn[0][name][k] for turn in rounds)) for k in calls))
             for side in (1, 2)

@@ -1,32 +1,49 @@
-/* Which outputs kernels/hot.h holds for hot, by a clock of its own. Prints a word for each. */
+/* Which outputs kernels/hot.h holds for hot, and which stores it learns, by a clock of its own. */
 #define _GNU_SOURCE
+#include "kernels/threads.h"
 #include <stdio.h>
-#include <time.h>
 
-static long nanoseconds;
-static int read_clock(clockid_t clock, struct timespec *now)
-{
-    (void)clock;
-    now->tv_sec = 1;
-    now->tv_nsec = nanoseconds;
-    return 0;
-}
-#define clock_gettime read_clock
+static long long nanoseconds = 999999999;
+#define tilecore_nanoseconds(of_thread) nanoseconds
 #include "kernels/hot.h"
 
-static void say(const char *dst) { printf("%s ", tilecore_is_hot(dst) ? "hot" : "cold"); }
+static char memory[64];
+
+static void say(const char *dst, ptrdiff_t bytes)
+{
+    const ptrdiff_t before = tilecore_hot[0][2];
+    const int streams = tilecore_hot_streams(dst, bytes, 15, &(long long){0});
+    printf("%s%d ", tilecore_hot[0][2] > before ? "learns" : "", streams);
+}
+
+/* 300 calls: prints the number of each run of calls with the same stores, ordinary (o) or past the caches (s). A call
+ * takes so many microseconds; the first five of a run and each seventh call take 1 ms more. */
+static void loop(ptrdiff_t bytes, ptrdiff_t bound, int ordinary, int past)
+{
+    int k, run = 0, last = bytes >= bound;
+    for (k = 0; k < 300; k++) {
+        long long begin = 0;
+        const int now = tilecore_hot_streams(memory, bytes, bound, &begin);
+        if (now != last) printf("%d%c ", run, last ? 's' : 'o'), run = 0;
+        nanoseconds += 1000 * ((now ? past : ordinary) + (++run <= 5 || k % 7 == 0 ? 1000 : 0));
+        tilecore_note_written(memory, bytes, last = now, begin);
+    }
+    printf("%d%c\n", run, last ? 's' : 'o');
+}
 
 int main(void)
 {
-    static char memory[64];
-    nanoseconds = 999999999;
-    say(memory); /* nothing was written */
+    say(memory, 16); /* nothing was written */
     nanoseconds = 0;
-    tilecore_note_written(memory + 8, 16);
+    tilecore_note_written(memory + 8, 16, 0, 0);
     nanoseconds = TILECORE_HOT_NANOSECONDS - 1;
-    say(memory + 8), say(memory + 23); /* in what was written */
-    say(memory + 7), say(memory + 24); /* beside it, as in a batch or a list of results */
+    say(memory + 8, 16);                                            /* the same memory */
+    say(memory + 23, 16), say(memory + 8, 29), say(memory + 8, 30); /* in it, another size: twice the bound */
+    say(memory + 7, 16), say(memory + 24, 16); /* beside it, as in a batch or a list of results */
     nanoseconds++;
-    say(memory + 8); /* other work may have followed */
+    say(memory + 8, 16); /* other work may have followed */
+    printf("\n");
+    loop(20 << 20, 1, 900, 600), loop(20 << 20, 1, 600, 900); /* from the second on the others are faster */
+    loop(10 << 20, 16 << 20, 600, 900);
     return 0;
 }

@@ -62,7 +62,9 @@ def test_the_last_cache_is_read(run):
         sizes.add(int(run("getconf", "LEVEL3_CACHE_SIZE").strip() or 0))
     if not sizes - {0}:
         pytest.skip("the system does not know the size")
-    assert tilecore.show_config(mode="dicts")["Kernels"]["last_cache"] in sizes
+    kernels = tilecore.show_config(mode="dicts")["Kernels"]
+    assert (last := kernels["last_cache"]) in sizes
+    assert kernels["bypassed_from"] == max(min(last // 2, 20 << 20), last // 12)
 
 
 def test_config_printed(capsys):
@@ -73,7 +75,7 @@ def test_config_printed(capsys):
         for name in entries:
             assert f"  {name}: " in printed
     assert "{" not in printed
-    assert re.search("  bypassed_in_loops_from: .*B\\): also if the caches still hold their memory\n", printed)
+    assert re.search("  bypassed_from: .*B\\): larger results are stored past the caches\n", printed)
 
 
 def test_sizes_are_read_and_printed_with_units(capsys, settings_stay):

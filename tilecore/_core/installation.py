@@ -14,11 +14,8 @@ from tilecore._core.write.processor import build, cache_sizes, instruction_sets 
 from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 
-_SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from", "bypassed_in_loops_from")
-_NOTES = {
-    "bypassed_from": ": larger results are stored past the caches",
-    "bypassed_in_loops_from": ": also if the caches still hold their memory",
-}
+_SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from")
+_NOTES = {"bypassed_from": ": larger results are stored past the caches"}
 
 
 def get_include() -> str:

@@ -205,8 +205,7 @@ static void tilecore_arena_watch(void)
 }
 
 /* Frees the granules of a result. Idle pages are kept up to the limit, and up to TILECORE_SPARE_BYTES more than the
- * peak use of the last minute: first those of this result, which the caches hold. Between two such calls `alive` only
- * grows, so it is at a peak now. */
+ * peak use of the last minute. Between two such calls `alive` only grows, so it is at a peak now. */
 static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     char *at = tilecore_arena_at(a, from);
@@ -219,8 +218,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     keep = tilecore_arena_bytes(peak[0] > peak[1] ? peak[0] : peak[1]) + TILECORE_SPARE_BYTES;
     if (keep > tilecore_arena_limit()) keep = tilecore_arena_limit();
     tilecore_arenas.freed = now;
-    if (bytes < keep && tilecore_arena_bytes(tilecore_arenas.idle) + bytes > keep)
-        tilecore_arena_shrink(keep - bytes);
+    if (bytes < keep) tilecore_arena_shrink(keep - bytes); /* other pages first: the caches hold those of this result */
     tilecore_bitmap_set(&a->used, from, to, 0);
     tilecore_bits_set(a->begun, from, from + 1, 0);
     tilecore_arenas.alive -= to - from;

@@ -29,9 +29,11 @@
 /* The maximum number of threads that write one result: larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do: each has records of its own in learn.h. */
+/* What threads do: each has records of its own in learn.h. Stores past the caches share another bandwidth. */
 enum tilecore_task_kinds { TILECORE_BLOCKS,
+                           TILECORE_STREAMED_BLOCKS,
                            TILECORE_PANELS,
+                           TILECORE_STREAMED_PANELS,
                            TILECORE_ARRAYS,
                            TILECORE_TASK_KINDS };
 
@@ -76,15 +78,11 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_MAPPED_GAIN 2
 
 /* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
- * In a program that makes other arrays between the calls the output is no longer in the cache, and they take 0.4 to 0.8
- * of the time of ordinary stores: from 16 MiB on with a cache of 32 MiB (Zen 5), from 20 MiB on with 105 and with 480
- * MiB (Sapphire and Granite Rapids), which are shared with other virtual machines. */
-#define TILECORE_STREAM_BYTES(cache) (((cache) < (ptrdiff_t)40 << 20 ? (cache) : (ptrdiff_t)40 << 20) / 2)
-/* But if the output's memory is still in the caches (hot.h), ordinary stores are faster up to this size: a loop takes
- * 0.3 to 0.9 of the time (Zen 5, 32 MiB: up to 28 MiB; up to 40 MiB if TILECORE_HAS_QUICK_MOVE). Of a larger, shared
- * cache an eighth is assumed to be the process' own: random sizes up to 32 MB take 0.6 of the time (Granite Rapids). */
-#define TILECORE_HOT_BYTES(cache, has_quick_move) \
-    ((cache) > (ptrdiff_t)32 << 20 ? (cache) / 8 : (cache) / 8 * ((has_quick_move) ? 10 : 7))
+ * Found with the consumer: the time of a tiling and of what uses all of the result, or a part of it, while a program
+ * makes other arrays between the calls. From half of a cache of 32 MiB on it is 0.7 to 0.9 of that of ordinary stores
+ * (Zen 3). From a twelfth of 480 MiB on, which other virtual machines share: 20 to 30 MB 0.8 to 1.9, 64 MB 0.6 to 1.2
+ * (Granite Rapids). With 105 MiB (Sapphire Rapids) from 20 MiB on, by the time of the tiling alone. */
+#define TILECORE_STREAM_BYTES(l3) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2)
 /* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 

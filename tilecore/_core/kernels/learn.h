@@ -46,12 +46,18 @@ typedef struct tilecore_record {
 
 static tilecore_record tilecore_records[TILECORE_RECORD_KINDS][TILECORE_SIZES];
 
-/* The record of a kind, 0 <= kind < TILECORE_RECORD_KINDS, and a size: two for each power of two, from 1 MiB on. */
-TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
+/* Of TILECORE_SIZES: two for each power of two, from 1 MiB on. */
+TILECORE_UNUSED static int tilecore_size_class(ptrdiff_t bytes)
 {
     int size = 0;
     for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
-    return &tilecore_records[kind][size + (bytes > 2)];
+    return size + (bytes > 2);
+}
+
+/* The record of a kind, 0 <= kind < TILECORE_RECORD_KINDS, and a size. */
+TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
+{
+    return &tilecore_records[kind][tilecore_size_class(bytes)];
 }
 
 /* Whether the next call is serial; counts it. */

@@ -8,7 +8,6 @@ from tilecore._core.request.short_repr import short_repr
 cdef extern from "kernels/kernels.h" nogil:
     Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_MOVE_BYTES, PTRDIFF_MAX
     Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache)
-    Py_ssize_t TILECORE_HOT_BYTES(Py_ssize_t cache, bint has_quick_move)
     const char *TILECORE_COMPILER
     const tilecore_set *tilecore_sets[]
     unsigned tilecore_features()
@@ -45,9 +44,8 @@ def instruction_sets():
 
 
 def cache_sizes():
-    """The last-level cache, and the sizes from which results bypass it: in a program, and in a loop."""
-    in_loops = max(hot_bytes, stream_bytes)
-    return {"last_cache": last_cache, "bypassed_from": stream_bytes, "bypassed_in_loops_from": in_loops}
+    """The last-level cache, and the size from which results bypass it."""
+    return {"last_cache": last_cache, "bypassed_from": stream_bytes}
 
 
 def build():
@@ -58,5 +56,4 @@ def build():
 
 kernels = find_kernels(features, os.environ.get("TILECORE_ISA") or None)
 stream_bytes = TILECORE_STREAM_BYTES(last_cache)
-hot_bytes = TILECORE_HOT_BYTES(last_cache, features & TILECORE_HAS_QUICK_MOVE)
 move_bytes = TILECORE_MOVE_BYTES if features & TILECORE_HAS_QUICK_MOVE else PTRDIFF_MAX

@@ -18,7 +18,7 @@ from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, needs_packing, write_panels
-from tilecore._core.write.processor cimport hot_bytes, stream_bytes
+from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.small cimport is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
@@ -40,8 +40,8 @@ cdef enum:
 
 
 cdef extern from "kernels/hot.h" nogil:
-    bint tilecore_is_hot(const char *dst)
-    void tilecore_note_written(const char *dst, Py_ssize_t nbytes)
+    bint tilecore_hot_streams(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
+    void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 
 
 cdef union Job:
@@ -117,12 +117,14 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     cdef Py_ssize_t first_bytes
     # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
     # no stores that bypass the cache, and no blocks copied to distant pages in turn.
-    cdef bint stream = (options.prefaulted and nbytes >= stream_bytes
-                        and not (nbytes < hot_bytes and tilecore_is_hot(dst + nest.dst)))
+    cdef bint stream = False
+    cdef long long begin = 0
     cdef Nest first, others
     cdef int status = 0
     if nbytes < MIN_NOTED_BYTES:
         return write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
+    if options.prefaulted and nbytes >= stream_bytes // 2:
+        stream = tilecore_hot_streams(dst + nest.dst, nbytes, stream_bytes, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     first_bytes = nbytes // nest.loop[nest.n - 1].count
     if first_bytes <= stream_bytes // 2 and split_first_repeat(nest, &first, &others):
@@ -131,7 +133,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
             status = write_by_panels_or_blocks(&others, dst, dst, nbytes - first_bytes, stream, options)
     else:
         status = write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
-    tilecore_note_written(dst + nest.dst, nbytes)
+    tilecore_note_written(dst + nest.dst, nbytes, stream, begin)
     return status
 
 
@@ -161,10 +163,10 @@ cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src,
     dst += nest.dst
     src += nest.src
     if choose_panels(&job.panels, nest, dst, src, stream, options.prefaulted):
-        return run_task(write_panels, TILECORE_PANELS, &job, job.panels.total, nbytes, options)
+        return run_task(write_panels, TILECORE_PANELS + stream, &job, job.panels.total, nbytes, options)
     choose_blocks(&job.blocks, nest, stream, options.prefaulted or nbytes < stream_bytes)
     job.blocks.dst, job.blocks.src = dst, src
-    return run_task(write_blocks, TILECORE_BLOCKS, &job, job.blocks.total, nbytes, options)
+    return run_task(write_blocks, TILECORE_BLOCKS + stream, &job, job.blocks.total, nbytes, options)
 
 
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
