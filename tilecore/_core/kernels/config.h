@@ -78,10 +78,9 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_MAPPED_GAIN 2
 
 /* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
- * Found with the consumer: the time of a tiling and of what uses all of the result, or a part of it, while a program
- * makes other arrays between the calls. From half of a cache of 32 MiB on it is 0.7 to 0.9 of that of ordinary stores
- * (Zen 3). From a twelfth of 480 MiB on, which other virtual machines share: 20 to 30 MB 0.8 to 1.9, 64 MB 0.6 to 1.2
- * (Granite Rapids). With 105 MiB (Sapphire Rapids) from 20 MiB on, by the time of the tiling alone. */
+ * Found with the consumer: the time of a tiling and of what uses its result, in a program that makes other arrays. From
+ * half of a cache of 32 MiB on it is 0.7 to 0.9 of that of ordinary stores (Zen 3); of 480 MiB, shared, from a twelfth
+ * on (Granite Rapids: 22 to 30 MB 0.8 to 1.8, 64 MB 0.6 to 1.2). With 105 MiB: by the tiling alone, from 20 MiB on. */
 #define TILECORE_STREAM_BYTES(l3) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2)
 /* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)

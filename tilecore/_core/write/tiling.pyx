@@ -37,6 +37,7 @@ cdef enum:
     LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see split_first_repeat
     MIN_NOTED_BYTES = 65536     # below, to split a first repeat and to note hot memory costs more than it saves
     PREPARED_ITEMS = 256        # to prepare a piece takes as long as to write so many items
+cdef Py_ssize_t cached_bytes = min(stream_bytes, 20 << 20)  # of an output, by the time of the tiling alone
 
 
 cdef extern from "kernels/hot.h" nogil:
@@ -127,7 +128,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
         stream = tilecore_hot_streams(dst + nest.dst, nbytes, stream_bytes, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     first_bytes = nbytes // nest.loop[nest.n - 1].count
-    if first_bytes <= stream_bytes // 2 and split_first_repeat(nest, &first, &others):
+    if first_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first, &others):
         status = write_by_panels_or_blocks(&first, dst, src, first_bytes, False, options)
         if status == 0:
             status = write_by_panels_or_blocks(&others, dst, dst, nbytes - first_bytes, stream, options)
@@ -164,7 +165,7 @@ cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src,
     src += nest.src
     if choose_panels(&job.panels, nest, dst, src, stream, options.prefaulted):
         return run_task(write_panels, TILECORE_PANELS + stream, &job, job.panels.total, nbytes, options)
-    choose_blocks(&job.blocks, nest, stream, options.prefaulted or nbytes < stream_bytes)
+    choose_blocks(&job.blocks, nest, stream, options.prefaulted or nbytes < cached_bytes)
     job.blocks.dst, job.blocks.src = dst, src
     return run_task(write_blocks, TILECORE_BLOCKS + stream, &job, job.blocks.total, nbytes, options)
 
