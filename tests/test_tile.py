@@ -29,7 +29,9 @@ def test_at_the_bounds_of_small_results(oracle, nbytes):
     requests = [((nbytes,), (1,)), ((1,), (nbytes,)), ((nbytes // 15, 3), (1, 5)), ((nbytes // 8, 1), (4, 2))]
     for shape, reps in [*requests, ((1,) * 13 + (2, 1), (2,) * (nbytes.bit_length() - 2))]:
         x = np.random.default_rng(0).integers(0, 256, shape, "u1")
-        np.testing.assert_array_equal(tilecore.tile(x, reps), oracle(x, reps), strict=True)
+        result = tilecore.tile(x, reps)
+        np.testing.assert_array_equal(result, oracle(x, reps), strict=True)
+        assert result.flags.owndata
 
 
 def test_reps_of_every_kind():
