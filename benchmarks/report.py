@@ -28,7 +28,7 @@ BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 # Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
 OMITTED = ("small", "door", "copied", "tiled", "form", "input", "drawn", "references", "memory", "get", "built")
-SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture, and the README's table
+SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture; three are in README
 SHORT += ("attention heads", "a large matrix")
 
 
@@ -256,11 +256,11 @@ By how much is alive at most, and the largest size; the repeats make a result of
 numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that is not named does other work.
 
 {ratio_table(run, "rival", run.others("rival"), "time relative to tilecore")}
-## Whole programs
+## Whole programs of other projects
 
-"other work" is the program with a result that was made before: the rest of the time is that of the tilings.
+The input, repeats and dtype are those of one of a program's tilings.
 
-{ratio_table(run, "program", ["numpy", "other work"])}
+{ratio_table(run, "program", ["numpy"])}
 ## By layout: copied into C order
 
 All repeats are 1. One thread. tilecore, numpy (`numpy.copyto`) and memcpy write to memory that was written to before.

@@ -22,6 +22,7 @@ from statistics import mean, median
 import numpy as np
 from machine import usable_cpus
 from peers import PEERS, TILECORE
+from timing import Program
 from workloads import Workload, verify
 
 MEGABYTES = (0.15, 0.2, 0.4, 0.7, 1.0, 1.5, 1.9, 2.2, 4.1, 6.3, 9.5, 13, 19, 26, 31)
@@ -51,17 +52,6 @@ def regime(alive, largest):
     return Workload(f"{alive}-{largest} MB", (1, 8192), (round(mean / 2**15), 1), "f4")
 
 
-class Program:
-    """A process that prints the seconds of a call."""
-
-    def __init__(self, *words):
-        self.command = [sys.executable, __file__, *words]
-
-    def sample(self):
-        done = subprocess.run(self.command, capture_output=True, text=True, check=True)
-        return float(done.stdout.split()[0])
-
-
 def choose(kind, full):
     if kind == "sizes":
         return product([regime(*sizes) for sizes in SIZES], ["tilecore", "numpy"])
@@ -78,7 +68,7 @@ def prepare(kind, workload, case):
     x = workload.input()[:100]
     call = make(case, x, workload.reps)  # ImportError, if it is not installed
     verify(call(), x, workload.reps)
-    return Program(kind, case, workload.name.partition(" ")[0])
+    return Program(__file__, kind, case, workload.name.partition(" ")[0])
 
 
 def test_work(record):

@@ -1,8 +1,4 @@
-"""Functions that do the same work as a tiling of some shapes, and whole programs with and without tilecore.
-
-A program is timed three times: with `numpy.tile`, with tilecore, and with a result that was made before, which is the
-time of its other work.
-"""
+"""Functions that do the same work as a tiling of some shapes."""
 
 from functools import partial
 from itertools import product
@@ -11,11 +7,9 @@ from unittest import SkipTest
 import numpy as np
 import peers
 from timing import Call
-from workloads import WORKLOADS, Workload, verify
+from workloads import WORKLOADS, verify
 
 import tilecore
-
-CASE_SECONDS = {"program": 1.5}
 
 
 def repeated(x, reps):
@@ -91,65 +85,13 @@ FUNCTIONS = {
     "cv2.repeat": cv2_repeat,
 }
 
-# ---------------------------------------------------------------- whole programs
-
-
-def features(tile, x, reps):
-    """A loop with other work: each row of positions beside its five offsets, then the distances."""
-    offsets = np.linspace(0, 1, x.shape[0] * x.shape[1] * reps[1], dtype="f4").reshape(x.shape[0], -1)
-
-    def run():
-        for _ in range(4):
-            moved = tile(x, reps) + offsets
-            np.sqrt(np.square(moved).sum(axis=1)).mean()
-
-    return run
-
-
-def loader(tile, x, reps):
-    """An epoch of PyTorch's DataLoader over gray images in memory, made RGB one by one."""
-    import torch
-    from torch.utils.data import DataLoader
-
-    def collate(images):
-        return torch.from_numpy(np.stack([tile(image, reps) for image in images]))
-
-    images = DataLoader(np.stack([x] * 128), batch_size=64, collate_fn=collate)
-    return lambda: [batch.sum() for batch in images]
-
-
-def step(tile, x, reps):
-    """A step of training: latents repeated for each of a batch, through a convolution and back."""
-    import torch
-
-    layer = torch.nn.Conv2d(x.shape[1], 32, 3)
-
-    def run():
-        layer.zero_grad()
-        layer(torch.from_numpy(tile(x, reps))).square().mean().backward()
-
-    return run
-
-
-PROGRAMS = {
-    Workload("a loop with other work", (100_000, 3), (1, 5), "f4"): features,
-    Workload("a DataLoader", (224, 224, 1), (1, 1, 3), "u1"): loader,
-    Workload("a training step", (1, 4, 64, 64), (16, 1, 1, 1), "f4"): step,
-}
-TILES = ("tilecore", "numpy", "other work")
-
 
 def choose(kind, full):
-    return product(PROGRAMS, TILES) if kind == "program" else product(WORKLOADS, FUNCTIONS)
+    return product(WORKLOADS, FUNCTIONS)
 
 
 def prepare(kind, workload, case):
     x, reps = workload.input(), workload.reps
-    if kind == "program":
-        made = np.tile(x, reps)
-        tile = {"tilecore": tilecore.tile, "numpy": np.tile, "other work": lambda x, reps: made}[case]
-        verify(tile(x, reps), x, reps)
-        return Call(PROGRAMS[workload](tile, x, reps))
     call = FUNCTIONS[case](x, reps)
     if call is None:
         raise SkipTest(f"{case} does other work")
@@ -159,7 +101,3 @@ def prepare(kind, workload, case):
 
 def test_rival(record):
     """Each result is dropped before the next call."""
-
-
-def test_program(record):
-    """A loop, a data loader, a training step."""

@@ -6,6 +6,8 @@ machine that drifts does so for all.
 
 import ctypes
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from timeit import Timer
@@ -73,6 +75,17 @@ class KeptCall:
         begin = time.perf_counter()
         self.kept.append(self.call())
         return time.perf_counter() - begin
+
+
+class Program:
+    """A process that prints the seconds of a call."""
+
+    def __init__(self, file: str, *words: str):
+        self.command = [sys.executable, file, *words]
+
+    def sample(self) -> float:
+        done = subprocess.run(self.command, capture_output=True, text=True, check=True)
+        return float(done.stdout.split()[0])
 
 
 def in_turn(calls: Mapping[str, Any], least: int = MIN_ROUNDS, seconds: float = CASE_SECONDS) -> dict[str, list[float]]:
