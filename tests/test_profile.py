@@ -11,6 +11,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import StringIO
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -147,21 +148,25 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
 @pytest.mark.parametrize(
     "x, reps, seconds, hint, times",
     [
-        (np.zeros((4, 1)), (1, 3), 0, "every repeated axis has length 1", 1),
-        (np.zeros((4, 1)), (1, 3), 9, "slower with tilecore; every repeated axis has length 1", table.FEW),
+        (np.zeros((1, 200)), (100, 1), 0, "every repeated axis has length 1", 1),
+        (np.zeros((1, 200)), (100, 1), 9, "slower with tilecore; every repeated axis has length 1", table.FEW),
+        (np.zeros((1, 200)), (60, 1), 0, "", 1),  # small results are tiled faster than they are broadcast
+        (np.zeros((200, 1)), (1, 100), 0, "", 1),  # neither short nor long
+        (np.zeros((9999, 1)), (1, 3), 0, "keep the tiling", 1),
+        (np.zeros((9999, 1)), (1, 3), 9, "slower with tilecore; keep numpy.tile", table.FEW),
         (np.zeros(4), 3, 9, "slower with tilecore; keep numpy.tile", table.FEW),
         (np.zeros(4), 3, 9, "", table.FEW - 1),
         (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
         (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1),
         (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY),
-        (np.zeros(1500), 2, 0, "one shape many times: out=", module.MANY),
+        (np.zeros(1500), 2, 0, "", module.MANY),
         (np.zeros(4), -1, 0, "every call raised an error", 2),
         (np.zeros(4), 2, 0, "", 1),
     ],
 )
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.time_tilecore
-    monkeypatch.setattr(module, "LARGE", 2**15)
+    monkeypatch.setattr(module, "LARGE", 2**15 if x.ndim == 1 else inf)
     monkeypatch.setattr(module, "BATCHED", 0)
     monkeypatch.setattr(module, "time_tilecore", lambda *given: (seconds or 1e-9, *timed(*given)[1:]))
     for _ in range(times):
@@ -208,7 +213,7 @@ def test_a_hint_only_where_it_could_win_a_hundredth(whole, hint):
     """tilecore takes 5 ms in all: a hint could save no more than that of the program's seconds."""
     site = module.Site()
     site.calls = site.returned = site.pairs = site.inputs["x"] = module.MANY
-    site.is_view, site.seconds, site.sizes = False, 50e-3, {4: [(1e-3, 1e-4)] * module.MANY}
+    site.inner, site.seconds, site.sizes = 0, 50e-3, {4: [(1e-3, 1e-4)] * module.MANY}
     assert site.row("file", 1, "function", whole)["hint"].partition(":")[0] == hint
 
 
@@ -258,7 +263,7 @@ def test_the_printed_table(measured, monkeypatch):
 def test_the_table_in_the_documentation_is_one(monkeypatch):
     """As this version would print its numbers."""
     monkeypatch.setenv("COLUMNS", "80")
-    (few,) = re.findall(r'"(too short to matter[^"]+)"', inspect.getsource(module.Site.row))
+    (few,) = re.findall(r'"(too short to matter[^"]+)"', inspect.getsource(module.Site.choose_hint))
     names = "file line function code calls measured bytes numpy_seconds tilecore_seconds range hint inputs".split()
     ets, multi = "statsmodels/tsa/exponential_smoothing/ets.py", "pandas/core/indexes/multi.py"
     often, seldom = ["(4, 6, 1), float64, C, 1", *range(22)], ["(476,), int8, C, 1", *range(3)]
@@ -283,7 +288,7 @@ def test_lines_fit_the_terminal(columns, measured, monkeypatch):
     monkeypatch.setattr(os, "times", lambda: (0, 0, 9, 0, 0))
     monkeypatch.setattr(process, "processor_seconds", lambda: (9e9, 9e9))
     name = "/a-folder/of-a/" + "long-path/" * 20 + "x.py"
-    exec(compile("def f(x): np.tile(np.zeros((1, 5)), (2, 1))\nf(1)", name, "exec"), {"np": np})
+    exec(compile("def f(x): np.tile(np.zeros((1, 9999)), (2, 1))\nf(1)", name, "exec"), {"np": np})
     measured.started = module.perf_counter()  # on a busy machine the call is a hundredth of the time otherwise
     shown = ended(measured)
     assert max(map(len, shown.splitlines())) in range(min(int(columns), 80) - 12, min(int(columns), 80) + 1)

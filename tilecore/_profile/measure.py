@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby, zip_longest
 from linecache import getlines
 from math import inf, prod
 from statistics import median, quantiles
@@ -40,6 +41,8 @@ PLANNED = 2**14  # planning is a notable part of the time up to these bytes of a
 BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
 Pair: TypeAlias = tuple[float, Any, str]
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
+SHORT = "keep the tiling: NumPy broadcasts slowly over so short a last axis; for many arrays, tile once"
+WIDE, NARROW = 2**10, 2**5  # bytes in NumPy's inner loop: from here on broadcasting is faster, and up to here tiling
 INPUTS = 1000  # counted at one place, at most
 
 
@@ -48,7 +51,7 @@ class Site:
 
     calls = returned = pairs = nbytes = largest = 0
     seconds = spent = 0.0
-    is_view, refusal = True, ""
+    inner, refusal = inf, ""
 
     def __init__(self) -> None:
         self.inputs: Counter[tuple[object, ...]] = Counter()
@@ -74,30 +77,34 @@ class Site:
         pairs = 0 if self.refusal else self.pairs
         low, middle, high = self.ratios() if pairs else (0.0, 0.0, 0.0)
         ours = self.seconds / middle if pairs else None
-        loses = pairs >= FEW and high < 0.95
-        repeated = ours and ours > 0.01 * whole and max(self.inputs.values()) >= MANY
-        hints = {  # the first that holds is shown
-            "every call raised an error": not self.returned,
-            f"tilecore refuses this: {self.refusal}": self.refusal,
-            "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
-            VIEW: self.is_view and self.inputs,
-            "cut after the call: tile_region makes only the part that is kept": is_cut(code),
-            "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
-            "one shape many times: a TilePlan, its batch, or out= is faster": repeated and self.largest <= PLANNED,
-            "one shape many times: out= is faster, or tile_region if a part is enough": repeated,
-            "not measured: an array of another library, or too large to make twice": ours is None,
-            "keep numpy.tile": loses,
-            "nothing to gain": pairs >= FEW and high < 1.1,
-            "": True,
-        }
         return {
             **{"file": file, "line": line, "function": function, "code": code},
             **{"calls": self.calls, "measured": pairs, "bytes": self.nbytes},
             **{"numpy_seconds": self.seconds, "tilecore_seconds": ours},
             "range": [low, high],
-            "hint": "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds),
+            "hint": self.choose_hint(code, whole, pairs, high, ours),
             "inputs": {", ".join(map(str, key)): calls for key, calls in self.inputs.most_common()},
         }
+
+    def choose_hint(self, code: str, whole: float, pairs: int, high: float, ours: float | None) -> str:
+        """The first hint that holds: benchmarks/test_following.py measures what they advise."""
+        loses = pairs >= FEW and high < 0.95
+        repeated = ours and ours > 0.01 * whole and max(self.inputs.values()) >= MANY
+        hints = {
+            "every call raised an error": not self.returned,
+            f"tilecore refuses this: {self.refusal}": self.refusal,
+            "too short to matter: less than 1% of the whole time": self.seconds < 0.01 * whole,
+            VIEW: self.inputs and self.inner >= WIDE and self.largest >= MIN_BYTES,
+            "cut after the call: tile_region makes only the part that is kept": is_cut(code),
+            "much memory: tile_mapped shares it between repeats, tile_region makes a part": self.largest >= LARGE,
+            "one shape many times: a TilePlan, its batch, or out= is faster": repeated and self.largest <= PLANNED,
+            "not measured: an array of another library, or too large to make twice": ours is None,
+            "keep numpy.tile": loses,
+            "nothing to gain": pairs >= FEW and high < 1.1,
+            SHORT: 0 < self.inner <= NARROW,
+            "": True,
+        }
+        return "slower with tilecore; " * loses + next(text for text, holds in hints.items() if holds)
 
 
 class Profile:
@@ -149,12 +156,12 @@ class Profile:
             return
         ours, copy, refusal = pair
         key: tuple[object, ...] = (type(A).__name__, short_repr(reps) if is_plain(reps) else type(reps).__name__)
-        is_view = False
+        inner = 0
         if type(A) is numpy.ndarray:
-            is_view = all(n in (1, m) for n, m in zip(A.shape[::-1], result.shape[::-1], strict=False))
+            inner = A.itemsize * count_inner(A.shape, result.shape)
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
             key = (A.shape, str(A.dtype), layout, key[1])
-        site.is_view = site.is_view and is_view
+        site.inner = min(site.inner, inner)
         if len(site.inputs) < INPUTS or key in site.inputs:
             site.inputs[key] += 1
         site.refusal = refusal or site.refusal
@@ -252,6 +259,19 @@ def is_cut(code: str) -> bool:
     while code != before:  # without other parentheses
         before, code = code, re.sub(r"(?<!\btile)\([^()]*\)", "", code)
     return bool(re.match(r".*?\btile\([^()]*\)\[[^]]*(\w *:|(?<!:): *[-\w])", code))
+
+
+def count_inner(shape: tuple[int, ...], result: tuple[int, ...]) -> int:
+    """The elements of NumPy's inner loop if an array of this shape is broadcast to `result`; 0 if it cannot be.
+
+    >>> count_inner((480, 640, 1), (480, 640, 3)), count_inner((4, 1, 56, 56), (4, 9, 56, 56)), count_inner((2,), (4,))
+    (3, 3136, 0)
+    """
+    axes = [(n, m) for n, m in zip_longest(shape[::-1], result[::-1], fillvalue=1) if m != 1]
+    if any(n not in (1, m) for n, m in axes):
+        return 0
+    _, last = next(groupby(axes, key=lambda axis: axis[0] == axis[1]), (True, iter(())))
+    return prod(m for _, m in last)
 
 
 def is_plain(value: Any, depth: int = 0) -> bool:
