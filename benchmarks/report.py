@@ -28,6 +28,7 @@ BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
 BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
 # Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
 OMITTED = ("small", "door", "copied", "tiled", "form", "input", "drawn", "references", "memory", "get", "built")
+OMITTED += ("following",)
 SHORT = ("a few numbers", "short rows", "gray to RGB", "one image to a batch")  # the picture; three are in README
 SHORT += ("attention heads", "a large matrix")
 
@@ -261,6 +262,12 @@ numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that i
 The input, repeats and dtype are those of one of a program's tilings.
 
 {ratio_table(run, "program", ["numpy"])}
+## What follows a tiling
+
+"broadcast": NumPy's operation repeats the input itself; "made once": with an earlier result; "advised": see
+docs/what-follows.md.
+
+{ratio_table(run, "following", ["numpy", "broadcast", "tile_view", "made once", "advised"])}
 ## By layout: copied into C order
 
 All repeats are 1. One thread. tilecore, numpy (`numpy.copyto`) and memcpy write to memory that was written to before.

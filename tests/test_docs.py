@@ -179,10 +179,10 @@ def test_every_option_and_function_is_explained():
 @pytest.mark.tree
 def test_every_hint_of_a_profile_is_explained():
     """By its words up to the colon, in the table."""
-    hints = re.findall(r'^ {12}f?"([^":]+).*": ', inspect.getsource(measure.Site.row), re.MULTILINE)
+    hints = re.findall(r'^ {12}f?"([^":]+).*": ', inspect.getsource(measure.Site.choose_hint), re.MULTILINE)
     rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/profile.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(hints) > 7
-    for hint in (*hints, measure.VIEW):
+    for hint in (*hints, measure.VIEW, measure.SHORT):
         assert hint.partition(":")[0] in "\n".join(rows)
 
 

@@ -41,7 +41,7 @@ PLANNED = 2**14  # planning is a notable part of the time up to these bytes of a
 BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
 Pair: TypeAlias = tuple[float, Any, str]
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
-SHORT = "keep the tiling: NumPy broadcasts slowly over so short a last axis; for many arrays, tile once"
+SHORT = "keep the tiling: NumPy broadcasts slowly over so short a last axis"
 WIDE, NARROW = 2**10, 2**5  # bytes in NumPy's inner loop: from here on broadcasting is faster, and up to here tiling
 INPUTS = 1000  # counted at one place, at most
 
