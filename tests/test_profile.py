@@ -1,7 +1,9 @@
 """What `tilecore.profile` and `tilecore profile` tell of calls of `numpy.tile`."""
 
+import contextlib
 import gc
 import inspect
+import json
 import os
 import re
 import signal
@@ -10,7 +12,7 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,14 +36,13 @@ pytestmark = pytest.mark.quick
 def measured(monkeypatch):
     monkeypatch.setattr(module, "BUDGET", 60.0)  # seconds: that a busy machine takes long is no matter here
     profile = Profile()
-    profile.start()
-    yield profile
-    profile.end(StringIO())
+    with profile.block():
+        yield profile
 
 
-def ended(profile, path=None):
+def ended(profile):
     """The table that is printed."""
-    profile.end(file := StringIO(), path)
+    profile.report(file := StringIO())
     return file.getvalue()
 
 
@@ -108,6 +109,42 @@ def test_the_order_of_pairs_alternates(measured, monkeypatch):
         np.tile(np.arange(3), 2)
     pairs = {tuple(order[n : n + 2]) for n in range(0, 8, 2)}
     assert pairs == {("time_tilecore", "numpy_tile"), ("numpy_tile", "time_tilecore")}
+
+
+@pytest.mark.parametrize("budget", [60.0, -60.0])
+def test_the_profiles_own_time_is_counted_apart(budget, measured, monkeypatch):
+    """Each look at a clock takes a second, and nothing else takes time: so NumPy's time is one second a call."""
+    ticks = iter(range(10**6)).__next__
+    for name, value in {
+        "BUDGET": budget,
+        "perf_counter": ticks,
+        "clock": ticks,
+        "counted": 0.25,
+        "unseen": 3.0,
+    }.items():
+        monkeypatch.setattr(module, name, value)
+    measured.start()
+    for _ in range(4):
+        np.tile(np.zeros(3), 2)
+    ended(measured)
+    assert measured.table["numpy_seconds"] == 4 * (1 - 0.25)
+    assert measured.table["seconds"] == 4 * (1 - 0.25 - 3) + 5  # and a second between calls
+
+
+def test_later_calls_are_sampled(measured, monkeypatch):
+    monkeypatch.setattr(module, "FIRST", 2)
+    monkeypatch.setattr(module, "random", iter([0.5, 0.0, 0.9]).__next__)
+    for _ in range(5):
+        np.tile(np.zeros(3), 2)
+    assert [(row["calls"], row["measured"]) for row in rows(measured)] == [(5, 3)]
+
+
+def test_a_clock_that_stands_still(measured, monkeypatch):
+    for name in ("perf_counter", "clock"):
+        monkeypatch.setattr(module, name, lambda: 1.0)
+    measured.start()
+    np.tile(np.zeros(3), 2)
+    assert "numpy.tile took 0 s of 0 s, 0.0%" in ended(measured)
 
 
 def test_it_ends_within_its_budget(measured, monkeypatch):
@@ -247,16 +284,14 @@ def test_the_printed_table(measured, monkeypatch):
     shown = ended(measured)
     assert shown.startswith(begin) and "num_workers=0" not in shown
     monkeypatch.setattr(os, "times", lambda: (1, 1, 7, 0, 1))
-    measured.start()
+    measured.start()  # again, with these times
     exec(compile("np.tile(np.zeros(3), 2)", "a\nb", "exec"), {"np": np})
     monkeypatch.setattr(os, "times", lambda: (10, 10, 9, 0.5, 9))
-    shown = ended(measured, "/absent/t.json")
+    shown = ended(measured)
     assert re.search(
         r" ~[0-9.e+]+x +1 +48 B\n +a\\nb:1 <module>\n +\(3,\), float64, C, 2; measured 1 of 1 calls\n", shown
     )
     assert "\nChild processes took 2.5 s, and are not measured. To measure their work, " in shown
-    assert "\ntilecore: /absent/t.json: No such file or directory\n" in shown
-    assert ended(measured) == ""
 
 
 @pytest.mark.tree
@@ -296,7 +331,39 @@ def test_lines_fit_the_terminal(columns, measured, monkeypatch):
     assert not {*words} - {*shown.split()} and name in re.sub(r"\n +", "", shown)
 
 
+def test_streams_that_refuse_the_text():
+    for encoding, shown in {"ascii": rb"\xe9\u20ac", "iso8859-2": rb"\xe9\u20ac", "iso8859-15": b"\xe9\xa4"}.items():
+        file = TextIOWrapper(raw := BytesIO(), encoding)
+        process.print_text("\u00e9\u20ac", file)
+        assert raw.getvalue().rstrip() == shown
+    process.print_text("text", type("", (StringIO,), {"write": lambda self, text: int(text)})())
+
+
 # ---------------------------------------------------------------- blocks
+
+
+def test_the_table_as_data():
+    with (block := tilecore.profile()) as table:
+        np.tile([1], 2)
+        assert not table
+    assert [site["calls"] for site in json.loads(json.dumps(table))["sites"]] == [1]
+    with pytest.raises(RuntimeError, match="already used"), block:
+        pass
+
+
+@pytest.mark.whole_process
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
+def test_a_handler_that_raises_leaves_nothing(raised_between, monkeypatch):
+    """Between any two instructions of a block's begin and end."""
+
+    def call():
+        monkeypatch.setattr(sys, "stderr", StringIO())
+        with tilecore.profile():
+            pass
+
+    own = (os.path.dirname(tilecore.__file__), contextlib.__file__)
+    for _ in raised_between(call, lambda code: code.co_filename.startswith(own)):
+        assert np.tile is numpy_tile and not module.active
 
 
 @pytest.mark.whole_process

@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -35,6 +36,8 @@ PROGRAMS = {  # options, files, and what `python` gets
     "error": ("e.py", {"e.py": "def f(): 1 / 0\ntry: f()\nexcept Exception as e: raise KeyError(2) from e"}),
     "error of a module": ("-m e", {"e.py": "import no_such_module_1"}),
     "syntax": ("e.py", {"e.py": "x = ("}),
+    "compiled": ("script.pyc -x", {"script.pyc": SEES}),
+    "compiled by another Python": ("other.pyc", {"other.pyc": ""}),
     "Ctrl-C": ("e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
     "hook": ("e.py", {"e.py": "import sys\nsys.excepthook = lambda k, v, t: print(k, t.tb_lineno, t.tb_next)\n1 / 0"}),
 }
@@ -47,6 +50,8 @@ def written(folder, files):
         path.write_text(text)
         if name == "other/inside/x":
             (folder / "link").symlink_to(path.parent)
+        if name == "script.pyc":
+            py_compile.compile(str(path), str(path), "script.py")
         if name.endswith(".zip"):
             with zipfile.ZipFile(path, "w") as archive:
                 archive.writestr("__main__.py", text)
@@ -67,6 +72,23 @@ def test_as_python_runs_it(name, tmp_path):
     assert ran(tmp_path, *own, "-m", "tilecore", "run", *split(options)) == ran(tmp_path, *own, *split(options))
 
 
+GONE = """
+import os, sys
+os.environ["PYTHONPATH"] = os.getcwd()
+os.mkdir("gone"), os.chdir("gone"), os.rmdir("../gone")
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="removes the current folder")
+@pytest.mark.parametrize("how", ["{folder}/script.py", "-m script", f"-c '{GIVEN}'"])
+def test_in_a_deleted_folder(how, tmp_path):
+    written(tmp_path, {"script.py": SEES})
+    options = split(how.format(folder=tmp_path))
+    run = ran(tmp_path, "-c", GONE, "-m", "tilecore", "run", *options)
+    assert run == ran(tmp_path, "-c", GONE, *options) and run[0] == 0
+
+
 @pytest.mark.parametrize(
     "command, options, text",
     [
@@ -77,7 +99,7 @@ def test_as_python_runs_it(name, tmp_path):
         ("run", "", "one of the arguments PROGRAM -m -c is required"),
         ("run", "-m ''", "No module named"),
         ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
-        ("profile", "--json folder script.py", "folder: Is a directory"),
+        ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
         ("run", "--json t.json script.py", "unrecognized arguments: --json"),
     ],
 )
@@ -143,6 +165,28 @@ raise KeyError("its own")
 def test_profile_of_given_code(tmp_path):
     code, out, err = ran(tmp_path, "-m", "tilecore", "profile", "-c", "import numpy; print(numpy.tile(1, 2))")
     assert (code, out) == (0, "[1 1]\n") and "\ntilecore profile: numpy.tile took " in err and "<string>:1 <mod" in err
+    strict = ["-X", "warn_default_encoding", "-W", "error"]
+    told = ran(tmp_path, *strict, "-m", "tilecore", "profile", "--json", "-", "-c", "print(1); import sys; sys.exit(3)")
+    assert told[0] == 3 and told[1].startswith("1\n{") and json.loads(told[1][2:])["sites"] == []
+    assert "EncodingWarning" not in told[2] and not os.listdir(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits, signals")
+@pytest.mark.parametrize(
+    "code, ends, text",
+    [
+        ("import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9, 9))", 2, "\ntilecore: {file}: File too large\n"),
+        ("import os; os.kill(os.getpid(), 15)", -15, ""),
+    ],
+)
+def test_the_old_file_is_kept(code, ends, text, tmp_path):
+    (file := tmp_path / "t.json").write_text("old, and long")
+    for _ in range(2):
+        done = ran(tmp_path, "-m", "tilecore", "profile", "--json", "t.json", "-c", code)
+        assert (done[0], done[1]) == (ends, "") and done[2].endswith(text.format(file=file))
+        assert not file.exists() or file.read_text() == "old, and long"
+        assert os.listdir(tmp_path) == ["t.json"] * file.exists()
+        file.unlink(missing_ok=True)
 
 
 def test_profile_tells_at_the_very_end(tmp_path):

@@ -72,8 +72,8 @@ with tilecore.num_threads(1):
 with tilecore.replace_numpy_tile() as replaced:
     assert_type(replaced, tilecore.replace_numpy_tile)
 tilecore.replace_numpy_tile().restore()
-with tilecore.profile():
-    pass
+with tilecore.profile() as table:
+    assert_type(table, dict[str, Any])
 tilecore.set_max_bytes(2**30)
 assert_type(tilecore.get_max_bytes(), int)
 assert_type(tilecore.get_include(), str)

@@ -71,7 +71,7 @@ def parser() -> Parser:
         add("program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with a file __main__.py")
         add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
         add("-c", metavar="CODE", dest="code", help="Python code")
-    command.add_argument("--json", metavar="FILE", help="also write the table to this file")
+    command.add_argument("--json", metavar="FILE", help="also write the table to this file; - for standard output")
 
     command = commands.add_parser("demo", help="show examples, and timings on this machine")
     command.set_defaults(run=lambda _: import_module("tilecore._cli.demo").demo(DIALECTS))
@@ -82,9 +82,9 @@ def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str |
     given = {"-m": arguments.module, "-c": arguments.code, "": arguments.program}
     program = next((option, text) for option, text in given.items() if text is not None)
     if "json" in arguments:
-        from tilecore._cli.profile import profile, writable
+        from tilecore._cli.profile import check_output, profile
 
-        return partial(profile, *program, None if arguments.json is None else writable(arguments.json))
+        return partial(profile, *program, None if arguments.json is None else check_output(arguments.json))
     from tilecore._cli.run import run
 
     return partial(run, *program)

@@ -1,26 +1,51 @@
 """`tilecore profile`: runs a program as `tilecore run` does, with its calls of `numpy.tile` measured."""
 
 import atexit
+import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout, suppress
 
+from tilecore._cli.files import STANDARD_STREAM, open_output, write_all
 from tilecore._cli.run import start
+from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._profile.measure import Profile, forget
+from tilecore._profile.process import print_text
 
 
-def writable(path: str) -> str:
-    """The absolute path. An error of opening it is raised now, and not after the program."""
-    with open(path, "a"):
-        return os.path.abspath(path)
+def check_output(path: str) -> str:
+    """The absolute path. An error of writing there is raised now, and not after the program."""
+    with suppress(EOFError), open_output(path, 0, force=True):
+        raise EOFError  # so nothing is written
+    return path if path == STANDARD_STREAM else os.path.abspath(path)
 
 
 def profile(option: str, name: str, path: str | None, arguments: Sequence[str]) -> str | None:
     measured = Profile()
-    measured.start()
-    # Before the program's own functions, so it is called after them. A program may have replaced sys.stderr.
-    atexit.register(measured.end, sys.__stderr__, path)
+    block = measured.block()
+    block.__enter__()
+    atexit.register(report, measured, block, path)  # before the program's own functions, so it is called after them
     missing = start(option, name, arguments)
     if missing is not None:
         forget()
     return missing
+
+
+def report(measured: Profile, block: ProfileBlock, path: str | None) -> None:
+    """Report at the program's very end. The program may have replaced sys.stdout and sys.stderr."""
+    if not block.leave():  # a child process
+        return
+    measured.report(sys.__stderr__)
+    if path is None:
+        return
+    data = json.dumps(measured.table, indent=1).encode() + b"\n"
+    streams = [stream for stream in (sys.stdout, sys.stderr, sys.__stdout__) if stream is not None]
+    try:
+        for stream in streams:
+            stream.flush()
+        with suppress(BrokenPipeError), redirect_stdout(sys.__stdout__), open_output(path, len(data), True) as fd:
+            write_all(fd, memoryview(data))
+    except (OSError, ValueError) as error:
+        print_text(f"tilecore: {path}: {getattr(error, 'strerror', None) or error}", sys.__stderr__)
+        os._exit(2)  # Python's own end would keep the program's exit code

@@ -12,7 +12,8 @@ import pkgutil
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import BuiltinImporter, SourceFileLoader
+from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
+from io import BytesIO
 from types import ModuleType, TracebackType
 
 import tilecore
@@ -37,36 +38,50 @@ def absolute(path: str) -> str:
     """As Python makes a program's name absolute: `..` stays, because the folder before it may be a link."""
     if os.name == "nt" or path == ".":
         return os.path.abspath(path)
-    return os.path.join(os.getcwd(), path)
+    return path if os.path.isabs(path) else os.path.join(*current_folder(), path)
+
+
+def current_folder() -> list[str]:
+    """The entry of sys.path for it; none if it was deleted, as `python -m` then has none."""
+    try:
+        return [os.getcwd()]
+    except FileNotFoundError:
+        return []
 
 
 def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
     """Run the program: a file, a module ("-m") or code ("-c"). Return None, or why it cannot be started."""
+    own = 0 if sys.flags.safe_path else 1  # how many entries of sys.path Python makes for the command line
+    # How many it has made: `python -m tilecore` in a deleted folder has none.
+    made = own * (len(current_folder()) if sys.modules["__main__"].__spec__ else 1)
     main = sys.modules["__main__"] = ModuleType("__main__")
     vars(main)["__builtins__"] = builtins
     if sys.version_info < (3, 14):
         vars(main)["__annotations__"] = {}
     sys.argv[:] = [option or name, *arguments]
-    own = 0 if sys.flags.safe_path else 1  # how many entries of sys.path Python made for the command line
     try:
         if option == "-c":
-            sys.path[:own] = [""] * own
+            sys.path[:made] = [""] * own
             vars(main)["__loader__"] = BuiltinImporter
             exec(compile(name, "<string>", "exec", dont_inherit=True), vars(main))
         elif option == "-m" or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
             is_module = option == "-m"
-            sys.path[:own] = [os.getcwd() if is_module else absolute(name)] * own
+            sys.path[:made] = (current_folder() if is_module else [absolute(name)]) * own
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
             try:
                 with open(name, "rb") as program:
-                    code = program.read()
+                    text = program.read()
             except OSError as error:
                 return f"{name}: {error.strerror}"
-            file = absolute(name)
-            sys.path[:own] = [os.path.dirname(os.path.realpath(name))] * own
-            vars(main).update(__file__=file, __loader__=SourceFileLoader("__main__", file), __cached__=None)
-            exec(compile(code, file, "exec", dont_inherit=True), vars(main))
+            code = pkgutil.read_code(BytesIO(text))  # None if it is not compiled
+            if code is None and name.endswith(".pyc"):
+                raise RuntimeError("Bad magic number in .pyc file")
+            file, loader = absolute(name), SourcelessFileLoader if code else SourceFileLoader
+            known = os.path.isabs(name) or current_folder()
+            sys.path[:made] = [os.path.dirname(os.path.realpath(name) if known else name)] * own
+            vars(main).update(__file__=file, __loader__=loader("__main__", file), __cached__=None)
+            exec(code or compile(text, file, "exec", dont_inherit=True), vars(main))
     except SystemExit as end:
         if isinstance(end.__context__, runpy._Error):  # type: ignore[attr-defined]  # there is no such module
             return str(end.__context__)

@@ -6,7 +6,7 @@ them. The replacement has NumPy's own signature: the first argument is called `A
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
-block, or between the block and `__exit__`. `profile` replaces `numpy.tile` by an Override too.
+block, or between the block and `__exit__`. So does ProfileBlock, for `profile`.
 """
 
 import functools
@@ -160,6 +160,41 @@ cdef class Override:
         elif getattr(module, "tile", None) is self.replacement:
             module.tile = self.found
         overrides.remove(self)  # may fail without memory; then the next call does the rest
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class ProfileBlock:
+    """From `__enter__` to `leave`, `profile` is in the list `active`, and `replacement` is `numpy.tile`."""
+
+    cdef object profile, replacement
+    cdef list active
+    cdef Override override  # None until `__enter__`
+
+    def __init__(self, profile, list active, replacement):
+        self.profile, self.active, self.replacement = profile, active, replacement
+
+    def __enter__(self):
+        if self.override is not None:
+            raise RuntimeError("profile: already used; create a new one")
+        table = self.profile.start()
+        self.override = Override(self.replacement)
+        self.override.begin()
+        self.active.append(self.profile)
+        return table
+
+    def leave(self):
+        """Return whether it was active; in a child process it is not."""
+        if self.override is not None:
+            self.override.end()
+        active = self.profile in self.active
+        if active:
+            self.active.remove(self.profile)
+        return active
+
+    def __exit__(self, *exception):
+        if self.leave():
+            self.profile.report(sys.stderr)
 
 
 @cython.final

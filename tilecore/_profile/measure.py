@@ -1,11 +1,13 @@
 """Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
 
 The caller gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
-by both functions, in alternating order, on the program's own arrays. These pairs of calls may take a second plus a
-tenth of the time since the start. A place's own cost is doubled there, which leaves time for the others.
+by both functions, in alternating order, on the program's own arrays: the first hundred, and one in 64 of the others,
+because what follows a pair takes longer. These pairs of calls may take a second plus a tenth of the time since the
+start. A place's own cost is doubled there, which leaves time for the others.
+
+Times are net of the profile: `calibrate` measures what it adds to a call.
 """
 
-import json
 import os
 import re
 import sys
@@ -13,18 +15,20 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from itertools import groupby, zip_longest
+from itertools import groupby, repeat, zip_longest
 from linecache import getlines
 from math import inf, prod
+from random import Random
 from statistics import median, quantiles
 from time import perf_counter
+from types import FrameType
 from typing import Any, TextIO, TypeAlias
 
 import numpy
 
 from tilecore._core.arrays import output_shape
 from tilecore._core.arrays import tile as tilecore_tile
-from tilecore._core.numpy_tile import Override, Replacement
+from tilecore._core.numpy_tile import ProfileBlock, Replacement
 from tilecore._core.request.errors import pass_on
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.subclasses import numpy_tile
@@ -34,12 +38,15 @@ from tilecore._profile.process import children_seconds, clock, describe_others, 
 from tilecore._profile.table import FEW, Row, make_table
 
 BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
+FIRST, SAMPLED = 100, 1 / 64  # calls of a place that are all made by both functions; the part of the others
 MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {int, float, complex, bool, str, bytes}
 LARGE, MANY = 2**28, 100  # hints need these bytes of a result, calls with one input
 PLANNED = 2**14  # planning is a notable part of the time up to these bytes of a result
 BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
-Pair: TypeAlias = tuple[float, Any, str]
+Timed: TypeAlias = tuple[float, Any, str]  # tilecore's seconds, its result or None, and its error or ""
+Pair: TypeAlias = tuple[Any, Any, float, Timed]  # A, reps, and NumPy's seconds
+Place: TypeAlias = tuple[str, int, str]  # file, line, function
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
 SHORT = "keep the tiling: NumPy broadcasts slowly over so short a last axis"
 WIDE, NARROW = 2**10, 2**5  # bytes in NumPy's inner loop: from here on broadcasting is faster, and up to here tiling
@@ -108,27 +115,23 @@ class Site:
 
 
 class Profile:
-    """What is measured from `start` to `end`."""
+    """What is measured while its block is active."""
 
     def __init__(self) -> None:
         self.retained, self.spent, self.cost = 0, 0.0, 0.0
-        self.sites: dict[tuple[str, int, str], Site] = {}
+        self.sites: dict[Place, Site] = {}
         self.threads: set[int] = set()
-        self.override = Override(measured_tile)
+        self.table: dict[str, Any] = {}  # what is reported, as data
 
-    def start(self) -> None:
-        self.started, self.processors, self.times = perf_counter(), processor_seconds(), os.times()
-        with lock:
-            active.append(self)
-            self.override.begin()
+    def block(self) -> ProfileBlock:
+        return ProfileBlock(self, active, measured_tile)
 
-    def end(self, file: TextIO | None, path: str | None = None) -> None:
-        """Write the table to `file`, and as JSON to `path`."""
-        with lock:
-            self.override.end()
-            if self not in active:  # in a child
-                return
-            active.remove(self)
+    def start(self) -> dict[str, Any]:
+        self.processors, self.times, self.started = processor_seconds(), os.times(), perf_counter()
+        return self.table
+
+    def report(self, file: TextIO | None) -> None:
+        """Fill `table`, and print it to `file`."""
         # Several threads measure at once, and wait for each other: their sum may exceed the program's time.
         whole = perf_counter() - self.started - (self.cost if len(self.threads) <= 1 else 0.0)
         rows = [site.row(*place, whole) for place, site in list(self.sites.items())]
@@ -137,24 +140,17 @@ class Profile:
         ours = sum(row["tilecore_seconds"] or row["numpy_seconds"] for row in rows)
         totals = {"seconds": whole, "profile_seconds": self.cost, "numpy_seconds": theirs, "tilecore_seconds": ours}
         others = describe_others(self.processors)
-        text = make_table(totals, rows, len(self.threads), children_seconds(self.times), others)
-        try:
-            if path is not None:
-                with open(path, "w", encoding="utf-8") as table:
-                    json.dump(totals | {"sites": rows}, table, indent=1)
-        except OSError as error:
-            pass_on(error)
-            text += f"\ntilecore: {path}: {error.strerror}"
-        print_text(text, file)
+        self.table.update(totals, sites=rows)
+        print_text(make_table(totals, rows, len(self.threads), children_seconds(self.times), others), file)
 
-    def note(self, site: Site, A: Any, reps: Any, result: Any, theirs: float, own: float, pair: Pair | None) -> None:
+    def note(self, site: Site, result: Any, theirs: float, pair: Pair | None) -> None:
         site.returned += 1
         site.seconds += theirs
         if isinstance(result, numpy.ndarray):
             site.nbytes, site.largest = site.nbytes + result.nbytes, max(site.largest, result.nbytes)
         if pair is None:
             return
-        ours, copy, refusal = pair
+        A, reps, own, (ours, copy, refusal) = pair
         key: tuple[object, ...] = (type(A).__name__, short_repr(reps) if is_plain(reps) else type(reps).__name__)
         inner = 0
         if type(A) is numpy.ndarray:
@@ -193,50 +189,90 @@ if hasattr(os, "register_at_fork"):
 
 def tile(*args: Any, **kwargs: Any) -> Any:
     """Called instead of `numpy.tile`. The innermost profile has the time for pairs, and all note them."""
-    profiles = tuple(active)
+    begin, profiles = perf_counter(), tuple(active)
     if not profiles or getattr(local, "inside", False):  # called by an array of another library, for instance
         return numpy_tile(*args, **kwargs)
-    begin, theirs, returned, inner = perf_counter(), 0.0, False, profiles[-1]
-    frame = sys._getframe().f_back
-    while frame and str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "tilecore"):
-        frame = frame.f_back
-    place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname) if frame else ("C", 0, "")
+    theirs, pair, result, returned, inner = 0.0, None, None, False, profiles[-1]
+    place = place_of_caller(sys._getframe().f_back)
     site = inner.sites.get(place) or inner.sites.setdefault(place, Site())
     room = BUDGET + SHARE * (begin - inner.started) - inner.spent - site.spent
+    sampled = room > 0 and (site.calls < FIRST or random() < SAMPLED)
     try:
         local.inside = True
-        arguments = dict(zip(("A", "reps"), args, strict=False)) | kwargs if room > 0 else {}
-        A, reps = arguments.get("A"), arguments.get("reps")
-        measured, first = room > 0 and estimate_seconds(A, reps) <= room, (site.pairs + len(inner.sites)) % 2
-        pair = time_tilecore(A, reps) if measured and first else (0.0, None, "")
-        start, own = perf_counter(), clock()
-        result = numpy_tile(*args, **kwargs)
-        own = clock() - own
-        theirs = perf_counter() - start
-        pair = time_tilecore(A, reps) if measured and not first else pair
-        if pair[1] is not None and pair[1].nbytes < BATCHED:  # a clock takes longer than such a call
-            calls = max(1, int(BATCH / max(own, 1e-7)))
-            one, two = (tilecore_tile, numpy_tile) if first else (numpy_tile, tilecore_tile)
-            times = time_batch(one, A, reps, calls), time_batch(two, A, reps, calls)
-            own, pair = times[first], (times[1 - first], *pair[1:])
+        if sampled:
+            result, theirs, pair = measure_pair(args, kwargs, room, (site.pairs + len(inner.sites)) % 2 == 1)
+        else:
+            start = perf_counter()
+            result = numpy_tile(*args, **kwargs)
+            theirs = max(perf_counter() - start - counted, 0.0)
         returned = True
         return result
     finally:
         local.inside = False  # first: a signal handler may raise at each call
         with lock:
             for profile in profiles:
-                site = profile.sites.setdefault(place, Site())
+                site = profile.sites.get(place) or profile.sites.setdefault(place, Site())
                 if returned:
-                    profile.note(site, A, reps, result, theirs, own, pair if room > 0 else None)
+                    profile.note(site, result, theirs, pair)
                 site.calls += 1
                 profile.threads.add(threading.get_ident())
-                cost = perf_counter() - begin - theirs
+                cost = perf_counter() - begin - theirs + unseen
                 profile.cost += cost
-                if room > 0:
+                if sampled:
                     profile.spent, site.spent = profile.spent + cost, site.spent + cost
 
 
+def place_of_caller(frame: FrameType | None) -> Place:
+    """The nearest place outside NumPy and tilecore, or "C"."""
+    while frame and str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "tilecore"):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname) if frame else ("C", 0, "")
+
+
+def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any, float, Pair]:
+    """numpy.tile's result, its elapsed seconds, and the pair; tilecore is `first`, or second.
+
+    `room` is how many seconds tilecore may take.
+    """
+    arguments = dict(zip(("A", "reps"), args, strict=False)) | kwargs
+    A, reps = arguments.get("A"), arguments.get("reps")
+    measured = estimate_seconds(A, reps) <= room
+    timed = time_tilecore(A, reps) if measured and first else (0.0, None, "")
+    own, start = clock(), perf_counter()
+    result = numpy_tile(*args, **kwargs)
+    theirs = max(perf_counter() - start - counted, 0.0)
+    own = clock() - own
+    timed = time_tilecore(A, reps) if measured and not first else timed
+    if timed[1] is not None and timed[1].nbytes < BATCHED:  # a clock takes longer than such a call
+        batches: list[tuple[Any, float]] = [(numpy_tile, own), (tilecore_tile, timed[0])]
+        times = [time_batch(function, A, reps, seconds) for function, seconds in batches[:: -1 if first else 1]]
+        own, timed = times[first], (times[1 - first], *timed[1:])
+    return result, theirs, (A, reps, own, timed)
+
+
+def calibrate() -> tuple[float, float]:
+    """What `tile` adds to a call: seconds within the time that counts as numpy.tile's, and seconds that it cannot see."""
+    trial, array, calls, found = Profile(), numpy.zeros(1), 100, []
+    trial.start()
+    trial.spent = inf  # no pairs
+    active.append(trial)
+    for _ in range(15):
+        trial.sites, trial.cost, times = {}, 0.0, [perf_counter()]
+        for function in (numpy_tile, measured_tile):
+            for _ in repeat(None, calls):
+                function(array, 2)
+            times.append(perf_counter())
+        noted = sum(site.seconds for site in trial.sites.values())
+        found.append((noted - times[1] + times[0], times[2] - times[1] - noted - trial.cost))
+    active.remove(trial)
+    within, outside = (median(seconds) / calls for seconds in zip(*found, strict=True))
+    return within, outside
+
+
 measured_tile = Replacement(tile)
+random = Random(0).random  # the program's own random numbers stay as they are
+counted = unseen = 0.0
+counted, unseen = calibrate()
 
 
 def read_code(file: str, line: int) -> str:
@@ -295,8 +331,7 @@ def estimate_seconds(A: Any, reps: Any) -> float:
     return nbytes / 1e9 if nbytes <= get_max_bytes() // 32 else inf
 
 
-def time_tilecore(A: Any, reps: Any) -> Pair:
-    """tilecore's seconds, its result or None, and its error or ""."""
+def time_tilecore(A: Any, reps: Any) -> Timed:
     result, refusal = None, ""
     start = clock()
     try:
@@ -307,9 +342,11 @@ def time_tilecore(A: Any, reps: Any) -> Pair:
     return clock() - start, result, refusal
 
 
-def time_batch(function: Callable[..., object], A: Any, reps: Any, calls: int) -> float:
-    """The mean seconds of a call."""
+def time_batch(function: Callable[..., object], A: Any, reps: Any, seconds: float) -> float:
+    """The mean seconds of a call, after another one; `seconds` is a first measurement."""
+    calls = max(1, int(BATCH / max(seconds, 1e-7)))
+    function(A, reps)
     start = clock()
-    for _ in range(calls):
+    for _ in repeat(None, calls):
         function(A, reps)
     return (clock() - start) / calls

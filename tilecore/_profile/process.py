@@ -3,6 +3,7 @@
 import os
 import sys
 from time import perf_counter, thread_time
+from types import TracebackType
 from typing import TextIO
 
 from tilecore._core.request.errors import pass_on
@@ -17,12 +18,27 @@ BUSY = 0.3  # other processes are mentioned if they had a larger part of the pro
 
 
 def print_text(text: str, file: TextIO | None) -> None:
-    """Print it, or nothing if the file is closed or the disk is full."""
-    if file is not None:  # print would take stdout
+    """Print it, or nothing if the file is closed or the disk is full, or if the stream's own methods raise an error."""
+    plain = text.encode("ascii", "backslashreplace").decode()  # for a stream that cannot encode the text
+    for each in (text, plain) if file is not None else ():  # for None, print takes stdout
         try:
-            print(text, file=file, flush=True)
-        except (OSError, ValueError) as error:
-            pass_on(error)
+            print(each, file=file, flush=True)
+            return
+        except Exception as error:
+            if is_from_handler(error.__traceback__):
+                raise
+            if not isinstance(error, UnicodeEncodeError):
+                return
+
+
+def is_from_handler(trace: TracebackType | None) -> bool:
+    """Whether a signal handler raised the error: a handler is given the frame that it interrupts."""
+    while trace and trace.tb_next:
+        frame, trace = trace.tb_frame, trace.tb_next
+        for value in trace.tb_frame.f_locals.values():
+            if value is frame or (type(value) is tuple and frame in value):
+                return True
+    return False
 
 
 def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
@@ -40,7 +56,7 @@ def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
 def processor_seconds() -> tuple[float, float]:
     """The processor seconds of other processes, and the seconds of all processors; zeros if this is not Linux."""
     try:
-        with open("/proc/stat") as file:
+        with open("/proc/stat", encoding="ascii") as file:
             seconds = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in file.readline().split()[1:9]]
     except OSError as error:
         pass_on(error)

@@ -47,7 +47,7 @@ def summarize(totals: dict[str, float], threads: int) -> list[str]:
     whole, _, theirs, ours = totals.values()
     seconds = (with_unit(max(value, 0.0), "s") for value in (*totals.values(), whole - theirs + ours))
     total, measuring, before, after, left = seconds
-    took, would, so = f"of {total}, {theirs / whole:.1%}", f" of {left}", ""
+    took, would, so = f"of {total}, {theirs / max(whole, 1e-9):.1%}", f" of {left}", ""
     if threads > 1:
         took, would, so = f"in {threads} threads together, within {total}", "", ", in all threads together"
     return [
