@@ -221,7 +221,7 @@ def signals():
 @pytest.mark.quick
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_leaves_nothing(name, source, signals, monkeypatch, capsys):
-    """Nor do others that come while the temporary file is removed."""
+    """Nor do others that come while the temporary file is removed, or later."""
     number = getattr(signal, name, None) or pytest.skip("not on this system")
     unlink = os.unlink
 
@@ -239,6 +239,7 @@ def test_a_signal_leaves_nothing(name, source, signals, monkeypatch, capsys):
     assert cli.main(arguments) == 128 + number
     assert capsys.readouterr() == ("", "tilecore: interrupted\n")
     assert os.listdir(source.parent) == ["in.npy"]
+    assert {signal.getsignal(number) for number in signals} == {signal.SIG_IGN}  # Python's own end keeps it
 
 
 @pytest.mark.quick

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (TypeError, ValueError, MemoryError, OSError) as error:
             code = print_error(one_line(error), 2)
         drop_unwritten(sys.stdout)
-    if program is not None and (missing := program(rest)):
+    if program is not None and not code and (missing := program(rest)):
         code = print_error(missing, 2)
     return code
 
@@ -91,8 +91,8 @@ def interrupted_by_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        for number in changed if not seen else ():
-            signal.signal(number, before[number])
+        for number in changed:  # Python itself ends a function's handling of signals before its end
+            signal.signal(number, signal.SIG_IGN if seen else before[number])
 
 
 def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
