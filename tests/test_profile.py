@@ -1,14 +1,9 @@
 """What `tilecore.profile` and `tilecore profile` tell of calls of `numpy.tile`."""
 
-import contextlib
-import gc
 import inspect
-import json
 import os
 import re
-import signal
 import sys
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,7 +15,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import tilecore
 from tilecore._core.request.subclasses import numpy_tile
 from tilecore._profile import measure as module
 from tilecore._profile import process, table
@@ -337,130 +331,3 @@ def test_streams_that_refuse_the_text():
         process.print_text("\u00e9\u20ac", file)
         assert raw.getvalue().rstrip() == shown
     process.print_text("text", type("", (StringIO,), {"write": lambda self, text: int(text)})())
-
-
-# ---------------------------------------------------------------- blocks
-
-
-def test_the_table_as_data():
-    with (block := tilecore.profile()) as table:
-        np.tile([1], 2)
-        assert not table
-    assert [site["calls"] for site in json.loads(json.dumps(table))["sites"]] == [1]
-    with pytest.raises(RuntimeError, match="already used"), block:
-        pass
-
-
-@pytest.mark.whole_process
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
-def test_a_handler_that_raises_leaves_nothing(raised_between, monkeypatch):
-    """Between any two instructions of a block's begin and end."""
-
-    def call():
-        monkeypatch.setattr(sys, "stderr", StringIO())
-        with tilecore.profile():
-            pass
-
-    own = (os.path.dirname(tilecore.__file__), contextlib.__file__)
-    for _ in raised_between(call, lambda code: code.co_filename.startswith(own)):
-        assert np.tile is numpy_tile and not module.active
-
-
-@pytest.mark.whole_process
-def test_a_block(capfd):
-    """Also nested, with an exception, in the place of another function, and with calls from other threads."""
-    before = np.tile
-    with tilecore.profile():
-        np.tile([1], 2)
-        with pytest.raises(KeyError, match="its own"), tilecore.profile(), ThreadPoolExecutor(1) as pool:
-            pool.submit(lambda: np.tile([1], 3)).result()
-            raise KeyError("its own")
-        inner = capfd.readouterr().err
-        np.tile([1], 4)
-    assert np.tile is before
-    for shown, places in ((inner, 1), (capfd.readouterr().err, 3)):
-        assert shown.startswith("\ntilecore profile: numpy.tile took ") and shown.count("test_profile.py:") == places
-    with tilecore.replace_numpy_tile():
-        ours = np.tile
-        with tilecore.profile():
-            kept, np.tile = np.tile, len
-        assert np.tile is len and kept([1], 2).tolist() == [1, 1]
-        np.tile = ours
-    assert np.tile is before and "was not called" in capfd.readouterr().err
-
-
-POOL = """
-import multiprocessing
-def work(n): return numpy.tile([n], 2).tolist(), sum(range(10**6))
-context = multiprocessing.get_context("fork")
-def pooled(close):
-    with tilecore.profile():
-        pool = context.Pool(1)
-        assert pool.map(work, [1])[0][0] == [1, 1]
-        if close: pool.close(), pool.join()
-    pool.terminate()
-sys.stderr = sys.stdout
-with tilecore.profile():
-    if not (child := os.fork()): numpy.tile([1], 2), sys.exit(0)
-    os.waitpid(child, 0), numpy.tile([1], 2)
-pooled(True), pooled(False)
-def block():
-    with tilecore.profile(): numpy.tile([1], 2)
-forked(block)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_children_of_a_block(program):
-    """They are not measured, which the table says, and print no table of their parent's."""
-    tables = [re.sub(r"\s+", " ", text) for text in program(POOL).split("\ntilecore profile: ")[1:]]
-    begin = "numpy.tile was not called in this process Child processes took "
-    assert len(tables) == 4 and [text.startswith(begin) for text in tables] == [False, True, True, False]
-    assert "an unknown time, and are not measured. To measure" in tables[2] and "numpy.tile took" in tables[3]
-
-
-def test_tilecore_imports_it_when_it_is_used(program):
-    program("assert not [name for name in sys.modules if name.startswith('tilecore._profile.')]")
-
-
-# ---------------------------------------------------------------- other code in the midst of a measurement
-
-
-@pytest.mark.process
-@pytest.mark.whole_process
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals")
-def test_signal_handlers_may_profile_and_raise(capfd):
-    """A handler that profiles waits for no lock; one that raises leaves the next measurement as it was."""
-
-    class Stop(Exception):
-        pass
-
-    def handler(number, frame):
-        with tilecore.profile():
-            pass
-        raise Stop
-
-    before = signal.signal(signal.SIGALRM, handler)
-    gc.disable()  # an exception in another's callback of the collector would be lost
-    try:
-        for _ in range(30):
-            with suppress(Stop), tilecore.profile():
-                signal.setitimer(signal.ITIMER_REAL, 0.002)
-                end = time.monotonic() + 30
-                while time.monotonic() < end:
-                    np.tile(np.arange(3), 2)
-                pytest.fail("what the handler raised is gone")
-    finally:
-        gc.enable()
-        signal.signal(signal.SIGALRM, before)
-    capfd.readouterr()
-    with tilecore.profile():
-        np.tile(np.arange(3), 2)
-    assert "numpy.tile took" in capfd.readouterr().err
-
-
-def test_without_standard_error_there_is_no_table(capfd, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    with tilecore.profile():
-        np.tile(np.arange(3), 2)
-    assert capfd.readouterr() == ("", "")
