@@ -45,9 +45,9 @@ def c_sizes(integers):
     return None if integers is None else (SIZE * len(integers))(*integers)
 
 
-def plan_of(shape, reps=()):
+def plan_of(shape, reps=(), itemsize=ITEMSIZE):
     sizes = ctypes.create_string_buffer(4096)  # more than the struct has
-    assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), ITEMSIZE) == 0
+    assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize) == 0
     return sizes
 
 

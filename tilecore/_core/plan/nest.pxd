@@ -47,7 +47,7 @@ cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
 
 
 cdef inline bint continues(Py_ssize_t step, Py_ssize_t count, Py_ssize_t inner_step) noexcept nogil:
-    """Whether a loop goes on where `count` steps of the one inside it end. If so in source and output, they merge."""
+    """Whether one step of a loop equals `count` steps of the loop inside it. In source and output: the two merge."""
     return step == inner_step * count
 
 
@@ -61,6 +61,14 @@ cdef inline void nest_push(Nest *nest, Py_ssize_t count, Py_ssize_t src, Py_ssiz
     else:
         nest.loop[nest.n] = Loop(count, src, dst)
         nest.n += 1
+
+
+cdef inline int first_moving(const Nest *nest) noexcept nogil:
+    """Return the index of the innermost loop that moves in the source; the number of loops if none does."""
+    cdef int k = 1
+    while k < nest.n and nest.loop[k].src == 0:
+        k += 1
+    return k
 
 
 cdef inline bint next_step(LoopIter *loop, int n, char **dst, const char **src) noexcept nogil:

@@ -1,0 +1,115 @@
+"""Sources that are packed: what is chosen for a layout, and each byte that is written, for every small shape.
+
+The functions are called as other compiled modules call them. A failure shows what was chosen.
+"""
+
+import ctypes
+import itertools
+import math
+
+import numpy as np
+import pytest
+from test_every_way import items
+from test_nest import OPAQUE, SIZE, Nest, c_sizes, function, nest_init, plan_of
+
+from tilecore._core.write import panels as module
+from tilecore._core.write import processor
+
+pytestmark = pytest.mark.quick
+
+PACKERS, STORES = ["transpose", "deinterleave", "gather"], ["scratch", "output", "past the caches"]
+NAMES = ["nest", "dst", "src", "store", "stream", "store_mode", "cell_bytes", "nbytes", "parts", "total"]
+KINDS = [OPAQUE, OPAQUE, OPAQUE, ctypes.c_int, ctypes.c_int, ctypes.c_int, SIZE, SIZE, SIZE, SIZE]
+
+
+class Packing(ctypes.Structure):
+    _fields_ = [("itemsize", SIZE), ("n", ctypes.c_int), ("loop", SIZE * 4 * 64), ("link", SIZE * 2 * 64)]
+    _fields_ += [(name, ctypes.c_int) for name in ("along_source", "packer", "inner", "across")]
+    _fields_ += [("shuffles", SIZE * 512)]  # more than the struct has
+
+
+class Panels(ctypes.Structure):
+    _fields_ = [*zip(NAMES, KINDS, strict=True), ("packing", Packing)]
+
+    def __str__(self):
+        loops = [f"{steps} of {n} x ({src}, {dst})" for n, src, dst, steps in self.packing.loop[1 : self.packing.n]]
+        return f"{PACKERS[self.packing.packer]} to {STORES[self.store]}: {', '.join(loops)}; {self.total} parts"
+
+
+choose_panels = function(
+    module, "choose_panels", ctypes.c_int, OPAQUE, OPAQUE, OPAQUE, OPAQUE, ctypes.c_int, ctypes.c_int
+)
+write_panels = function(module, "write_panels", None, OPAQUE, SIZE, SIZE)
+
+
+def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
+    """What is chosen for an input of these strides and an output in C order; None: no panels."""
+    nest, panels = Nest(), Panels()
+    nest_init(plan_of(shape, reps, itemsize), c_sizes(strides), None, nest)
+    panels.kept = nest
+    chosen = choose_panels(ctypes.byref(panels), ctypes.byref(nest), dst, src, stream, True)
+    return panels if chosen else None
+
+
+def strides_of(shape, order, itemsize):
+    """Of a view with its axes in C order if they are taken in this `order`; of a negative axis, reversed."""
+    strides, step = [0] * len(shape), itemsize
+    for axis in order[::-1]:
+        strides[axis], step = step, step * shape[axis]
+    return strides
+
+
+@pytest.mark.parametrize(("shape", "order", "reps", "itemsize", "stream", "chosen"), [
+    # The loops that pack: steps in a panel, of all x (bytes in the source, in the panel or the output)
+    ((1024, 1024), (1, 0), (2, 2), 4, False,
+     "transpose to scratch: 128 of 1024 x (4096, 4), 128 of 1024 x (4, 512); 64 parts"),
+    ((1024, 1000), (1, 0), (1, 1), 4, False,
+     "transpose to output: 512 of 1000 x (4096, 4), 128 of 1024 x (4, 4000); 16 parts"),
+    ((1024, 1000), (1, 0), (1, 1), 4, True,
+     "transpose to past the caches: 512 of 1000 x (4096, 4), 512 of 1024 x (4, 4000); 4 parts"),
+    ((1024, 100), (1, 0), (1, 1), 4, True,  # rows too short for stores past the caches
+     "transpose to scratch: 100 of 100 x (4096, 4), 128 of 1024 x (4, 400); 8 parts"),
+    ((3, 500, 400), (2, 1, 0), (1, 1, 1), 1, False,  # three at a time: whole pixels
+     "transpose to scratch: 400 of 400 x (1500, 1), 501 of 1500 x (1, 400); 3 parts"),
+])  # fmt: skip
+def test_what_is_chosen(shape, order, reps, itemsize, stream, chosen):
+    assert str(choose(shape, strides_of(shape, order, itemsize), reps, itemsize, stream=stream)) == chosen
+
+
+@pytest.mark.parametrize(("shape", "strides", "reps", "itemsize", "chosen"), [
+    ((401, 158, 5), (3160, 10, 2), (2, 1, 3), 1,
+     "deinterleave to scratch: 790 of 790 x (2, 1), 256 of 401 x (3160, 790); 2 parts"),
+    ((500, 300), (16800, 56), (1, 1), 8, "deinterleave to output: 30000 of 150000 x (56, 8); 5 parts"),
+    ((500, 300), (21600, 72), (1, 1), 8, "gather to output: 30000 of 150000 x (72, 8); 5 parts"),
+    ((500, 300), (21600, 72), (2, 1), 8, "gather to scratch: 7896 of 150000 x (72, 8); 19 parts"),
+    ((300,), (800,), (3,), 8, "None"),  # too few items
+])  # fmt: skip
+def test_items_at_steps(shape, strides, reps, itemsize, chosen):
+    if "deinterleave" in chosen and processor.instruction_sets()["used"] == "scalar":
+        pytest.skip("the plain C kernels gather")
+    assert str(choose(shape, strides, reps, itemsize)) == chosen
+
+
+def test_every_small_shape(oracle):
+    """Of axes in every order and direction, by every packer to every place; a part at a time."""
+    seen = set()
+    for shape in itertools.product((2, 3, 17, 130), repeat=3):
+        for itemsize, order in itertools.product((1, 4, 8, 16), itertools.permutations(range(3))):
+            if not 512 <= math.prod(shape) <= 2**17 // itemsize:
+                continue
+            x = items(shape, f"V{itemsize}").transpose(order)
+            for view, reps, stream in itertools.product(
+                (x, x[::-1], x[..., ::-1]), [(1, 1, 1), (2, 1, 3)], (False, True)
+            ):
+                want, shown = oracle(view, reps), f"{view.shape}, strides {view.strides}, {reps}"
+                got = np.zeros_like(want, order="C")
+                panels = choose(
+                    view.shape, view.strides, reps, itemsize, stream=stream, src=view.ctypes.data, dst=got.ctypes.data
+                )
+                if panels is None:
+                    continue
+                for number in range(panels.total):
+                    write_panels(ctypes.byref(panels), number, number + 1)
+                assert got.tobytes() == want.tobytes(), f"{shown}: {panels}"
+                seen.add((PACKERS[panels.packing.packer], STORES[panels.store]))
+    assert {("gather", "scratch"), ("gather", "output"), *itertools.product(["transpose"], STORES)} <= seen

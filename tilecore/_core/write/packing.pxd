@@ -1,0 +1,33 @@
+from tilecore._core.plan.nest cimport MAX_LOOPS, Nest
+from tilecore._core.write.processor cimport tilecore_shuffles
+
+
+cdef enum Packer:
+    TRANSPOSE, DEINTERLEAVE, GATHER
+
+
+cdef struct PackedLoop:         # one or more loops of the nest, each of them continuing the last one in the source
+    Py_ssize_t count            # steps
+    Py_ssize_t src, dst         # bytes per step in the source, and in the packed panel or the output
+    Py_ssize_t steps            # in a panel
+
+
+cdef struct Link:               # from a loop of the nest to the loop that packs it
+    int packed                  # its index; 0 for a repeat
+    Py_ssize_t unit             # one step of the nest's loop is so many steps of the other; 0 for a repeat
+
+
+cdef struct Packing:
+    Py_ssize_t itemsize
+    int n                       # loops in use; loop[0] is an item, loop[n] a single step
+    PackedLoop loop[MAX_LOOPS]  # the loops that pack, innermost first
+    Link link[MAX_LOOPS]        # by loop of the nest
+    int along_source            # of loops 2 and up, the one of the smallest source stride; n: there is none
+    Packer packer
+    int inner, across           # the loops that the packer takes; the others are around them
+    tilecore_shuffles shuffles  # for `deinterleave`
+
+
+cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcept nogil
+cdef void pack(const Packing *packing, const Py_ssize_t *steps, char *dst, const char *src, int store_mode,
+               char *cells) noexcept nogil

@@ -1,0 +1,156 @@
+"""How items are packed: the loops that move in a nest's source, and the kernel that takes two of them at once.
+
+A source is packed by loops of its own, without the nest's repeats. A loop that continues another one in the source
+merges with it, even if a repeat lies between them in the output:
+
+    nest of every second of (401, 316, 5) bytes, tiled (2, 1, 3), is
+                            run 1, 5 x (2, 1), 3 x (0, 5), 158 x (10, 15), 401 x (3160, 2370), 2 x (0, 950370)
+    packed by:              790 x (2, 1), 401 x (3160, 790)
+    links:                  5 -> loop 1, 158 -> loop 1 in units of 5 steps, 401 -> loop 2
+
+If nothing repeats, packing has the nest's own loops, so that items may be packed directly into the output.
+
+The inner loop of a packer is the innermost one of the output:
+
+    transpose       the other loop is contiguous in the source; a short one merges with the loop that continues it
+    deinterleave    the inner loop steps over a few items, forward or backward; or it has two to four steps, and the
+                    next loop steps over a few items: interleaved channels
+    gather          all other sources: item by item
+"""
+
+from tilecore._core.plan.nest cimport Loop, LoopIter, continues, first_moving, next_step
+from tilecore._core.request.strided_arrays cimport magnitude
+from tilecore._core.write.processor cimport TILECORE_PAST_CACHES, kernels
+from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave
+
+
+cdef enum:
+    MAX_STEP_BYTES = 64     # of `deinterleave`: farther apart, each item has a cache line of its own
+    MAX_CHANNELS = 4        # that `deinterleave` separates
+    MIN_SHUFFLED = 64       # bytes of a loop from which on shuffles pay
+    # A transposition is faster than gathering from 16 bytes and this many items on: MIN_COLUMNS along the source, and
+    # MIN_ROWS along the output. There 32 bytes, one tile, always suffice.
+    MIN_COLUMNS = 4
+    MIN_ROWS = 10
+    LONG_ENOUGH = 5         # steps of an innermost loop that gathers
+
+
+cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcept nogil:
+    """Choose the loops and the kernel. `stream`: stores into the output bypass the cache."""
+    cdef PackedLoop *loop = packing.loop
+    cdef int k
+    merge_loops(packing, nest, stream)
+    loop[packing.n] = PackedLoop(1, 0, 0, 1)  # `across` if there is but one loop
+    packing.along_source = 2
+    for k in range(3, packing.n):
+        if magnitude(loop[k].src) < magnitude(loop[packing.along_source].src):
+            packing.along_source = k
+    packing.inner, packing.across = 1, packing.along_source
+    if can_transpose(loop[1].count, loop[1].src, loop[packing.across].count, loop[packing.across].src,
+                     packing.itemsize, stream):
+        packing.packer = TRANSPOSE
+    elif kernels.deinterleave != NULL and choose_deinterleave(packing):
+        packing.packer = DEINTERLEAVE
+    else:
+        packing.packer = GATHER
+        for k in range(2, packing.n):  # the innermost loop: along the output, or a longer one if that is short
+            if loop[packing.inner].count < LONG_ENOUGH and loop[k].count > loop[packing.inner].count:
+                packing.inner, packing.across = k, 1
+
+
+cdef void merge_loops(Packing *packing, const Nest *nest, bint stream) noexcept nogil:
+    """Fill the loops and links. `finest` runs along the source; if it is short, `later`, which continues it, merges."""
+    cdef const Loop *loop = &nest.loop[0]
+    cdef int first = first_moving(nest), finest = 0, later = 0, k
+    cdef Py_ssize_t itemsize = loop[0].count, rows = loop[first].count, pitch = loop[first].src, columns, step
+    cdef bint in_order = first == 1  # nothing repeats, and the output's order is kept
+    for k in range(first + 1, nest.n):
+        in_order = in_order and loop[k].src != 0
+        if loop[k].src != 0 and (finest == 0 or magnitude(loop[k].src) < magnitude(loop[finest].src)):
+            finest = k
+    columns, step = loop[finest].count, loop[finest].src
+    if not can_transpose(rows, pitch, columns, step, itemsize, stream):
+        for k in range(nest.n - 1, first, -1):
+            if (continues(loop[k].src, columns, step)
+                    and can_transpose(rows, pitch, columns * loop[k].count, step, itemsize, stream)):
+                later, in_order = k, False
+    packing.n, packing.itemsize = 1, itemsize
+    packing.loop[0] = PackedLoop(itemsize, 1, 1, 1)
+    for k in range(1, nest.n):
+        if loop[k].src == 0:
+            packing.link[k] = Link(0, 0)
+        elif k != later:
+            add_loop(packing, nest, k, in_order)
+        if k == finest and later:
+            add_loop(packing, nest, later, in_order)
+
+
+cdef void add_loop(Packing *packing, const Nest *nest, int i, bint in_order) noexcept nogil:
+    """Pack the nest's loop `i` around the loops before: by the outermost of these, if it continues that one."""
+    cdef const Loop *loop = &nest.loop[i]
+    cdef PackedLoop *top = &packing.loop[packing.n - 1]
+    cdef Py_ssize_t end = top.count * top.dst
+    if in_order or not continues(loop.src, top.count, top.src):
+        top = &packing.loop[packing.n]
+        top[0] = PackedLoop(1, loop.src, loop.dst if in_order else end, 1)
+        packing.n += 1
+    packing.link[i] = Link(packing.n - 1, top.count)
+    top.count *= loop.count
+
+
+cdef bint can_transpose(Py_ssize_t rows, Py_ssize_t pitch, Py_ssize_t columns, Py_ssize_t step, Py_ssize_t itemsize,
+                        bint stream) noexcept nogil:
+    """Whether a transposition is faster than gathering, for `columns` steps of `step` bytes along the source."""
+    # Items of 16 bytes need no shuffles: only cells pay, for rows in the same cache sets, or stores past the caches.
+    return (magnitude(step) == itemsize and columns >= max(16 // itemsize, MIN_COLUMNS)
+            and (itemsize < 16 or stream or pitch % 1024 == 0)
+            and rows >= min(max(16 // itemsize, MIN_ROWS), 32 // itemsize))
+
+
+cdef bint choose_deinterleave(Packing *packing) noexcept nogil:
+    """Whether the inner loop, or groups of its few steps, can be deinterleaved. If so, prepare the kernel."""
+    cdef const PackedLoop *loop = &packing.loop[1]
+    cdef Py_ssize_t itemsize = packing.itemsize, along = loop[0].src, count = loop[0].count, step = loop[1].src
+    if loop[0].count > MAX_CHANNELS:
+        step, along, count = along, 0, 1
+        if loop[0].count * itemsize < MIN_SHUFFLED:
+            return False
+    elif count * loop[1].count * itemsize < MIN_SHUFFLED or loop[1].dst != count * itemsize:
+        return False
+    if step != itemsize and (along % itemsize or magnitude(along) * (count - 1) + itemsize > magnitude(step)):
+        return False  # channels neither in rows of their own, nor all within one step
+    if (step % itemsize or magnitude(step) > MAX_STEP_BYTES
+            or not tilecore_prepare_deinterleave(&packing.shuffles, count, along, step, itemsize)):
+        return False
+    if count > 1:
+        packing.inner, packing.across = 2, 1
+    return True
+
+
+cdef void pack(const Packing *packing, const Py_ssize_t *steps, char *dst, const char *src, int store_mode,
+               char *cells) noexcept nogil:
+    """Pack `steps` of each loop to `dst`. `store_mode` and `cells` are those of `transpose`: see kernels.h."""
+    cdef LoopIter others[MAX_LOOPS]
+    cdef const PackedLoop *loop = &packing.loop[0]
+    cdef const PackedLoop *inner = &loop[packing.inner]
+    cdef const PackedLoop *across = &loop[packing.across]
+    cdef Py_ssize_t rows = steps[packing.inner], columns = steps[packing.across], dst_pitch = across.dst
+    cdef int k, n = 0
+    for k in range(1, packing.n):
+        if k != packing.inner and k != packing.across:
+            others[n] = LoopIter(steps[k], 0, loop[k].src, loop[k].dst)
+            n += 1
+    if packing.packer == TRANSPOSE and across.src < 0:  # start at the other end
+        dst += (columns - 1) * dst_pitch
+        src += (columns - 1) * across.src
+        dst_pitch = -dst_pitch
+    while True:
+        if packing.packer == TRANSPOSE:
+            kernels.transpose(dst, dst_pitch, src, inner.src, rows, columns, packing.itemsize, store_mode, cells)
+        elif packing.packer == DEINTERLEAVE:
+            kernels.deinterleave(&packing.shuffles, dst, dst_pitch, src, across.src,
+                                 1 if packing.inner > 1 else columns, rows, store_mode == TILECORE_PAST_CACHES)
+        else:
+            tilecore_gather(dst, dst_pitch, inner.dst, src, across.src, inner.src, columns, rows, packing.itemsize)
+        if not next_step(others, n, &dst, &src):
+            return
