@@ -140,7 +140,7 @@ def test_what_is_no_npy_file(content, text, tmp_path):
 def test_a_dialect_that_lacks_the_type(tmp_path):
     np.save(tmp_path / "in.npy", np.zeros(2, "M8[s]"))
     arguments = commands.parser().parse_args(["tile", "in.npy", "out.npy", "--dialect=onnx", "--repeats=2"])
-    planner = partial(commands.make_plan, arguments, commands.rule_of(arguments))
+    planner = partial(commands.make_plan, arguments, commands.version_of(arguments))
     with pytest.raises(TypeError, match="input is of type datetime64"):
         files.tile_file(str(tmp_path / "in.npy"), str(tmp_path / "out.npy"), planner, nullcontext)
 

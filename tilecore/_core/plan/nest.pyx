@@ -35,7 +35,6 @@ The pieces of all axes, combined, are nests. A whole tiling is the one piece of 
 start or stop is a multiple of the extent. Only the index of start within its repeat matters, not which repeat it is.
 """
 
-from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.request.strided_arrays cimport magnitude
 
 
@@ -44,55 +43,62 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
                            const Py_ssize_t *shape) noexcept nogil:
     """Fill `iter` for the region of `shape` at `start`, or at 0 for NULL; it must not be empty. NULL strides: C order.
 
-    Axes are sorted by their stride in the output, the shortest innermost; of equal strides, the last axis. An axis of
-    negative stride is written from its other end. An axis that only continues the axis inside it merges with it.
+    An axis of negative stride is written from its other end. One that only continues the axis inside it merges with it.
     """
-    cdef Py_ssize_t src_pitch[MAX_RANK]
-    cdef Py_ssize_t dst_pitch[MAX_RANK]
-    cdef int order[MAX_RANK]
-    cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, src, dst, count, extent, first, rest
-    cdef AxisIter *inner
-    cdef int i = 0, k, n = plan.ndim, padding = plan.ndim - plan.input_ndim
-    for k in range(n - 1, -1, -1):
-        src_pitch[k] = src_strides[k - padding] if src_strides != NULL and k >= padding else src_bytes
-        dst_pitch[k] = dst_strides[k] if dst_strides != NULL else dst_bytes
+    cdef AxisIter axis
+    cdef int i
+    iter.n, iter.src, iter.dst, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
+    sort_axes(iter, plan, src_strides, dst_strides, start, shape)
+    for i in range(plan.ndim):
+        axis = iter.axis[i]
+        if axis.dst < 0:
+            reverse_axis(iter, &axis)
+        if axis.extent == 1 or axis.src == 0 or axis.count <= axis.extent - axis.first:  # no wrap, or one in place
+            iter.src += axis.first * axis.src
+            axis.src = 0 if axis.extent == 1 else axis.src
+            axis.first, axis.extent = 0, axis.count
+        axis.src_index = axis.first
+        if axis.count > 1:
+            add_axis(iter, &axis)
+
+
+cdef void sort_axes(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+                    const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil:
+    """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last axis."""
+    cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, first, src, dst
+    cdef int i, k, padding = plan.ndim - plan.input_ndim
+    for k in range(plan.ndim - 1, -1, -1):
+        src = src_strides[k - padding] if src_strides != NULL and k >= padding else src_bytes
+        dst = dst_strides[k] if dst_strides != NULL else dst_bytes
         src_bytes *= plan.shape[k]
         dst_bytes *= shape[k]
-        i = n - 1 - k
-        order[i] = k
-        while i > 0 and magnitude(dst_pitch[order[i - 1]]) > magnitude(dst_pitch[order[i]]):
-            order[i - 1], order[i] = order[i], order[i - 1]
+        first = start[k] % plan.shape[k] if start != NULL else 0
+        i = plan.ndim - 1 - k
+        while i > 0 and magnitude(iter.axis[i - 1].dst) > magnitude(dst):
+            iter.axis[i] = iter.axis[i - 1]
             i -= 1
-    iter.n, iter.src, iter.dst, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
-    for i in range(n):
-        k = order[i]
-        count, extent, src, dst = shape[k], plan.shape[k], src_pitch[k], dst_pitch[k]
-        first = start[k] % extent if start != NULL else 0
-        if first < 0:
-            first += extent
-        if count == 1:
-            iter.src += first * src
-            continue
-        if dst < 0:
-            iter.src += (extent - 1) * src
-            iter.dst += (count - 1) * dst
-            # From the other end, the first item is extent - 1 - (first + count - 1) % extent; the sum may overflow.
-            rest = extent - 1 - (count - 1) % extent
-            first = rest - first if rest >= first else rest - first + extent
-            src, dst = -src, -dst
-        if extent == 1 or src == 0 or count <= extent - first:  # the region does not wrap, or wraps in place
-            iter.src += first * src
-            src = 0 if extent == 1 else src
-            first, extent = 0, count
-        if iter.n:
-            inner = &iter.axis[iter.n - 1]
-            if (inner.first == 0 and inner.extent == inner.count
-                    and continues(src, inner.count, inner.src) and continues(dst, inner.count, inner.dst)):
-                inner.first = inner.src_index = first * inner.count
-                inner.extent = extent * inner.count
-                inner.count *= count
-                continue
-        iter.axis[iter.n] = AxisIter(count, extent, first, src, dst, first, 0)
+        iter.axis[i] = AxisIter(shape[k], plan.shape[k], first + (plan.shape[k] if first < 0 else 0), src, dst, 0, 0)
+
+
+cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
+    """Begin an axis at its other end: there the first item is extent - 1 - (first + count - 1) % extent."""
+    cdef Py_ssize_t rest = axis.extent - 1 - (axis.count - 1) % axis.extent  # the sum may overflow
+    iter.src += (axis.extent - 1) * axis.src
+    iter.dst += (axis.count - 1) * axis.dst
+    axis.first = rest - axis.first if rest >= axis.first else rest - axis.first + axis.extent
+    axis.src, axis.dst = -axis.src, -axis.dst
+
+
+cdef void add_axis(RegionIter *iter, const AxisIter *axis) noexcept nogil:
+    """Add an axis around the others, or merge it with the outermost one if it only continues that."""
+    cdef AxisIter *inner = &iter.axis[iter.n - 1]
+    if (iter.n and inner.first == 0 and inner.extent == inner.count
+            and continues(axis.src, inner.count, inner.src) and continues(axis.dst, inner.count, inner.dst)):
+        inner.first = inner.src_index = axis.first * inner.count
+        inner.extent = axis.extent * inner.count
+        inner.count *= axis.count
+    else:
+        iter.axis[iter.n] = axis[0]
         iter.n += 1
 
 
@@ -137,7 +143,7 @@ cdef void nest_init(const Plan *plan, const Py_ssize_t *src_strides, const Py_ss
     cdef int k, padding = plan.ndim - plan.input_ndim
     cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize
     cdef RegionIter iter
-    if dst_strides == NULL:  # as below, 30 ns faster
+    if dst_strides == NULL:  # the common case, without sorting axes: 30 ns faster
         nest_begin(nest, plan.itemsize)
         for k in range(plan.ndim - 1, -1, -1):
             if src_strides != NULL and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride

@@ -2,7 +2,8 @@
 
     write_tiling    a small result at once (kernels/isa/small.h); else the nest of the plan
     write_region    a nest for each of its pieces, each written as a whole tiling is (nest.pyx)
-      write_nest    by panels, if the source has to be packed (panels.pyx), or by blocks
+      write_nest    by panels, if the source has to be packed (panels.pyx), or by blocks; of a packed source, maybe the
+                    first repeat alone, and then the output is the source of the others
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
 
 This module decides whether a call checks for signals, and whether stores may bypass the cache. How many threads write
@@ -36,7 +37,8 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 cdef enum:
     LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see split_first_repeat
     MIN_NOTED_BYTES = 65536     # below, to split a first repeat and to note hot memory costs more than it saves
-    PREPARED_ITEMS = 256        # to prepare a piece takes as long as to write so many items
+    PREPARED_ITEMS = 256        # cost of preparing a piece, in items
+
 cdef Py_ssize_t cached_bytes = min(stream_bytes, 20 << 20)  # of an output, by the time of the tiling alone
 
 
