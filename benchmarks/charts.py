@@ -38,8 +38,9 @@ STYLE = {
 
 def save(figure, file: Path, title: str, machine: dict[str, str]) -> None:
     """With a title, and below it the release and the host, and a warning if other processes were busy."""
-    parts = [(title, INK, 10), (head(machine), QUIET, 8), (warn(machine), WARNING, 8)]
     width, height = figure.get_size_inches()
+    small = round(8 * width / WIDTH)  # a phone shows all pictures in one width
+    parts = [(title, INK, small + 2), (head(machine), QUIET, small), (warn(machine), WARNING, small)]
     parts = [(textwrap.wrap(text, LINE * width // points), colour, points) for text, colour, points in parts if text]
     heights = [1.5 * points / 72 * len(lines) for lines, _, points in parts]
     figure.set_size_inches(width, height + sum(heights))

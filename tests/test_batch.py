@@ -112,7 +112,8 @@ def test_out_that_shares_memory_with_a_later_array():
 def test_sizes_are_checked():
     plan = tilecore.TilePlan((2**20,), (2**30,), "u1")
     x = np.zeros(2**20, "u1")
-    with pytest.raises(MemoryError, match=f"^TilePlan.batch: the result would take {2**51} bytes"):
+    asked = r"input shape \(1048576,\), dtype uint8, reps \(1073741824,\)$"
+    with pytest.raises(MemoryError, match=f"^TilePlan.batch: the result would take {2**51} bytes.*; {asked}"):
         plan.batch([x, x])
     with pytest.raises(ValueError, match=r"^TilePlan.batch: arrays\[1\] must have shape"):  # checked before sizes
         plan.batch([x, x[1:]])

@@ -145,7 +145,7 @@ def test_what_is_no_dimension(value, error):
 
 def test_intervals_only_where_asked():
     assert as_shape([(2, 2), (0, None), (1, 4)], "X", intervals=True) == (2, None, (1, 4))
-    with refused(ValueError, "shape must be one-dimensional, but item 0 is a tuple"):
+    with refused(ValueError, "shape must be one-dimensional, but item 0 is of type tuple"):
         as_shape([(1, 4)], "shape")
 
 

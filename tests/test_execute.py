@@ -5,6 +5,7 @@ import inspect
 import os
 import pickle
 import pydoc
+import weakref
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ class TestPlan:
         plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
             assert again == plan and again.dtype.names == ("a", "b")
+        assert weakref.ref(plan)() is plan
 
     def test_is_the_packages_own_class(self):
         """Users do not see in which module it is compiled, nor how."""
@@ -71,6 +73,11 @@ class TestPlan:
         assert text.startswith("Python Library Documentation: class TilePlan in module tilecore\n")
         assert "TilePlan(shape, reps, dtype, *, axis=None)" in text
         assert "__pyx" not in text and "__new__" not in text and "_core" not in text
+        for one, text in [
+            (tilecore.tile, "(a, reps, out=None, *, axis=None, threads=None)"),
+            (tilecore.num_threads, "(n)"),
+        ]:
+            assert str(inspect.signature(one)) == text
         assert repr(tilecore.TilePlan) == "<class 'tilecore.TilePlan'>"
         for name in ("tile", "tile_region", "output_shape", "set_max_bytes", "get_num_threads"):
             assert getattr(tilecore, name).__module__ == "tilecore"

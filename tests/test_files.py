@@ -121,13 +121,15 @@ def header(descr="'<i8'", shape="(2,)"):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        *((content, "(EOF|magic)") for content in (b"", b"PK\3\4 and so on", b"\x93NUMPY\1")),
+        *((content, "it is cut short$") for content in (b"", b"\x93NUMPY\1", header()[:-985])),
+        (b"PK\3\4 and so on", "an .npz archive is not supported; extract it by unzip$"),
+        (b"\x89PNG and so on", "magic"),
+        (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
         (b"\x93NUMPY\x09\0  ", "version"),
         (header(shape=f"({10**20},)"), ""),
         (header(descr="()"), "index"),
         (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
         (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
-        (header()[:-985], "length is greater than file size"),
     ],
 )
 def test_what_is_no_npy_file(content, text, tmp_path):
@@ -135,6 +137,24 @@ def test_what_is_no_npy_file(content, text, tmp_path):
     with pytest.raises(ValueError, match=f"in.npy: cannot be read as a .npy file: .*{text}"):
         tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
     assert os.listdir(tmp_path) == ["in.npy"]
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format [23].0:UserWarning")
+@pytest.mark.parametrize(("fields", "version"), [(500, 1), (5000, 2)])
+def test_headers_of_many_fields(fields, version, tmp_path):
+    """NumPy refuses to read them. Above 65 535 bytes they need format 2.0."""
+    x = np.array([tuple(range(fields))] * 3, [(f"field {k}", "u2") for k in range(fields)])
+    np.save(tmp_path / "in.npy", x)
+    np.save(tmp_path / "want.npy", np.tile(x, 2))
+    tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
+    assert (got := (tmp_path / "out.npy").read_bytes()) == (tmp_path / "want.npy").read_bytes() and got[6] == version
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format 3.0:UserWarning")
+def test_names_of_fields_outside_latin_1(tmp_path):
+    np.save(tmp_path / "in.npy", np.zeros(2, [("\N{GREEK CAPITAL LETTER OMEGA}", "f4")]))
+    with pytest.raises(ValueError, match=r"in\.npy: names of fields outside Latin-1 are not supported$"):
+        tile_file(tmp_path / "in.npy", tmp_path / "out.npy", 2)
 
 
 def test_a_dialect_that_lacks_the_type(tmp_path):
@@ -170,6 +190,9 @@ def test_what_is_missing_or_no_regular_file(source, tmp_path, monkeypatch):
     for path, target in (("absent.npy", "out.npy"), ("in.npy", "absent/out.npy")):
         with pytest.raises(FileNotFoundError, match="absent"):
             tile_file(tmp_path / path, tmp_path / target, 2)
+    with pytest.raises(NotADirectoryError) as error:
+        tile_file(source, source / "out.npy", 2)
+    assert error.value.filename == str(source / "out.npy")
     monkeypatch.setattr(os, "write", None)  # it is not called
     with pytest.raises(FileNotFoundError):
         tile_file(source, "", 2)

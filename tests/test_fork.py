@@ -127,6 +127,24 @@ if __name__ == "__main__":
     )
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("library", ["billiard", "multiprocess"])
+def test_pools_of_other_libraries(library, method, program):
+    """Celery's and pathos' forks of multiprocessing."""
+    pytest.importorskip(library)
+    program(f"""
+import {library}
+at_import = tilecore.get_num_threads()
+def work(_):
+    return tilecore.get_num_threads(), at_import
+if __name__ == "__main__":
+    pool = {library}.get_context("{method}").Pool(1)
+    assert pool.map(work, [0]) == [(1, at_import if "{method}" == "fork" else 1)]
+    pool.terminate()
+    pool.join()
+""")
+
+
 def test_other_programs_are_started_while_others_tile(program):
     """Programs that are started by fork and exec inherit no descriptor: `tile_mapped` has one while it writes."""
     program("""

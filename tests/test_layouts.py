@@ -122,7 +122,7 @@ def test_beyond_the_caches(shape, dtype, reps, threads):
             out.fill(0)
 
 
-@pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), 3])
+@pytest.mark.parametrize("stride", [0, -8, 2**62, -(2**62), -(2**63), 3])
 def test_strides_of_every_kind(oracle, stride):
     """An axis of one element may have any stride, and an empty array too."""
     data = np.arange(64, dtype="u1")
@@ -181,6 +181,11 @@ def test_elements_that_share_a_byte(shape, strides, meets):
     else:
         tilecore.tile(x, 1, out)
         assert (out == x).all()
+
+
+def test_out_with_a_stride_that_has_no_opposite():
+    out = as_strided(np.zeros(16, "i4"), (1, 4), (-(2**63), 8))
+    assert tilecore.tile(np.array([[1, 2]], "i4"), 2, out) is out and out.tolist() == [[1, 2, 1, 2]]
 
 
 def test_outs_and_inputs_anywhere_in_one_memory():

@@ -204,6 +204,11 @@ def test_refused_options_are_one_line(options, text, source, capsys):
     assert os.listdir(source.parent) == ["in.npy"]
 
 
+def test_demo_takes_no_argument(capsys):
+    assert cli.main(["demo", "3"]) == 2
+    assert capsys.readouterr() == ("", "tilecore: unrecognized arguments: 3\n")
+
+
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 

@@ -1,8 +1,12 @@
 """tilecore's `tile` in the place of `numpy.tile`, and NumPy's own back again."""
 
+import copy
+import functools
 import inspect
 import itertools
 import pickle
+from multiprocessing.reduction import ForkingPickler
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -133,6 +137,19 @@ def test_another_replacement_that_outlives_ours(monkeypatch):
     np.tile = NUMPYS
 
 
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))], ids=str)
+def test_another_replacement_crosses_two_of_ours(order):
+    """What the other one sets back may be ours, in force or no more; then it is ours that has to go."""
+    ours = tilecore.replace_numpy_tile()
+    (patch := mock.patch("numpy.tile", theirs)).start()
+    ends = [ours.restore, patch.stop, tilecore.replace_numpy_tile().restore]
+    for which in order:
+        ends[which]()
+    assert np.tile == NUMPYS and not is_ours()
+    assert np.tile is NUMPYS or order[-1] == 1
+    np.tile = NUMPYS
+
+
 def test_what_was_kept_beyond_the_block_is_numpys():
     with tilecore.replace_numpy_tile():
         from numpy import tile
@@ -237,12 +254,34 @@ def test_it_looks_like_numpys():
     with tilecore.replace_numpy_tile():
         assert inspect.signature(np.tile) == inspect.signature(NUMPYS)
         assert np.tile.__doc__ == NUMPYS.__doc__ and np.tile.__name__ == "tile"
-        assert np.tile.__wrapped__ is NUMPYS
+        assert np.tile.__wrapped__ is NUMPYS and np.tile._implementation is NUMPYS._implementation
         text = pickle.dumps(np.tile)  # by its name: another process gets what it has there
         assert pickle.loads(text) is np.tile
         with pytest.raises(TypeError, match=r"^tile\(\) takes exactly 2"):
             np.tile([1, 2])
     assert pickle.loads(text) is NUMPYS
+
+
+@pytest.mark.parametrize("replaces", [tilecore.replace_numpy_tile, tilecore.profile])
+def test_copies_and_pickles(replaces):
+    """Of NumPy's function, of the replacement, and of one that was kept, at any time; they load without tilecore."""
+    with replaces():
+        kept = np.tile
+
+    def check(*functions):
+        for function in functions:
+            assert copy.copy(function) is copy.deepcopy(function) is function
+            made = functools.partial(function, reps=2)
+            for dump in [ForkingPickler.dumps, *(functools.partial(pickle.dumps, protocol=n) for n in range(6))]:
+                assert b"tilecore" not in bytes(dump(function)) and pickle.loads(dump(function)) is np.tile
+                assert pickle.loads(dump(made))([1]).tolist() == [1, 1]
+        assert pickle.loads(pickle.dumps(np.repeat)) is np.repeat
+
+    check(NUMPYS, kept)
+    with replaces():
+        check(NUMPYS, kept, np.tile)
+        with tilecore.replace_numpy_tile():
+            check(NUMPYS, kept, np.tile)
 
 
 def test_arrays_of_other_libraries_see_numpys():

@@ -126,7 +126,7 @@ def parameter(shape, kind="f32"):
         (TypeError, "repeats of element type boolean", [parameter([2]), parameter([1], "boolean")]),
         (TypeError, "data of element type i4, expected", [parameter([2], "i4"), parameter([1], "i64")]),
         (ValueError, "repeats_shape must have 1 entry, has 2", [parameter([2]), parameter([1, 1], "i64")]),
-        (TypeError, "repeats must be a 1-D tensor or a list of ints, got a str", [parameter([2]), "2"]),
+        (TypeError, "repeats must be a 1-D tensor or a list of ints, got str", [parameter([2]), "2"]),
         (ValueError, "repeats must fit int64, got 9223372036854775808", [parameter([2]), [2**63]]),
         (TypeError, "data is a masked array", [np.ma.ones(3), [2]]),
     ],
@@ -294,11 +294,14 @@ def test_replaced_in_a_model_from_a_file(tmp_path, oracle):
     read = written_and_read(ov.Model([second, first], [data, repeats]), tmp_path)
     assert kinds(read) == (2, 0)
     shapes = [output.get_partial_shape() for output in read.outputs]
+    (tile,) = (node for node in read.get_ops() if node.get_friendly_name() == "first")
+    tile.get_rt_info()["affinity"] = "CPU"
     assert replace_tile(read) == 2
     gc.collect()  # only the model holds the new nodes
     assert kinds(read) == (0, 2) and [output.get_partial_shape() for output in read.outputs] == shapes
     sources = [read.output(name).get_node().input_value(0) for name in ("tiled", "result")]
     assert sources[0].get_node().get_friendly_name() == "first"
+    assert sources[0].get_node().get_rt_info()["affinity"] == "CPU"
     assert [source.get_names() for source in sources] == [{"tiled"}, {"result"}]
     result = CORE.compile_model(read, "CPU")([XX, counts := np.array([2, 1, 3])])
     tiled = oracle(XX, (2, 1))

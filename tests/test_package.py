@@ -96,6 +96,21 @@ def test_imports_point_one_way():
 
 
 @pytest.mark.quick
+def test_python_code_imports_every_compiled_module():
+    """Programs that freeze others read import statements, which are not to be seen in compiled modules."""
+    imported, found = set(), {"__init__"}
+    while found - imported:
+        imported.add(module := min(found - imported))
+        path = ROOT / "tilecore" / module.replace(".", "/")
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        for _, package, names in FROM.findall(path.read_text()) if path.exists() else ():
+            for name in re.findall(r"\w+", names):
+                parts = f"{package}.{name}".strip(".").split(".")
+                found |= {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+    assert {module_of(path) for path in (ROOT / "tilecore").rglob("*.pyx")} - imported == {"capi"}  # for C
+
+
+@pytest.mark.quick
 def test_headers_with_state_are_each_in_one_module():
     """A second module would have workers, or memory, of its own."""
     sources = {path: path.read_text() for path in (ROOT / "tilecore").rglob("*.p*") if path.suffix in {".pyx", ".pxd"}}
@@ -151,6 +166,18 @@ def test_the_tests_run_where_nothing_can_be_written(run, tmp_path):
     one, env = "test_dims.py::test_any_text_is_a_symbol", {"HYPOTHESIS_STORAGE_DIRECTORY": f"{file}/hypothesis"}
     command = (sys.executable, "-m", "pytest", "-o", f"cache_dir={file}/cache", ROOT / "tests" / one)
     assert "1 passed" in run(*command, cwd=tmp_path, env=os.environ | env)
+
+
+@pytest.mark.process
+def test_numpy_1_is_refused_in_a_sentence(run, tmp_path):
+    code = """
+import numpy
+numpy.__version__ = "1.26.4"
+try: import tilecore
+except ImportError as error: print(error)"""
+    assert run(sys.executable, "-c", code, cwd=tmp_path).startswith(
+        "tilecore needs NumPy 2.0 or later, found 1.26.4 in "
+    )
 
 
 @pytest.mark.process
@@ -236,13 +263,27 @@ def test_links_of_distributions(built, run, tools, tmp_path):
     assert not re.search(r"\]\((?!https:)", metadata)
 
 
+CODE = "import numpy, tilecore; print(tilecore.tile(numpy.arange(3), (2, 2)).tolist())"
+
+
+def install(run, folder, *packages):
+    """In an environment with nothing else, NumPy from the index; return its folder of programs."""
+    venv.create(folder / "venv", with_pip=False)
+    scripts = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+    pip = (sys.executable, "-m", "pip", "--python", scripts / "python", "--disable-pip-version-check")
+    run(*pip, "install", *packages, cwd=folder)
+    return scripts
+
+
 def test_wheel_in_a_fresh_environment(built, run, tmp_path):
-    """Installed from the wheel alone, NumPy from the index; no source tree within reach."""
-    venv.create(tmp_path / "venv", with_pip=False)
-    scripts = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-    python = scripts / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
-    run(*pip, "install", built.wheel, cwd=tmp_path)
-    code = "import numpy, tilecore; print(tilecore.tile(numpy.arange(3), (2, 2)).tolist())"
-    assert run(python, "-I", "-c", code, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"
+    """Installed from the wheel alone; no source tree within reach."""
+    scripts = install(run, tmp_path, built.wheel)
+    assert run(scripts / "python", "-I", "-c", CODE, cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"
     assert "demo" in run(scripts / "tilecore", "--help", cwd=tmp_path)
+
+
+def test_a_frozen_program(built, run, tmp_path):
+    scripts = install(run, tmp_path, built.wheel, "pyinstaller")
+    (tmp_path / "program.py").write_text(CODE)
+    run(scripts / "python", "-m", "PyInstaller", "--log-level=ERROR", "program.py", cwd=tmp_path)
+    assert run(tmp_path / "dist/program/program", cwd=tmp_path) == "[[0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]\n"

@@ -110,7 +110,7 @@ ERRORS = {
     "negative": ((-1, 2), "must not be negative, got -1 for axis 0"),
     "float": ((2.0, 2), "must be integers, but item 0 is of type float"),
     "bool": ((True, 2), "must be integers, but item 0 is of type bool"),
-    "array": ((np.array([2, 2]), 1), "item 0 is a ndarray"),
+    "array": ((np.array([2, 2]), 1), "item 0 is of type ndarray"),
     "overflow of an axis": ((2**62, 1), "axis 0 overflows"),
     "overflow": ((2**40, 2**40), "more than 9223372036854775807 elements"),
     "memory": ((2**45, 1), "bytes .844 TB., more than the limit of"),

@@ -197,7 +197,7 @@ RULES = [
     ("", "reps|repeats", [(1.5, 1)], TypeError, "{name} must be integers, but item 0 is of type float " + LENGTH),
     (CORE, INTEGERS, [(2, 1.0), (-1, "a"), (2, True)], TypeError, "{name} must be integers, but " + SECOND),
     (CORE, INTEGERS, [[[1, 2]], np.ones((1, 2), int)], ValueError,
-     "{name} must be one-dimensional, but item 0 is a {0[0].__class__.__name__}"),
+     "{name} must be one-dimensional, but item 0 is of type {0[0].__class__.__name__}"),
     (CORE, INTEGERS, [[1] * 65, np.ones(65, int), np.ones(65, "u1"), itertools.repeat(1)], ValueError, "{name} must have at most 64 entries"),
     (CORE, "reps|shape", [-1, (-1, 2**63)], ValueError, "{name} must not be negative, got -1"),
     (CORE, "reps|shape", [(1, -(10**30))], ValueError, "{name} must not be negative, got {0[1]}"),
@@ -288,11 +288,11 @@ RULES = [
     # dialects
     ("", "repeats", [[1] * 10**4, np.ones(10**6, np.int64)], ValueError, "repeats has more than 64 entries"),
     ("", "repeats", [2, np.int64(2), np.array(2)], ValueError, "repeats has rank 0, expected 1, as in [2]"),
-    ("", "repeats", [[[1, 1]]], ValueError, "repeats must be one-dimensional, but item 0 is a list"),
+    ("", "repeats", [[[1, 1]]], ValueError, "repeats must be one-dimensional, but item 0 is of type list"),
     ("", "repeats", [np.ones((1, 2), np.int64)], ValueError, "repeats has rank 2, expected 1"),
     ("", "repeats", ["11", {1, 2}, iter([1, 1])], TypeError,
-     "repeats must be a 1-D tensor or a list of ints, got a {type}"),
-    ("tile", "repeats", [None], TypeError, "repeats must be a 1-D tensor or a list of ints, got a {type}"),
+     "repeats must be a 1-D tensor or a list of ints, got {type}"),
+    ("tile", "repeats", [None], TypeError, "repeats must be a 1-D tensor or a list of ints, got {type}"),
     ("", "repeats", [[True, 1], [1.0, 1]], TypeError, "repeats must be integers, but " + FIRST),
     ("tile", "repeats", [[1, "1"], [1, None]], TypeError, "repeats must be integers, but " + SECOND),
     ("", "repeats", [np.array(value) for value in ([], [1.0, 1], [True, True], np.array([1, 1], object))], TypeError,
@@ -350,7 +350,7 @@ RULES = [
         *("DML_FEATURE_LEVEL_4_1", "\N{ARABIC-INDIC DIGIT FOUR}_1")],
      ValueError, "feature_level {!r}, expected one of 1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4"),
     ("", "feature_level", [4.1, 41, None, (4, 1), ["4_1"], b"4_1"], TypeError,
-     "feature_level is a {type}, expected a str such as"),
+     "feature_level is of type {type}, expected a str such as"),
 ]  # fmt: skip
 
 
@@ -359,6 +359,24 @@ RULES = [
 def test_missing_and_unknown_arguments_of_a_plan(given, named):
     with pytest.raises(TypeError, match="^TilePlan: expected the arguments shape, reps and dtype, and none but axis="):
         tilecore.TilePlan(*given, **named)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: tilecore.tile(x), "tile: reps is missing$"),
+        (lambda x: tilecore.tile(x, axis=0), "tile: reps is missing$"),
+        (lambda x: tilecore.tile(x, repeats=2), r"tile\(\) .*'repeats'"),
+        (lambda x: tilecore.TilePlan((2, 3), (2, 2)), "TilePlan: .*; dtype is missing$"),
+        (lambda x: tilecore.num_threads(), r"num_threads\(\) takes exactly"),
+        (lambda x: tilecore.num_threads(1, 2), r"num_threads\(\) takes exactly"),
+        (lambda x: tilecore.num_threads(threads=2), r"num_threads\(\) .*'threads'"),
+        (lambda x: tilecore.replace_numpy_tile(np), "replace_numpy_tile: expected no arguments$"),
+    ],
+)
+def test_missing_and_unknown_arguments_are_named(call, text):
+    with pytest.raises(TypeError, match=f"^{text}"):
+        call(np.zeros(3))
 
 
 def cases():

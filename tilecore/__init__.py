@@ -21,8 +21,10 @@ of ONNX, OpenVINO and DirectML.
 """
 
 # NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
-import numpy as _numpy  # noqa: F401
+import numpy as _numpy
 
+if _numpy.__version__.startswith(("0.", "1.")):
+    raise ImportError(f"tilecore needs NumPy 2.0 or later, found {_numpy.__version__} in {_numpy.__path__[0]}")
 try:
     from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
 except ModuleNotFoundError as _error:

@@ -153,7 +153,7 @@ def infer_shape(sizes: ShapeLike, repeats: ShapeLike | Array, *, feature_level: 
 def _find_version(feature_level: str = "4_1") -> Version:
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
-        raise TypeError(f"DirectML Tile: feature_level is a {kind}, expected a str such as '4_1'")
+        raise TypeError(f"DirectML Tile: feature_level is of type {kind}, expected a str such as '4_1'")
     match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all levels have one digit on each side
     if match is None or (number := (int(match[1]), int(match[2]))) > _NEWEST:
         given = short_repr(feature_level)

@@ -28,9 +28,16 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile("-[0-9]")  # -1,2 is a value, not an option
 
     def error(self, message: str) -> NoReturn:
-        if re.fullmatch("unrecognized arguments:( -?[0-9]+)+", message):
-            message += "; write several repeats as one argument, such as 2,2"
         raise ValueError(message)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    arguments, more = parser().parse_known_args(argv)
+    if more:
+        numbers = "repeats" in arguments and all(re.fullmatch("-?[0-9]+", text) for text in more)
+        hint = "; write several repeats as one argument, such as 2,2" if numbers else ""
+        raise ValueError(f"unrecognized arguments: {' '.join(more)}{hint}")
+    return arguments
 
 
 def parser() -> Parser:

@@ -35,6 +35,7 @@ from tilecore._units import with_unit
 STANDARD_STREAM = "-"
 SLAB = 1 << 20  # bytes; still in the cache when they are written, larger slabs took longer
 RESIDENT = 32 << 20  # bytes of the input
+MAX_HEADER = 1 << 20  # characters, for structures of some 50 000 fields
 
 Planner: TypeAlias = Callable[[NDArray[Any]], TilePlan]  # makes the plan for an input, by a dialect's rules
 # Takes the total number of bytes, and returns a context: a function to call with the number of bytes of each slab.
@@ -45,14 +46,25 @@ def tile_file(source: str, target: str, planner: Planner, progress: Progress, fo
     """Write the tiling of `source` to `target`, .npy files or "-". `force` replaces an existing `target`."""
     with open_input(source) as array:
         plan = planner(array)
-        header = BytesIO()
-        fields = {"fortran_order": array.flags.fnc, "shape": plan.output_shape}
-        npy.write_array_header_1_0(header, {"descr": npy.dtype_to_descr(plan.dtype), **fields})
-        with open_output(target, header.tell() + plan.nbytes, force) as fd, progress(plan.nbytes) as advance:
-            write_all(fd, header.getbuffer())
+        header = make_header(plan, array.flags.fnc, source)
+        with open_output(target, len(header) + plan.nbytes, force) as fd, progress(plan.nbytes) as advance:
+            write_all(fd, memoryview(header))
             for slab in slabs(plan, array) if plan.nbytes else ():
                 write_all(fd, slab)
                 advance(slab.nbytes)
+
+
+def make_header(plan: TilePlan, is_fortran: bool, source: str) -> bytes:
+    """Of the lowest version of the format that holds it, as NumPy writes it."""
+    header = BytesIO()
+    fields = {"descr": npy.dtype_to_descr(plan.dtype), "fortran_order": is_fortran, "shape": plan.output_shape}
+    try:
+        npy.write_array_header_1_0(header, fields)
+    except UnicodeEncodeError:
+        raise ValueError(f"{source}: names of fields outside Latin-1 are not supported") from None
+    except ValueError:  # above 65 535 bytes
+        npy.write_array_header_2_0(header, fields)
+    return header.getvalue()
 
 
 def slabs(plan: TilePlan, array: NDArray[Any]) -> Iterator[memoryview]:
@@ -119,13 +131,18 @@ def map_array(path: str, name: str) -> NDArray[Any]:
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
     try:
-        return npy.open_memmap(path, "r")
+        return npy.open_memmap(path, "r", max_header_size=MAX_HEADER)
     except OSError as error:
         if error.errno == errno.ENOMEM:
             what = f"cannot map its {with_unit(os.path.getsize(path), 'B')}; raise the limit of addresses (ulimit -v)"
             raise OSError(errno.ENOMEM, what, name) from None
         raise
-    except Exception as reason:  # NumPy and Python's parser raise errors of eight types about a malformed header
+    except Exception as error:  # NumPy and Python's parser raise errors of eight types about a malformed header
+        reason = str(error).partition("\n")[0]  # NumPy's advice follows, for its own functions
+        if reason.startswith(("EOF", "mmap length")):
+            reason = "it is cut short"
+        elif "got b'PK" in reason:
+            reason = "an .npz archive is not supported; extract it by unzip"
         raise ValueError(f"{name}: cannot be read as a .npy file: {reason}") from None
 
 
@@ -157,7 +174,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
     except OSError as error:  # names the file that the user knows
         raise OSError(error.errno, error.strerror or str(error), path) from None
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it may not exist, for many reasons; the first error is the one to show
             os.unlink(temporary)
 
 

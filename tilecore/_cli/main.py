@@ -29,9 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
                 program = partial(run, "".join(command[1:]), name)
             else:
-                from tilecore._cli.commands import parser
+                from tilecore._cli.commands import parse
 
-                arguments = parser().parse_args(own)
+                arguments = parse(own)
                 program = arguments.run(arguments)
             if sys.stdout is not None:  # None if closed, by a daemon for instance
                 sys.stdout.flush()

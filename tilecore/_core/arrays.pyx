@@ -12,6 +12,7 @@ import numpy
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_tile, tile_masked
 
+cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport (
@@ -29,6 +30,7 @@ from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
 
+cdef object MISSING = object()
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and ours
 
 
@@ -42,8 +44,11 @@ cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis, out=None):
     return format_error(error, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
 
 
-def tile(a, reps, out=None, *, axis=None, threads=None):
-    """Repeat a whole array along its axes, as `numpy.tile` does.
+@cython.embedsignature(False)
+def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
+    """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n
+
+    Repeat a whole array along its axes, as `numpy.tile` does.
 
     >>> import numpy, tilecore
     >>> x = numpy.array([[1, 2, 3],
@@ -118,6 +123,8 @@ def tile(a, reps, out=None, *, axis=None, threads=None):
             return make_large(&plan, (<cnp.ndarray>a).descr, a, None, 0)
         except RequestError as error:
             raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
+    if reps is MISSING:
+        raise TypeError("tile: reps is missing")
     return tile_any(a, reps, out, axis, threads)
 
 

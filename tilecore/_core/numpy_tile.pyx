@@ -9,7 +9,9 @@ interrupt it halfway. `__del__` restores too, because an exception may come betw
 block, or between the block and `__exit__`. So does ProfileBlock, for `profile`.
 """
 
+import copyreg
 import functools
+import pkgutil
 import sys
 import warnings
 from types import MethodType
@@ -44,7 +46,6 @@ cdef extern from "Python.h":
 
 
 # In C variables, because Python clears the module's names at exit.
-cdef list overrides = []  # those in force, the earliest first
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
 cdef Py_ssize_t in_force = 0  # how many replace_numpy_tile
@@ -96,12 +97,14 @@ cdef class Replacement:
 
     cdef vectorcallfunc vectorcall
     cdef object function
+    cdef object found  # the `numpy.tile` that it replaced
     cdef bint is_tile
+    cdef bint in_force
     cdef dict __dict__
 
     def __init__(self, function):
         self.function, self.is_tile, self.vectorcall = function, function is tile, call
-        functools.update_wrapper(self, numpy_tile)
+        functools.update_wrapper(self, numpy_tile, (*functools.WRAPPER_ASSIGNMENTS, "_implementation"))
 
     def __call__(self, *args, **kwargs):  # without it, the type is not callable
         return self.function(*args, **kwargs)
@@ -116,7 +119,7 @@ cdef class Replacement:
         return self if instance is None else MethodType(self, instance)  # a method, as functions are
 
     def __reduce__(self):
-        return "tile"  # pickled by its name, as functions are
+        return reduce_tile(self)
 
 
 cdef call(own, PyObject *const *arguments, size_t n, PyObject *names):
@@ -126,40 +129,67 @@ cdef call(own, PyObject *const *arguments, size_t n, PyObject *names):
     return PyObject_Vectorcall((<Replacement>own).function, arguments, n, names)
 
 
-cdef Replacement replacement = Replacement(tile)
+cdef Replacement example = Replacement(tile)
 # Python then calls by `vectorcall`, without a tuple of the arguments; Cython cannot express this.
 cdef PyTypeObject *kind = <PyTypeObject *>Replacement
-kind.tp_vectorcall_offset = <char *>&replacement.vectorcall - <char *><PyObject *>replacement
+kind.tp_vectorcall_offset = <char *>&example.vectorcall - <char *><PyObject *>example
 kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
 
 
 @cython.final
 @cython.auto_pickle(False)
+cdef class Same:
+    """A copy of it returns the function itself; loaded from a pickle, it returns the `numpy.tile` of that process."""
+
+    cdef object function
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self):
+        return self.function
+
+    def __reduce__(self):
+        return functools.partial, (pkgutil.resolve_name, "numpy:tile")  # a process may lack tilecore
+
+
+cdef reduce_tile(function):
+    """A function is pickled by its name. If the name has another function at present, `pickle` would refuse that."""
+    return "tile" if getattr(module, "tile", None) is function else (Same(function), ())
+
+
+def reduce_numpy_function(function):
+    return reduce_tile(function) if function is numpy_tile else function.__reduce__()
+
+
+copyreg.pickle(type(numpy_tile), reduce_numpy_function)
+
+
+@cython.final
+@cython.auto_pickle(False)
 cdef class Override:
-    """Makes `replacement` the present `numpy.tile`, from `begin` to `end`. Overrides may end in any order."""
+    """Replaces `numpy.tile` by a function, from `begin` to `end`. Overrides may end in any order.
 
-    cdef object replacement
-    cdef object found  # the `numpy.tile` that it replaced
+    Each has a Replacement of its own, so it knows its own from those that other patchers of `numpy.tile` set back.
+    """
 
-    def __init__(self, replacement):
-        self.replacement = replacement
+    cdef Replacement replacement
+
+    def __init__(self, function):
+        self.replacement = Replacement(function)
 
     cpdef begin(self):
-        self.found = module.tile
-        overrides.append(self)
+        self.replacement.found = module.tile
+        self.replacement.in_force = True
         module.tile = self.replacement
 
     cpdef end(self):
-        cdef Override later
-        if self not in overrides:
-            return
-        if overrides[len(overrides) - 1] is not self:
-            later = overrides[overrides.index(self) + 1]
-            if later.found is self.replacement:
-                later.found = self.found
-        elif getattr(module, "tile", None) is self.replacement:
-            module.tile = self.found
-        overrides.remove(self)  # may fail without memory; then the next call does the rest
+        self.replacement.in_force = False
+        found = present = getattr(module, "tile", None)
+        while isinstance(found, Replacement) and not (<Replacement>found).in_force:
+            found = (<Replacement>found).found
+        if found is not present:
+            module.tile = found
 
 
 @cython.final
@@ -248,10 +278,12 @@ cdef class replace_numpy_tile:
     cdef Override override  # None if restored
     cdef bint entered
 
-    def __init__(self):
+    def __init__(self, *unknown, **more):
         global in_force
+        if unknown or more:  # Cython would name __init__
+            raise TypeError("replace_numpy_tile: expected no arguments")
         if self.override is None:
-            override = Override(replacement)
+            override = Override(tile)
             override.begin()
             self.override = override
             in_force += 1

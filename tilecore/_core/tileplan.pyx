@@ -84,12 +84,15 @@ cdef class TilePlan:
     cdef readonly tuple output_shape
     cdef readonly tuple reps    # one for each axis of the result
     cdef readonly cnp.dtype dtype
+    cdef object __weakref__
 
     __class_getitem__ = classmethod(GenericAlias)  # TilePlan[numpy.float32], for annotations
 
     def __cinit__(self, shape=MISSING, reps=MISSING, dtype=MISSING, *more, axis=None, **unknown):
         if shape is MISSING or reps is MISSING or dtype is MISSING or more or unknown:  # Cython would name __cinit__
-            raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and none but axis= beside them")
+            what = "shape" if shape is MISSING else "reps" if reps is MISSING else "dtype" if dtype is MISSING else ""
+            raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and none but axis= beside them"
+                            + (f"; {what} is missing" if what else ""))
         try:
             self.make_plan(shape, reps, dtype, axis)
         except RequestError as error:
@@ -195,7 +198,7 @@ cdef class TilePlan:
             target = tile_batch(&self.plan, self.dtype, arrays, out, read_threads(threads))
             return target if out is None else out
         except RequestError as error:
-            raise format_error(error, "TilePlan.batch", self.input_shape, {"input": "arrays"},
+            raise format_error(error, "TilePlan.batch", self.input_shape, {"input": "arrays"}, dtype=self.dtype,
                                reps=self.reps) from error.__cause__
 
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):

@@ -99,7 +99,7 @@ def as_repeats(value: Any, allowed: Types = INTEGERS, count: int | None = None) 
 
 def read_repeats_tensor(value: Any, allowed: Types) -> NDArray[Any]:
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
-        what = f"must be a 1-D tensor or a list of ints, got a {type(value).__name__}"
+        what = f"must be a 1-D tensor or a list of ints, got {type(value).__name__}"
         raise RequestError(TypeError, what, "repeats")
     array = as_tensor(value, "repeats")
     if array.dtype.name not in allowed.names:

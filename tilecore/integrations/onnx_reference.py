@@ -62,6 +62,7 @@ class Tile(OpRun):
         return (self._tile(*inputs),)
 
 
+#: The list for ``ReferenceEvaluator(model, new_ops=OPS)``.
 OPS: list[type[OpRun]] = [Tile]
 
 

@@ -3,8 +3,8 @@
 Use it if the built-in operation fails: the CPU plugin's Tile is wrong for some tilings with more or fewer repeats than
 axes, and refuses empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
-The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32;
-`openvino.Model.evaluate` keeps the element types.
+The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32; so repeats above 2**31 - 1
+count as 2**31 - 1, as for its own Tile. `openvino.Model.evaluate` keeps the element types.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def replace_tile(model: Model) -> int:
     ----------
     model : openvino.Model
         Changed in place, with the bodies of its If, Loop and TensorIterator. Nodes and tensors keep
-        their names. Nodes of types below 8 bits, such as i4 and u4, stay as they are.
+        their names and runtime information. Nodes of types below 8 bits, such as i4 and u4, stay as they are.
 
     Raises
     ------
@@ -199,6 +199,9 @@ def replace_tile(model: Model) -> int:
     replaced = [(node, Tile(*node.input_values())) for node in _find_built_in(model)]
     for old, new in replaced:
         new.set_friendly_name(old.get_friendly_name())
+        for key, item in old.get_rt_info().items():  # such as the affinity that HETERO reads
+            if isinstance(value := item.value, (str, int)):  # Python can set no others
+                new.get_rt_info()[key] = value
         replace_node(old, new)
     model.validate_nodes_and_infer_types()
     return len(replaced)

@@ -127,7 +127,7 @@ def read_item(item, argument, position, hint=""):
         pass_on(reason)
         kind = type(item).__name__
         if isinstance(item, (list, tuple)) or getattr(item, "ndim", False):
-            raise RequestError(ValueError, f"must be one-dimensional, but item {position} is a {kind}{hint}",
+            raise RequestError(ValueError, f"must be one-dimensional, but item {position} is of type {kind}{hint}",
                                argument) from reason
         hint = hint or float_hint(item, argument)
         raise RequestError(TypeError, f"must be integers, but item {position} is of type {kind}{hint}",

@@ -19,6 +19,8 @@ class ShortRepr(reprlib.Repr):
         return super().repr1(x, level) if type(x) in KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:
+        if isinstance(x, np.dtype):
+            return str(x)
         return " ".join(super().repr_instance(x, level).split())
 
     def repr_int(self, x: int, level: int) -> str:

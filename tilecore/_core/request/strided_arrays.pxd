@@ -2,7 +2,7 @@
 
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_IS_C_CONTIGUOUS
 
 
 cdef struct StridedArray:
@@ -46,4 +46,4 @@ cdef inline const Py_ssize_t *strides_or_null(const StridedArray *place) noexcep
 
 
 cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
-    return -stride if stride < 0 else stride
+    return -max(stride, -PY_SSIZE_T_MAX) if stride < 0 else stride  # the least integer has no opposite

@@ -46,16 +46,18 @@ cdef int find_cpu_share() except -1:
 cpdef bint in_multiprocessing_child() except -1:
     """Whether this process is one of several that share the machine's processors and memory.
 
-    `sys.modules` is read only once. Without the GIL, another thread may hold the dict's lock during a fork(), and then
-    it stays locked in the child. No function of multiprocessing is called, because another thread may still be
-    importing it. In that case its names are missing, and no child has been started.
+    `multiprocess` and `billiard` are forks of multiprocessing, of pathos and Celery. `sys.modules` is read only once.
+    Without the GIL, another thread may hold the dict's lock during a fork(), and then it stays locked in the child. No
+    function of multiprocessing is called, because another thread may still be importing it. In that case its names are
+    missing, and no child has been started.
     """
     cdef Py_ssize_t child = tilecore_atomic_load(&is_child)
     if child < 0:
-        process = sys.modules.get("multiprocessing.process")
-        # A spawned child imports the main module before it has a parent process.
-        inherits = getattr(getattr(process, "_current_process", None), "_inheriting", False)
-        child = bool(inherits) or getattr(process, "_parent_process", None) is not None
+        child = False
+        for name in ("multiprocessing.process", "multiprocess.process", "billiard.process"):
+            current = getattr(sys.modules.get(name), "_current_process", None)
+            # A spawned child imports the main module while it is still the main process of its own.
+            child |= bool(getattr(current, "_inheriting", False) or getattr(current, "_parent_pid", None))
         tilecore_atomic_store(&is_child, child)
     return child
 

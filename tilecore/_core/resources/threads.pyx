@@ -108,8 +108,11 @@ class num_threads(ContextDecorator):
         At least 1; TypeError or ValueError as in `set_num_threads`.
     """
 
-    def __init__(self, n):
+    def num_threads(self, n):  # errors of missing and unknown arguments show this name
         self._count = read_maximum("num_threads", n)
+
+    __init__ = num_threads
+    del num_threads
 
     def __repr__(self):
         return f"tilecore.num_threads({self._count})"
