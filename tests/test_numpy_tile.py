@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import gc
 import itertools
 import pickle
 from multiprocessing.reduction import ForkingPickler
@@ -113,6 +114,18 @@ def test_beside_profile_in_any_order(order):
     for n, which in enumerate(order, 1):
         blocks[which].__exit__(None, None, None)
         assert np.tile is found[max(order[n:])] if order[n:] else np.tile is NUMPYS
+
+
+def test_overlapping_blocks_keep_none_that_has_ended():
+    replaced = tilecore.replace_numpy_tile()
+    for _ in range(50):
+        other = tilecore.replace_numpy_tile()
+        replaced.restore()
+        replaced = other
+    gc.collect()
+    kept = sum(type(found) is type(np.tile) for found in gc.get_objects())
+    replaced.restore()
+    assert kept < 10 and np.tile is NUMPYS
 
 
 def test_another_replacement_between_two_of_ours(monkeypatch):

@@ -185,11 +185,20 @@ cdef class Override:
 
     cpdef end(self):
         self.replacement.in_force = False
-        found = present = getattr(module, "tile", None)
-        while isinstance(found, Replacement) and not (<Replacement>found).in_force:
-            found = (<Replacement>found).found
+        present = getattr(module, "tile", None)
+        found = skip_ended(present)
         if found is not present:
             module.tile = found
+        while isinstance(found, Replacement):  # keep none that has ended
+            (<Replacement>found).found = skip_ended((<Replacement>found).found)
+            found = (<Replacement>found).found
+
+
+cdef skip_ended(function):
+    """The function, or what was `numpy.tile` before all overrides that have ended."""
+    while isinstance(function, Replacement) and not (<Replacement>function).in_force:
+        function = (<Replacement>function).found
+    return function
 
 
 @cython.final

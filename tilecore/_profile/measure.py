@@ -124,7 +124,7 @@ class Profile:
         self.table: dict[str, Any] = {}  # what is reported, as data
 
     def block(self) -> ProfileBlock:
-        return ProfileBlock(self, active, measured_tile)
+        return ProfileBlock(self, active, tile)
 
     def start(self) -> dict[str, Any]:
         self.processors, self.times, self.started = processor_seconds(), os.times(), perf_counter()
@@ -252,13 +252,13 @@ def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any,
 
 def calibrate() -> tuple[float, float]:
     """What `tile` adds to a call: seconds within the time that counts as numpy.tile's, and seconds that it cannot see."""
-    trial, array, calls, found = Profile(), numpy.zeros(1), 100, []
+    trial, measured, array, calls, found = Profile(), Replacement(tile), numpy.zeros(1), 100, []
     trial.start()
     trial.spent = inf  # no pairs
     active.append(trial)
     for _ in range(15):
         trial.sites, trial.cost, times = {}, 0.0, [perf_counter()]
-        for function in (numpy_tile, measured_tile):
+        for function in (numpy_tile, measured):
             for _ in repeat(None, calls):
                 function(array, 2)
             times.append(perf_counter())
@@ -269,7 +269,6 @@ def calibrate() -> tuple[float, float]:
     return within, outside
 
 
-measured_tile = Replacement(tile)
 random = Random(0).random  # the program's own random numbers stay as they are
 counted = unseen = 0.0
 counted, unseen = calibrate()

@@ -4,4 +4,4 @@
 # ruff: noqa: F401
 # mypy: disable-error-code=attr-defined
 from tilecore._core.plan import nest, plan, regions
-from tilecore._core.write import blocks, mapped, panels, references, results, signals, small, tiling
+from tilecore._core.write import batch, blocks, mapped, packing, panels, references, results, signals, small, tiling
