@@ -2,8 +2,8 @@
 
 import copy
 import functools
-import inspect
 import gc
+import inspect
 import itertools
 import pickle
 from multiprocessing.reduction import ForkingPickler
