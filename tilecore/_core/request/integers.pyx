@@ -204,7 +204,8 @@ cdef int read_signed(given, Py_ssize_t *values, str argument) except -1:
             if argument == "axis":
                 raise RequestError(numpy.exceptions.AxisError,
                                    f"axis {short_repr(value)} is out of bounds for every array")
-            raise RequestError(ValueError, f"does not fit 64 bits, got {short_repr(value)}", argument, k)
+            raise RequestError(ValueError, f"does not fit {8 * sizeof(Py_ssize_t)} bits, got {short_repr(value)}",
+                               argument, k)
         values[k] = value
     return <int>len(integers)
 

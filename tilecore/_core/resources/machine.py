@@ -6,12 +6,12 @@ from contextlib import suppress
 
 
 def physical_memory() -> int:
-    """The machine's memory in bytes, or the control group's limit if that is lower."""
+    """The machine's memory in bytes, or the limit of the control group or of a 32-bit process if that is lower."""
     files = control_files("memory.max", "memory", "memory.limit_in_bytes")
-    limits = [int(text[0]) for text in files if text[0].isdigit()]  # else "max"
+    limits = [sys.maxsize, *(int(text[0]) for text in files if text[0].isdigit())]  # else "max"
     with suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min([limit for limit in limits if limit > 0], default=sys.maxsize)
+    return min(limit for limit in limits if limit > 0)
 
 
 def cpu_quota() -> int:
