@@ -21,11 +21,8 @@
 #include <windows.h>
 #else
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
-#endif
-#if !defined(SIGALRM)
-#define SIGALRM 0
-#define alarm(seconds) ((void)(seconds))
 #endif
 
 #ifndef MAX_ROWS
@@ -46,7 +43,9 @@ static void begin(const tilecore_set *kernels, const char *kernel, ptrdiff_t row
     running.set = kernels->name, running.kernel = kernel;
     running.row = row, running.repeats = repeats, running.rows = rows;
     cases++;
-    alarm(10);
+#if !defined(_WIN32)
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = 10}, NULL); /* processor time: others may be busy */
+#endif
 }
 
 static void report(const char *fault)
@@ -59,7 +58,10 @@ static void report(const char *fault)
 static void report_crash(int number)
 {
     if (number == SIGABRT) report("called wrongly");
-    else report(number == SIGALRM ? "no end after 10 s" : "a forbidden access");
+#if !defined(_WIN32)
+    else if (number == SIGPROF) report("no end after 10 s");
+#endif
+    else report("a forbidden access");
     fflush(stdout);
     signal(number, SIG_DFL);
     raise(number);
@@ -386,8 +388,8 @@ int main(int n, char **names)
     for (i = 0; i < ROOM; i++) source[i] = (char)((uint64_t)i * 2654435761u >> 13);
     signal(SIGSEGV, report_crash);
     signal(SIGABRT, report_crash);
-    if (SIGALRM) signal(SIGALRM, report_crash);
-#if defined(SIGBUS)
+#if !defined(_WIN32)
+    signal(SIGPROF, report_crash);
     signal(SIGBUS, report_crash);
 #endif
     for (set = tilecore_sets; *set; set++) {
