@@ -263,8 +263,9 @@ int each(const float *images, float *tiled, int n) { return tile_each(images, ti
 """
     source, module = tmp_path / "example", tmp_path / "example.so"
     source.write_text(code, encoding="utf-8")
-    folders = [f"-I{header.parent.parent}", f"-I{sysconfig.get_path('include')}"]
-    compile_c(*folders, "-shared", "-fPIC", source, "-o", module, standard=standard)
+    flags = [f"-I{header.parent.parent}", "-isystem", sysconfig.get_path("include"), "-Wundef", "-Wconversion"]
+    flags += ["-Wold-style-cast"] * ("++" in standard)
+    compile_c(*flags, "-shared", "-fPIC", source, "-o", module, standard=standard)
     assert ctypes.PyDLL(str(module)).prepare() == 0
     example = ctypes.CDLL(str(module))
     x = np.arange(3 * 20, dtype="f4")

@@ -33,6 +33,8 @@ NEEDS = {
     "scalar": set(),
 }
 
+STRICT = ["-Wundef", "-Wconversion"]  # for packages that compile with them
+
 
 def processor_has(name):
     """Asked of the operating system, not of the kernels; None where it does not tell."""
@@ -177,7 +179,7 @@ def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
     assert "kernels.h" in headers
     orders = [[header] * 2 for header in headers] + [headers, headers[::-1]]
     # threads.h, workers.h and pages.h need what Python.h, and so every extension module, asks glibc for.
-    flags = ["-D_GNU_SOURCE", "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
+    flags = [*STRICT, "-D_GNU_SOURCE", "-fsyntax-only", *(f"-D{macro}" for macro in WINDOWS), f"-I{CORE}"]
     flags += ["-isystem", sysconfig.get_path("include")]
     for order in orders:
         source = tmp_path / "source"
@@ -187,7 +189,8 @@ def test_headers_stand_alone(tmp_path, compiler, standard, compile_c):
 
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
 def test_kernels_are_plain_c(tmp_path, compiler, standard, compile_c):
-    compile_c("-O1", f"-I{CORE}", "-c", KERNELS, "-o", tmp_path / "kernels.o", standard=standard, compiler=compiler)
+    flags = [*STRICT, "-O1", f"-I{CORE}", "-c", KERNELS, "-o", tmp_path / "kernels.o"]
+    compile_c(*flags, standard=standard, compiler=compiler)
 
 
 @pytest.mark.parametrize(("options", "there"), [([], sys.platform == "linux"), (["-U__linux__"], False)])

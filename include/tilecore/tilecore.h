@@ -123,7 +123,11 @@ static inline int import_tilecore(void)
     const tilecore_api *table;
     if (module == NULL) return -1;
     Py_DECREF(module); /* it stays in sys.modules */
-    table = (const tilecore_api *)PyCapsule_Import(TILECORE_CAPSULE, 0);
+#if defined(__cplusplus)
+    table = static_cast<const tilecore_api *>(PyCapsule_Import(TILECORE_CAPSULE, 0));
+#else
+    table = PyCapsule_Import(TILECORE_CAPSULE, 0);
+#endif
     if (table == NULL) return -1;
     if (table->abi_major != TILECORE_ABI_MAJOR || table->abi_minor < TILECORE_ABI_MINOR) {
         PyErr_Format(PyExc_ImportError,

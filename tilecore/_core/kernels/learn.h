@@ -102,7 +102,7 @@ TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, doub
     if (factor < TILECORE_ONE / threads) factor = TILECORE_ONE / threads;
     if (beside > 0) tilecore_atomic_store(&record->beside, (ptrdiff_t)beside + 1);
     else beside = (double)tilecore_atomic_load(&record->beside) + 1;
-    loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / factor * TILECORE_ONE);
+    loss = (ptrdiff_t)(pace * TILECORE_ONE / beside / (double)factor * TILECORE_ONE);
     /* The first one after a serial call wakes workers that sleep deeply, which takes as long as writing 1 MB. */
     if (tilecore_atomic_add(&record->parallel, 1) == 0 && loss < TILECORE_ONE / 2 * 5) return;
     loss = tilecore_smooth(&record->loss, loss);

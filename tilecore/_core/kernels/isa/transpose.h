@@ -104,13 +104,13 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(transpose_columns)(char *ds
             TILECORE_UNROLL
             for (k = 0; k < 32 / item; k++, from += src_pitch) {
                 uint64_t x = 0;
-                memcpy(&x, from, item);
+                memcpy(&x, from, (size_t)item);
                 word[k * item / 8] |= x << 8 * (k * item % 8);
             }
             TILECORE_STORE(dst + r * item, TILECORE_WORDS(word[0], word[1], word[2], word[3]));
         }
 #endif
-        for (; r < rows; r++, from += src_pitch) memcpy(dst + r * item, from, item);
+        for (; r < rows; r++, from += src_pitch) memcpy(dst + r * item, from, (size_t)item);
     }
 }
 
