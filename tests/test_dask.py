@@ -69,6 +69,10 @@ def test_a_memory_mapped_file(tmp_path):
         np.testing.assert_array_equal(result.compute(), np.array([1, 2, 3] * 2, "i4"), strict=True)
 
 
+def test_an_empty_result_can_be_written():
+    assert tile(np.ones((0, 3)), (2, 2)).compute().flags.writeable
+
+
 # ---------------------------------------------------------------- chunks and tasks
 
 

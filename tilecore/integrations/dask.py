@@ -99,7 +99,8 @@ def tile(
     automatic = [isinstance(c, str) for c in requested]  # "auto", or a size in bytes
     if 0 in plan.output_shape:  # with "auto" Dask would divide by zero
         requested = [-1 if a else c for a, c in zip(automatic, requested, strict=True)]
-        return da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(requested))
+        empty = da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(requested))
+        return empty.map_blocks(np.copy, dtype=plan.dtype)  # which can be written; the oldest Dask's own is read-only
 
     if ndim > array.ndim:
         array = array[(None,) * (ndim - array.ndim)]
