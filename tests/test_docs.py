@@ -22,15 +22,15 @@ CONTAINERS = ROOT / "docs/containers.md"
 # Which a page may import, and need not be installed.
 LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
-# Sizes in config.h, and the files that tell readers about them; how often, if more than once.
+# Sizes in config.h, and the files that tell readers about them.
 SIZES = {
-    "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md:2 docs/performance.md tilecore/_core/arrays.pyx "
+    "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/recycle.pyx",
     "THREAD_BYTES": "CHANGELOG.md docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
     "NEW_THREAD_BYTES": "docs/threads.md tilecore/_core/resources/threads.pyx",
-    "BYTES_A_THREAD": "docs/threads.md:2 tilecore/_core/resources/threads.pyx",
-    "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md:3 tilecore/_core/resources/recycle.pyx:3",
+    "BYTES_A_THREAD": "docs/threads.md tilecore/_core/resources/threads.pyx",
+    "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md tilecore/_core/resources/recycle.pyx",
     "GRANULE_BYTES": "docs/memory.md",
     "QUERY_BYTES": "tilecore/_core/resources/recycle.pyx",
 }
@@ -130,9 +130,8 @@ def test_page(page):
 
 
 @pytest.mark.tree
-def test_the_readme_is_one_page():
+def test_the_readmes_commands_and_links():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 200 and len(text.split()) <= 1100
     for command in ("pip install . && tilecore demo", "pip install '.[test]' && pytest"):
         assert f"\n    {command}\n" in text
     links = re.findall(r"\]\(([^)#]+)", text)
@@ -143,15 +142,10 @@ def test_the_readme_is_one_page():
 @pytest.mark.parametrize(("name", "places"), [(name, paths.split()) for name, paths in SIZES.items()])
 def test_sizes_are_those_of_config_h(name, places):
     header = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
-    name, *factor = name.split()
     number, shift = re.search(rf"TILECORE_{name} \(\(ptrdiff_t\)(\d+) << (\d+)\)", header).groups()
-    number = eval(f"{number} {' '.join(factor)}")
-    size, found = f" {number:g} {'KiB' if shift == '10' else 'MiB'}", []
-    for place in places:
-        path = place.partition(":")[0]
-        text = re.sub(r"^ *>>>.*", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
-        found.append(f"{path}:{n}" if (n := " ".join(text.split()).count(size)) != 1 else path)
-    assert found == places, f"{size} must be there as often"
+    size = f" {number} {'KiB' if shift == '10' else 'MiB'}"
+    for path in places:
+        assert size in " ".join((ROOT / path).read_text(encoding="utf-8").split()), path
 
 
 @pytest.mark.tree
@@ -184,19 +178,3 @@ def test_every_hint_of_a_profile_is_explained():
     assert len(hints) > 7
     for hint in (*hints, measure.VIEW, measure.SHORT):
         assert hint.partition(":")[0] in "\n".join(rows)
-
-
-@pytest.mark.tree
-def test_what_python_imports_from_a_compiled_module_is_in_its_stub():
-    """`test_types.py` also compares their types."""
-    found, imports = 0, re.compile(r"^ *from (tilecore[\w.]*) import (\([^)]+|.+)", re.MULTILINE)
-    for path in (ROOT / "tilecore").rglob("*.py"):
-        text = re.sub(".*# type: ignore.*", "", path.read_text(encoding="utf-8"))
-        for module, names in [] if "# mypy: ignore-errors" in text else imports.findall(text):
-            source = ROOT.joinpath(*module.split(".")).with_suffix(".pyx")
-            if source.exists():
-                stub = source.with_suffix(".pyi").read_text(encoding="utf-8")
-                names = {name.split()[0] for name in re.sub("#.*|[(]", "", names).split(",") if name.strip()}
-                assert not [name for name in names if not re.search(rf"^(def |class )?{name}\b", stub, re.MULTILINE)]
-                found += len(names)
-    assert found > 20
