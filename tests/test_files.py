@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_every_way import PLAIN, items
+from test_every_way import PLAIN, make_items
 
 import tilecore
 from tilecore import TilePlan
@@ -60,7 +60,7 @@ def test_regions_are_made_one_at_a_time():
 def test_as_numpy_writes_it(dtype, order, tmp_path, monkeypatch, oracle):
     """Byte for byte, in slabs of a few items."""
     monkeypatch.setattr(files, "SLAB", 100)
-    np.save(tmp_path / "in.npy", np.asarray(items((2, 3, 4), dtype), order=order))
+    np.save(tmp_path / "in.npy", np.asarray(make_items((2, 3, 4), dtype), order=order))
     x = np.load(tmp_path / "in.npy")
     for repeats in [(3, 2, 2), (2, 1, 1, 1, 3), 5]:
         sizes = tile_file(tmp_path / "in.npy", tmp_path / "out.npy", repeats)
