@@ -42,10 +42,11 @@ static void begin(const tilecore_set *kernels, const char *kernel, ptrdiff_t row
 {
     running.set = kernels->name, running.kernel = kernel;
     running.row = row, running.repeats = repeats, running.rows = rows;
-    cases++;
 #if !defined(_WIN32)
-    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = 10}, NULL); /* processor time: others may be busy */
+    /* Of processor time: others may be busy. */
+    if (cases % 1000 == 0) setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = 10}, NULL);
 #endif
+    cases++;
 }
 
 static void report(const char *fault)
@@ -358,6 +359,7 @@ static void check_set(const tilecore_set *kernels)
         for (j = 0; j < sizeof repeats / sizeof *repeats; j++)
             for (k = 0; k < sizeof rows / sizeof *rows && rows[k] <= MAX_ROWS; k++) {
                 const ptrdiff_t n = repeats[j], m = rows[k];
+                if (n == 300 && m > 1 && i > 64) continue; /* megabytes, and nothing new */
                 if (i > 260 && !is_bound(kernels, i, n, m) && !is_bound(kernels, i + 1, n, m)) continue;
                 check_rows(kernels, NULL, i, n, m);
                 for (of = kernels; of; of = of->also)

@@ -154,7 +154,7 @@ for name in CALLS:
             n = 1
             while fail(name, function, n, False, idle):
                 fail(name, function, n, True, idle)
-                n += 1 + n // 16
+                n += 1 + n // 4
                 assert n < 500, (name, function)
 assert refused and right and all(met.values()), met
 """)

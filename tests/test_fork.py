@@ -41,7 +41,7 @@ def work(value):
 
 def forks():
     try:
-        for _ in range(12):
+        for _ in range(8):
             forked(lambda: all_kinds(99))
             forked(lambda: forked(lambda: all_kinds(98)))
     finally: stop.set()
@@ -59,7 +59,7 @@ def test_a_handler_forks_in_the_midst_of_a_call(program):
     program("""
 import functools, operator, signal
 from _thread import interrupt_main
-out, pids = np.zeros((600, 2**20), "u1"), []
+out, pids = np.zeros((150, 2**20), "u1"), []
 
 def handler(signum, frame):
     assert not (out == x).all()
@@ -67,7 +67,7 @@ def handler(signum, frame):
     all_kinds(7)
 
 signal.signal(signal.SIGINT, handler)
-list(map(operator.call, [interrupt_main, functools.partial(tilecore.tile, x, (600, 1), out, threads=3)]))
+list(map(operator.call, [interrupt_main, functools.partial(tilecore.tile, x, (150, 1), out, threads=3)]))
 assert (out == x).all() and len(pids) == 1
 if pids[0]: assert os.waitpid(pids[0], 0)[1] == 0
 """)

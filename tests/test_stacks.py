@@ -11,7 +11,7 @@ pytestmark = pytest.mark.process
 PROGRAM = """
 from functools import partial
 from test_capi import Plan, counts, execute, execute_region, tile_once
-from test_every_way import items
+from test_every_way import make_items
 from test_layouts import LAYOUTS, each_way
 
 for kib in (48, 64, 128, 256):
@@ -70,18 +70,19 @@ def check_array(x, reps):
 for dtype in "u1 u4 V16 S3 O".split():
     for make in LAYOUTS.values():
         x = make(dtype)
+        if x.size > 10**5 and dtype in ("V16", "O"): continue  # NumPy compares them slowly
         for reps in ((3, 1, 2, 1, 1)[: x.ndim], (1,) * x.ndim): check_array(x, reps)
         check_array(x[(slice(7),) * x.ndim], (2,) * x.ndim)
 for dtype in "u1", "u8":  # more than the caches hold
-    x = items((1024, 1024), dtype)
+    x = make_items((1024, 1024), dtype)
     for y in x.T, x[:, 1000::-2]:
-        reps = 1, 32 // x.itemsize
+        reps = 1, 24 // x.itemsize
         want = numpy.tile(y, reps)
         for out in numpy.zeros_like(want), strided_like(want):
             check([(want, partial(tilecore.tile, y, reps), {"out": out, "threads": 2})])
 if numpy.lib.NumpyVersion(numpy.__version__) >= "2.2.0":  # before, NumPy's own repeat breaks strings
-    check_array(items((40, 30), "T").T, (3, 40))
-structs = items((40, 30), [("a", "O"), ("b", "f4"), ("c", "O", 3)])
+    check_array(make_items((40, 30), "T").T, (3, 40))
+structs = make_items((40, 30), [("a", "O"), ("b", "f4"), ("c", "O", 3)])
 check_array(structs, (3, 40))
 check_array(structs.T[::-1], (2, 2))
 check_array(numpy.arange(2**18).astype("O"), (3,))
