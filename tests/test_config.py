@@ -36,11 +36,6 @@ def test_config_as_dicts():
     assert config["Limits"]["max_bytes"] == tilecore.get_max_bytes()
 
 
-def test_a_32_bit_process_has_no_more_memory_than_it_can_address(monkeypatch):
-    monkeypatch.setattr(sys, "maxsize", 2**20)  # less than any machine's
-    assert physical_memory() == 2**20
-
-
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
 @pytest.mark.parametrize("memory", [2**28, 2**50])

@@ -152,13 +152,6 @@ def test_other_libraries_are_imported_by_their_integration_alone(run, tmp_path):
     assert not [path.name for path in outside if imports.search(path.read_text())]
 
 
-def test_no_script_chooses_where_packages_come_from():
-    """The scripts name no URL: apt and pip use the machine's configuration."""
-    scripts = [path for path in (ROOT / ".ci").rglob("*") if path.is_file()]
-    assert len(scripts) > 5
-    assert not [path.name for path in scripts if "://" in path.read_text()]
-
-
 @pytest.mark.process
 def test_the_tests_run_where_nothing_can_be_written(run, tmp_path):
     """pytest and Hypothesis would keep notes in the source tree."""

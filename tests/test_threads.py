@@ -122,9 +122,11 @@ def test_control_groups(monkeypatch, groups, files, cpus, memory):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="not on this system")
-def test_the_machines_memory_is_known():
+def test_the_machines_memory_is_known(monkeypatch):
     with open("/proc/meminfo") as file:
         assert 0 < machine.physical_memory() <= int(file.readline().split()[1]) << 10  # MemTotal
+    monkeypatch.setattr(sys, "maxsize", 2**20)  # as in a process of 32 bits, which has less than the machine
+    assert machine.physical_memory() == 2**20
 
 
 @pytest.fixture
