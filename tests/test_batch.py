@@ -103,12 +103,6 @@ def test_a_stack_that_is_read_anew_while_dtypes_are_compared():
         tilecore.TilePlan(3, 2, one).batch(stack)
 
 
-def test_out_that_shares_memory_with_a_later_array():
-    memory = np.zeros((4, 4, 6), "f4")
-    with pytest.raises(ValueError, match=r"^TilePlan.batch: out must not share memory with arrays\[1\]"):
-        tilecore.TilePlan((2, 3), (2, 2), "f4").batch([memory[0, :2, :3], memory[3, :2, :3]], memory[2:])
-
-
 def test_sizes_are_checked():
     plan = tilecore.TilePlan((2**20,), (2**30,), "u1")
     x = np.zeros(2**20, "u1")

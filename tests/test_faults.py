@@ -77,11 +77,11 @@ def into_out(call, *arguments):
 CALLS = {
     "small": (lambda: tilecore.tile(small, (2, 2)), np.tile(small, (2, 2))),
     "1 MiB": (lambda: tilecore.tile(x[:2**16], 4), np.tile(x[:2**16], (4,))),
-    "recycled": (lambda: tilecore.tile(x, (40, 1), threads=4), np.tile(x, (40, 1))),
-    "strided": (lambda: tilecore.tile(strided, (6, 6), threads=4), np.tile(strided, (6, 6))),
+    "recycled": (lambda: tilecore.tile(x, (12, 1), threads=4), np.tile(x, (12, 1))),
+    "strided": (lambda: tilecore.tile(strided, (4, 4), threads=4), np.tile(strided, (4, 4))),
     "transposed": (lambda: tilecore.tile(strided, (1, 1)), strided),
     "out": (lambda: into_out(tilecore.tile, x, (17, 1)), np.tile(x, (17, 1))),
-    "region": (lambda: tilecore.tile_region(x, (99, 1), (7, 1), (47, 2**18)), np.tile(x, (40, 1))[:, 1:]),
+    "region": (lambda: tilecore.tile_region(x, (99, 1), (7, 1), (19, 2**18)), np.tile(x, (12, 1))[:, 1:]),
     "plan": (lambda: tilecore.TilePlan((2, 3), (2, 2), "i8").tile(small), np.tile(small, (2, 2))),
     "plan, out": (lambda: into_out(plan.tile, x), np.tile(x, (17, 1))),
     "objects": (lambda: tilecore.tile(objects, (300, 2)), np.tile(objects, (300, 2))),
@@ -124,7 +124,7 @@ def fail(name, function, n, every, idle):
     call, want = CALLS[name]
     tilecore.release_memory()
     if idle:
-        tilecore.tile(x, (40, 1))
+        tilecore.tile(x, (16, 1))
     if function == "pthread_create":
         forked(list)    # workers end before every fork(), so that the next large result makes others
     y = error = None

@@ -279,7 +279,7 @@ def test_a_daemon_thread_outlives_the_interpreter(program):
     program("""
 import threading
 libc, pointer = ctypes.CDLL(None), ctypes.c_void_p
-libc.__cxa_atexit(ctypes.cast(libc.usleep, pointer), pointer(1500000), None)    # so long it still writes
+libc.__cxa_atexit(ctypes.cast(libc.usleep, pointer), pointer(500000), None)    # so long it still writes
 x, out = numpy.zeros((2**25, 2), "u1")[:, 0], numpy.empty(2**29, "u1")
 begun = threading.Event()
 def work():
