@@ -93,13 +93,14 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL:
     cdef Plan failed
-    cdef int status, k
+    cdef int status, fault, k
     cdef tilecore_plan *plan = tilecore_plan_make(ndim, shape, repeats, itemsize, &status)
     if plan != NULL:
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            plan_check(&failed, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
+            fault = plan_init(&failed, ndim, shape, ndim, repeats, itemsize)
+            plan_check(&failed, fault)  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:

@@ -158,7 +158,8 @@ cdef tile_other(a, reps, out, axis, threads):
     simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not simple and is_masked(a)
     check_rank(array, axis, n)
-    plan_check(&plan, plan_array(&plan, array, n, repeats))
+    cdef int status = plan_array(&plan, array, n, repeats)
+    plan_check(&plan, status)
     check_size(plan.nbytes)
     if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.

@@ -194,10 +194,8 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 #define TILECORE_SANITIZED __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
 #define TILECORE_SANITIZED 1
-#else
-#define TILECORE_SANITIZED 0
 #endif
-#if TILECORE_SANITIZED
+#if defined(TILECORE_SANITIZED) && TILECORE_SANITIZED
 #include <sanitizer/asan_interface.h>
 #define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
 #define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))

@@ -83,7 +83,8 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
         return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, prefaulted)
     # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
     dtype = numpy.dtype((<object>dtype).str[:2] + "1")
-    plan_check(&plan, plan_init(&plan, ndim, shape, 0, NULL, dtype.itemsize))
+    cdef int status = plan_init(&plan, ndim, shape, 0, NULL, dtype.itemsize)
+    plan_check(&plan, status)
     check_size(plan.nbytes)
     try:
         return numpy.zeros(as_tuple(shape, ndim), dtype)
