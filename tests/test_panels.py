@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from test_every_way import items
+from test_every_way import make_items
 from test_nest import OPAQUE, SIZE, Nest, c_sizes, function, nest_init, plan_of
 
 from tilecore._core.write import panels as module
@@ -97,7 +97,7 @@ def test_every_small_shape(oracle):
         for itemsize, order in itertools.product((1, 4, 8, 16), itertools.permutations(range(3))):
             if not 512 <= math.prod(shape) <= 2**17 // itemsize:
                 continue
-            x = items(shape, f"V{itemsize}").transpose(order)
+            x = make_items(shape, f"V{itemsize}").transpose(order)
             for view, reps, stream in itertools.product(
                 (x, x[::-1], x[..., ::-1]), [(1, 1, 1), (2, 1, 3)], (False, True)
             ):
