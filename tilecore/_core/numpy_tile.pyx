@@ -204,20 +204,20 @@ cdef skip_ended(function):
 @cython.final
 @cython.auto_pickle(False)
 cdef class ProfileBlock:
-    """From `__enter__` to `leave`, `profile` is in the list `active`, and `replacement` is `numpy.tile`."""
+    """From `__enter__` to `leave`, `profile` is in the list `active`, and `function` replaces `numpy.tile`."""
 
-    cdef object profile, replacement
+    cdef object profile, function
     cdef list active
     cdef Override override  # None until `__enter__`
 
-    def __init__(self, profile, list active, replacement):
-        self.profile, self.active, self.replacement = profile, active, replacement
+    def __init__(self, profile, list active, function):
+        self.profile, self.active, self.function = profile, active, function
 
     def __enter__(self):
         if self.override is not None:
             raise RuntimeError("profile: already used; create a new one")
         table = self.profile.start()
-        self.override = Override(self.replacement)
+        self.override = Override(self.function)
         self.override.begin()
         self.active.append(self.profile)
         return table
