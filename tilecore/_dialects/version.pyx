@@ -4,11 +4,10 @@
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.plain cimport tile_array, tile_at_once
 
 from tilecore._core.request.errors import RequestError, format_error, shape_changed
-from tilecore._core.request.integers import LARGEST_RANK
 from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats, as_tensor, check_type
 
 cnp.import_array()
@@ -45,7 +44,7 @@ cdef class Version:
     cdef int min_rank, max_rank
     cdef Py_ssize_t lowest_repeat, most_elements
 
-    def __init__(self, name, types=EVERY_TYPE, count_types=INTEGERS, *, ranks=range(LARGEST_RANK + 1), any_length=False,
+    def __init__(self, name, types=EVERY_TYPE, count_types=INTEGERS, *, ranks=range(MAX_RANK + 1), any_length=False,
                  min_repeat=0, max_elements=None, names=None, check=None):
         self.name, self.types, self.count_types, self.ranks, self.names = name, types, count_types, ranks, names or {}
         self.any_length, self.min_repeat, self.max_elements, self.check = any_length, min_repeat, max_elements, check
