@@ -149,7 +149,7 @@ def draw_pages():
 
 
 def draw_call():
-    drawing = Drawing(WIDTH, 610, "One call on its way through the layers")
+    drawing = Drawing(WIDTH, 650, "One call on its way through the layers")
     drawing.text(20, 32, "tilecore.onnx.tile(x, [1, 5])", weight="bold", mono=True)
     drawing.text(20, 52, "x of shape (200000, 3), float32", fill=QUIET)
     steps = [
@@ -172,6 +172,8 @@ def draw_call():
         if k:
             drawing.arrow(WIDTH / 2, top - 12, WIDTH / 2, top)
     drawing.text(WIDTH / 2, 360, "From here on nothing can fail: no GIL, no Python", size=13, fill=BAD, anchor="middle")
+    drawing.text(20, 620, "Transposed: panels.pyx packs and plans each panel;", size=13, fill=QUIET)
+    drawing.text(20, 638, "tiling.pyx may use the first repeat as the source.", size=13, fill=QUIET)
     drawing.save("one-call")
 
 
