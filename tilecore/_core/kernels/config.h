@@ -78,9 +78,9 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_MAPPED_GAIN 2
 
 /* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
- * Found with the consumer: the time of a tiling and of what uses its result, in a program that makes other arrays. From
- * half of a cache of 32 MiB on it is 0.7 to 0.9 of that of ordinary stores (Zen 3); of 480 MiB, shared, from a twelfth
- * on (Granite Rapids: 22 to 30 MB 0.8 to 1.8, 64 MB 0.6 to 1.2). With 105 MiB: by the tiling alone, from 20 MiB on. */
+ * Found by the time of a tiling and of what uses its result, in a program that makes other arrays, relative to ordinary
+ * stores. A cache of 32 MiB: from half of it on, 0.7 to 0.9 (Zen 3). Of 480 MiB, shared: from a twelfth on (Granite
+ * Rapids: 22 to 30 MB 0.8 to 1.8, 64 MB 0.6 to 1.2). Of 105 MiB: from 20 MiB on, by the tiling alone. */
 #define TILECORE_STREAM_BYTES(l3) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2)
 /* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
@@ -114,8 +114,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #endif
 #endif
 
-/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. For a negative b either is left
- * open. */
+/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. For a negative b both are open. */
 TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *product)
 {
 #if defined(_MSC_VER) && !defined(__clang__)

@@ -1,13 +1,13 @@
 /* The stores of hot outputs: ordinary ones, or those past the caches.
  *
- * An output is hot if it was written last, less than 0.2 ms ago, in which a core moves 4 to 8 MB: in a loop that only
- * tiles, a result gets the memory of the one before. If all results have one size, the time of a call is the program's,
- * and depends on the process' share of the caches, which no instruction tells. So calls try both kinds of stores:
+ * An output is hot if the last call wrote it, within 0.2 ms: a core moves 4 to 8 MB in this time. In a loop that only
+ * tiles, a result gets the memory of the one before. If all results have one size, the program's time is that of the
+ * calls. It depends on the process' share of the caches, which no instruction tells. So calls try both kinds of stores:
  *
  *     calls     o o o o O O O O | s s s s S S S S | the faster kind .. 256 | o ..     O, S: timed, the shortest counts
  *
- * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, they cost the
- * calls that follow: random sizes up to 32 MB take 1.6 times as long (Granite Rapids). So there the bound is doubled.
+ * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, such stores
+ * slow the calls that follow: random sizes up to 32 MB take 1.6 times as long (Granite Rapids). So the bound doubles.
  * The state is static: exactly one module includes this. No lock is needed: a race costs speed only. */
 #ifndef TILECORE_HOT_H
 #define TILECORE_HOT_H
@@ -27,7 +27,7 @@ static struct {
 /* Counters, by size: the least nanoseconds a MiB of ordinary stores, and of those past the caches; hot calls. */
 static ptrdiff_t tilecore_hot[TILECORE_SIZES][3];
 
-/* Whether stores to `dst` bypass the caches: between other work from `bound` bytes on. Sets *begin to time the call. */
+/* Whether stores to `dst` bypass the caches: from `bound` bytes on, unless it is hot. Sets *begin to time the call. */
 TILECORE_UNUSED static int tilecore_hot_streams(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin)
 {
     const long long now = tilecore_nanoseconds(0);

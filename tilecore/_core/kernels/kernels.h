@@ -5,17 +5,16 @@
  * copies: row * repeats bytes. Rows that lie together in the source, with spans that lie together in the output,
  * are the common case; src_pitch and dst_pitch say how far apart they are otherwise.
  *
- * Example: two rows of three bytes, each written four times, by a set that this processor has: `needs` says.
+ * Example: two rows of three bytes, each written four times, by a set that this processor has (see `needs`).
  *
  *     char dst[24];
  *     tilecore_rows rows;
  *     tilecore_prepare_rows(&rows, tilecore_sets[0], 3, 4, 3, 12, 2, 1);
  *     rows.write(&rows, dst, "abcxyz", 2, 4);          // abcabcabcabcxyzxyzxyzxyz
  *
- * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes; and a store that crosses a cache line takes
- * twice as long as one that does not, which happens to every second store of odd rows. So most kernels do not ask where
- * a row goes, but which source bytes make a whole, aligned vector of the output. Here with vectors of 8 bytes, each of
- * which begins at a '|':
+ * Why not one memcpy per copy? A call takes as long as 50 to 100 bytes. A store that crosses a cache line takes twice
+ * as long as one that does not, and every second store of odd rows crosses one. So most kernels do not ask where a row
+ * goes, but which source bytes make a whole, aligned vector of the output. Here vectors of 8 bytes begin at each '|':
  *
  *     source   abcxyz
  *     output   abcabcab|cabcxyzx|yzxyzxyz
@@ -56,17 +55,16 @@
  *
  * The instruction sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set
  * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, and its row of the table, with
- * the full names of all its kernels. isa/ holds the kernels as well, each written once: those of permute.h for AVX-512
- * alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on: every set includes
- * those that it is made of, so these files have no include guards. TILECORE_NAME(pattern) in short_rows.h is
- * tilecore_pattern_avx2, for instance, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is
- * tilecore_pattern_avx2_kernel.
+ * the full names of all its kernels. isa/ also holds the kernels, each written once. Those of permute.h are for AVX-512
+ * alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on. Every set includes the
+ * kernels that it has, so their files have no include guards. For AVX2, TILECORE_NAME(pattern) in short_rows.h is
+ * tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is tilecore_pattern_avx2_kernel.
  *
  * Safety, of all functions here and in isa/ unless they state otherwise. A function reads the source rows that its
  * arguments describe, and no other byte: the next page may be forbidden. It writes each byte of the destination rows,
  * and none before, between or after them; lanes that are masked out are never touched. Source and destination do not
  * overlap, nor do destination rows. Pointers need no alignment, pitches may be negative, and counts are at least 1.
- * What else a kernel needs it states, and checks, by TILECORE_ASSERT.
+ * A kernel states what else it needs, and checks it, by TILECORE_ASSERT.
  */
 #ifndef TILECORE_KERNELS_H
 #define TILECORE_KERNELS_H
@@ -104,7 +102,7 @@ typedef struct tilecore_rows {
     ptrdiff_t dst_pitch; /* bytes from one span to the next */
     ptrdiff_t span;      /* row * repeats */
     int in_first_cache;  /* the output, once written, lies in the first-level cache */
-    /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer rows; or, where a
+    /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer rows; or, if a
      * single row was prepared, fewer repeats. Reads `row` bytes at each src + i * src_pitch, writes span bytes at each
      * dst + i * dst_pitch. */
     void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats);
@@ -134,9 +132,9 @@ typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const 
 typedef struct tilecore_row_kernel {
     const char *name;
     tilecore_write_rows write;
-    /* Whether it can write rows of this shape, and must not be used otherwise; NULL: rows of all shapes. */
+    /* Whether the kernel may be used for rows of this shape; NULL: for all shapes. */
     int (*can)(const tilecore_rows *self, ptrdiff_t rows);
-    /* Makes what it needs beforehand; NULL: nothing. */
+    /* Makes beforehand what the kernel needs; NULL: nothing. */
     void (*prepare)(tilecore_rows *self, ptrdiff_t rows);
 } tilecore_row_kernel;
 
@@ -178,13 +176,13 @@ typedef struct tilecore_set {
     void (*stream_end)(void);
     /* The first `bytes` bytes of dst, written `count` - 1 times more, directly after: reads and writes dst alone. */
     void (*replicate)(char *dst, ptrdiff_t bytes, ptrdiff_t count);
-    /* A whole result, not empty, C-contiguous from C-contiguous. The caller takes it for small ones. */
+    /* A whole result, not empty, C-contiguous from C-contiguous. For small results. */
     void (*write_small)(const struct tilecore_set *self, int ndim, const ptrdiff_t *shape, const ptrdiff_t *repeats,
                         ptrdiff_t itemsize, char *dst, const char *src);
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
-     * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above;
-     * other threads see what bypasses the caches after `stream_end`. `cells`: scratch of TILECORE_CELL_BYTES for that,
-     * and for a src_pitch of whole 1024 bytes; NULL: these are written as others are. */
+     * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above.
+     * After `stream_end` other threads see what bypassed the caches. `cells`: scratch of TILECORE_CELL_BYTES, for
+     * stores past the caches, and for a src_pitch of whole 1024 bytes; NULL: both are written as others are. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                       ptrdiff_t columns, ptrdiff_t item, int store_mode, char *cells);
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. Reads the
@@ -202,7 +200,7 @@ typedef struct tilecore_set {
 extern const tilecore_set *const tilecore_sets[];
 
 /* What tilecore_features returns beyond what sets need: REP MOVSB is quick, for all alignments. On Zen 3 and 4 it can
- * take 20 times as long where the destination is not aligned. */
+ * take 20 times as long if the destination is not aligned. */
 enum { TILECORE_HAS_QUICK_MOVE = 1 };
 
 /* As memcpy, also of 0 bytes, by REP MOVSB where there is one. */
@@ -215,8 +213,8 @@ TILECORE_INLINE void tilecore_move(char *dst, const char *src, ptrdiff_t bytes)
 #endif
 }
 
-/* What the processor has and the operating system saves: a set can be used where all that it needs
- * is there. Slow on virtual machines. */
+/* What the processor has and the operating system saves. A set can be used if all that it needs is there. Slow on
+ * virtual machines. */
 unsigned tilecore_features(void);
 
 /* The size of the third-level cache; 0: none, or not known. */

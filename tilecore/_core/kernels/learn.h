@@ -5,15 +5,15 @@
  *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
  *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
  *
- * A second thread is worth 2 on one machine, nothing on the next, and beside busy processes it costs a multiple. Each
- * call with workers knows two paces, in nanoseconds a MiB: its own, and that of its caller's part, in processor time,
- * which other processes do not lengthen. Without workers the caller would have been faster than this, up to 2 times,
- * where the threads share a bandwidth: occasional serial calls measure this factor. So a call with workers was a loss
- * if it was slower than the caller's pace times this factor.
+ * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
+ * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own, and that of its
+ * caller's part, in processor time, which other processes do not lengthen. Without workers the caller would have been
+ * faster than this, up to 2 times, if the threads share a bandwidth: occasional serial calls measure this factor. So a
+ * call with workers was a loss if it was slower than the caller's pace times this factor.
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
  * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls
- * are serial, and after each further loss twice as many. So calls that are far apart keep one thread.
+ * are serial, and after each further loss twice as many. So a program that calls rarely stays with one thread.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
@@ -39,7 +39,7 @@ typedef struct tilecore_record {
     ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
     ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
     ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
-    ptrdiff_t next;   /* above 0: so many calls are serial; below 0: after so many, one is */
+    ptrdiff_t next;   /* above 0: the next so many calls are serial; below 0: after so many calls, one is */
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
     ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
 } tilecore_record;
@@ -85,8 +85,8 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
     return now;
 }
 
-/* After a serial call: its pace, in real time. When a thread reads its processor time, Linux may give its
- * processor to another: beside busy processes 13 MB took 2.4 ms with that, and 0.34 ms without. */
+/* After a serial call: its pace, in real time. When a thread reads its processor time, Linux may give its processor to
+ * another thread: beside busy processes 13 MB took 2.4 ms so, and 0.34 ms without reading it. */
 TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double pace)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);

@@ -1,6 +1,6 @@
 /* AVX-512 VBMI on AMD's processors (Zen 4 and later): vectors that cross cache lines are stored nearly as quickly as
- * aligned ones, so rows above 32 bytes are stored as they are. The kernels are those of other sets. Two sets,
- * for processors that store 64 bytes at once, and as two halves. */
+ * aligned ones, so rows above 32 bytes are stored as they are. The kernels are those of other sets. There are two sets:
+ * for processors that store 64 bytes at once, and for those that store them as two halves. */
 
 static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows *self, ptrdiff_t repeats,
                                                             ptrdiff_t rows)

@@ -5,7 +5,7 @@
 #define TILECORE_KERNEL(name) tilecore_##name##_avx512vbmi_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
 #define TILECORE_WIDTH 64
-#define TILECORE_SUFFIX " 64" /* of the names of kernels that a set has in two widths */
+#define TILECORE_SUFFIX " 64" /* in the names of kernels that a set has in two widths */
 #define TILECORE_VECTOR __m512i
 #define TILECORE_LOAD(p) _mm512_loadu_si512((const void *)(p))
 #define TILECORE_STORE(p, v) _mm512_storeu_si512((void *)(p), v)
@@ -38,7 +38,7 @@ static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_row
     if (row > 32) return each;
     if (TILECORE_NAME(can_permute)(self, rows)) return &TILECORE_KERNEL(permute);
     if (self->span <= 64) return &TILECORE_KERNEL(spread);
-    /* Of words of one size the compiler makes whole vectors, which are not aligned, and of the last ones no vector. */
+    /* The compiler vectorises words, by stores that are not aligned; only the tail is scalar. */
     if (apart ? 16 % row == 0 : 8 % row == 0 && self->in_first_cache && self->span % 32 <= 8 * row)
         return &TILECORE_KERNEL(copies);
     if (apart && row > 16 && repeats <= 16) return each;
@@ -46,8 +46,8 @@ static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_row
 }
 
 /* On Intel's, beyond the first-level cache, stores of 64 bytes that cross lines are slow: for these rows AVX2's choice
- * takes 0.6 to 0.95 of the time (Ice Lake), 0.95 to 0.99 (Granite Rapids). Within it, `permute` takes 0.6 to 0.85 for
- * the shorter ones. */
+ * takes 0.6 to 0.95 of the time (Ice Lake), 0.95 to 0.99 (Granite Rapids). Within that cache, `permute` takes 0.6 to
+ * 0.85 for the shorter rows. */
 static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows *self, ptrdiff_t repeats,
                                                              ptrdiff_t rows)
 {

@@ -74,8 +74,8 @@ TILECORE_TARGETED static void TILECORE_NAME(replicate)(char *dst, ptrdiff_t byte
 }
 
 #if defined(TILECORE_STREAM)
-/* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. Streaming stores need
- * alignment: of dst here, none of the caller's. */
+/* Whole cache lines bypass the cache; the ends of the range, shared with neighbours, do not. Streaming stores need an
+ * aligned dst: it is aligned here, and callers need not. */
 TILECORE_TARGETED static void TILECORE_NAME(stream)(char *dst, const char *src, ptrdiff_t n)
 {
     const ptrdiff_t head = (ptrdiff_t)((0 - (uintptr_t)dst) & 63), w = TILECORE_WIDTH;

@@ -1,7 +1,7 @@
 /* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. */
 
-/* Each half of a vector is the union of a few loads: 16 bytes of the source, shuffled, with zeros where other loads
- * have bytes. `kept`: the period is a single vector, whose masks and offsets stay in registers. */
+/* Each half of a vector is the union of a few loads: 16 bytes of the source, shuffled, with zeros for bytes of other
+ * loads. `kept`: the period is a single vector, and its masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     const tilecore_shuffles *self, const TILECORE_VECTOR *mask, const ptrdiff_t *from, char *dst, const char *src,
     const int kept, const int loads)
@@ -20,9 +20,9 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     }
 }
 
-/* The first `end` groups of a row, by periods; none if they are no period. A load has 16 bytes, so `margin` groups must
- * follow. The second period overlaps the first, so that it and those after it are aligned, if a group begins at an
- * aligned address; the last period overlaps the one before it. */
+/* The first `end` groups of a row, by periods; none if they are less than one. A load has 16 bytes, so `margin` groups
+ * must follow. If a group begins at an aligned address, the second period overlaps the first one, so it and those after
+ * it are aligned. The last period overlaps the one before it. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int loads)
 {

@@ -10,7 +10,7 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(modulo)(TILECORE
 {
     unsigned part = m;
     while (part < 128) part *= 2;
-    for (; part >= m; part /= 2) /* where x is less, the difference wraps round and is more */
+    for (; part >= m; part /= 2) /* if x is less, the difference wraps round and is more */
         x = _mm512_min_epu8(x, _mm512_sub_epi8(x, _mm512_set1_epi8((char)part)));
     return x;
 }
@@ -27,7 +27,7 @@ TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(counted_from)(un
 /* ---- rotate: spans of 64 bytes and more */
 
 /* The row stays in a register. Each store permutes it to begin where the store before it ended. At a joint the next row
- * fills the lanes that this one leaves. As can_rotate states; and spans that lie together, or a single one. */
+ * fills the lanes that this one leaves. Needs what can_rotate states, and spans that lie together, or a single one. */
 #define TILECORE_ROTATED(at, row) TILECORE_PERMUTE(TILECORE_LOAD(index + (at)), row)
 TILECORE_TARGETED static void TILECORE_NAME(rotate_dense)(const tilecore_rows *self, char *dst, const char *src,
                                                           ptrdiff_t rows, ptrdiff_t repeats)
@@ -93,8 +93,8 @@ TILECORE_TARGETED static void TILECORE_NAME(prepare_rotate)(tilecore_rows *self,
 
 /* ---- permute: short spans of rows that lie together, several of them in a vector */
 
-/* Of rows of up to 32 bytes, with two copies or more: then all bytes of a vector come from the 64 source bytes from the
- * start of its first row on. */
+/* For rows of up to 32 bytes, with two copies or more: all bytes of a vector come from 64 source bytes, from the start
+ * of its first row on. */
 static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
 {
     return self->row <= 32 && self->span > self->row && self->span <= TILECORE_INDEX_BYTES - 64 &&
@@ -185,7 +185,7 @@ TILECORE_TARGETED static void TILECORE_NAME(permute)(const tilecore_rows *self, 
         src += head / span * row;
     }
     if (left >= 256) { /* to set up what follows takes as long as some vectors */
-        /* Periods of one vector two at a time: a loop of one is slow where it crosses a line of code. */
+        /* Periods of one vector two at a time: a loop of one is slow if it crosses a line of code. */
         if (128 % span == 0) n = TILECORE_PERIODS(2);
         else if (192 % span == 0) n = TILECORE_PERIODS(3);
         dst += 64 * n;

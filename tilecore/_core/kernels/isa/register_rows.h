@@ -1,6 +1,6 @@
 /* Rows of up to eight vectors, held in registers: `register_rows`. */
 
-/* Each copy is as many stores as the row has vectors, the last of which overlaps the one before: the row is longer than
+/* A copy is as many stores as the row has vectors, and the last store overlaps the one before. The row is longer than
  * `vectors` - 1 vectors, and at most `vectors` long. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(register_vectors)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats, const int vectors)
@@ -58,7 +58,7 @@ TILECORE_TARGETED static void TILECORE_NAME(register_rows)(const tilecore_rows *
         return;
     }
 #else
-    if (row <= 96) { /* three vectors of 32 bytes rather than two of 64, half of which would overlap */
+    if (row <= 96) { /* three vectors of 32 bytes: of two of 64 bytes, half would overlap */
         tilecore_register_rows_avx2(self, dst, src, rows, repeats);
         return;
     }

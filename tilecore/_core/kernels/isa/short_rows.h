@@ -19,8 +19,8 @@ static int tilecore_period(ptrdiff_t span)
     return vectors;
 }
 
-/* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans that lie apart in the
- * output, whose end no later store may run over: a pattern writes it slowly. */
+/* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans with gaps after them,
+ * into which no store may run: a pattern writes their ends slowly. */
 static int tilecore_copies_pay(const tilecore_rows *self, ptrdiff_t repeats)
 {
     const ptrdiff_t row = self->row;
@@ -66,8 +66,8 @@ static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
 }
 #endif
 
-/* One row up to 32 bytes, as often as it fits, in one register: two words of it, that may overlap. `word`, at most the
- * row, is fixed per call site. */
+/* One row up to 32 bytes, as often as it fits one register, from two words that may overlap. `word`, at most the row,
+ * is fixed per call site. */
 TILECORE_INLINE TILECORE_TARGETED TILECORE_VECTOR TILECORE_NAME(load_pattern)(const tilecore_rows *self,
                                                                               const char *src, int word)
 {
@@ -85,8 +85,7 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(pattern_word)(
 {
     const ptrdiff_t row = self->row, span = row * repeats, step = 32 / row * row;
     const ptrdiff_t dst_pitch = self->dst_pitch, src_pitch = self->src_pitch;
-    /* While 31 bytes follow that a later row will write again, a row may end with a store that
-     * runs over its end. */
+    /* A row's last store may run over its end, while later rows write those 31 bytes again. */
     const ptrdiff_t followed = dst_pitch == span ? rows - (31 + span - 1) / span : 0;
     ptrdiff_t i = 0;
     for (; i < followed; i++, src += src_pitch) {
@@ -155,7 +154,7 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
         while (done < 32 && done < rows && ((uintptr_t)(dst + done * span) & 31)) done++;
     if (done == 32) done = 0;
     TILECORE_NAME(pattern)(self, dst, src, done, repeats);
-    /* The last period is one that reads no further than the source's end, and writes no further than the output's. */
+    /* The last period reads no further than the source's end, and writes no further than the output's. */
     periods = rows * row - done * row - self->u.short_rows.reach;
     periods = periods < 0 ? 0 : periods / (period_rows * row) + 1;
     room = (rows - done) * span - bytes;
@@ -205,7 +204,7 @@ static void TILECORE_NAME(prepare_expand)(tilecore_rows *self, ptrdiff_t rows)
     const int vectors = TILECORE_NAME(expand_vectors)(span, rows * span);
     uint8_t index[32 * TILECORE_EXPAND_VECTORS]; /* the source byte of each output byte */
     int half, j;
-    tilecore_prepare_pattern(self, rows); /* which writes what is not a whole period */
+    tilecore_prepare_pattern(self, rows); /* `pattern` writes what is not a whole period */
     for (j = 0; j < 32 * vectors; j++)
         index[j] = (uint8_t)(j + (uint16_t)(tilecore_divide(j, span) - tilecore_divide(j, row)) * (uint16_t)row);
     self->u.short_rows.vectors = vectors;

@@ -92,7 +92,7 @@ TILECORE_TARGETED static void TILECORE_NAME(write_small)(const tilecore_set *sel
     /* The repeated axes outside the rows, innermost first; an axis that is not repeated is part of the next one. */
     struct {
         ptrdiff_t count, times; /* steps, of the rows or of the axis inside; how often they are written */
-        ptrdiff_t left;         /* steps */
+        ptrdiff_t left;         /* steps that are not written yet */
         char *begin;            /* of these steps in the output */
     } outer[64];                /* each at least doubles what is written, of less than 2^63 bytes */
     tilecore_rows rows;
