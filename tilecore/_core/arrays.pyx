@@ -146,10 +146,10 @@ cdef tile_other(a, reps, out, axis, threads):
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef bint is_array = PyArray_Check(a), masked, simple
     cdef cnp.ndarray array
-    cdef int n, max_threads
+    cdef int n, thread_limit
     if out is not None:
         raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
-    max_threads = read_threads(threads)
+    thread_limit = read_threads(threads)
     ndim = cnp.PyArray_NDIM(a) if is_array else len(numpy.shape(a)) if axis is not None else 0
     n = read_repeats(reps, axis, repeats, ndim)
     if not is_array:
@@ -163,7 +163,7 @@ cdef tile_other(a, reps, out, axis, threads):
     check_size(plan.nbytes)
     if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
-        return WRAP(a, make_result(&plan, array.descr, array, None, max_threads), None, False)
+        return WRAP(a, make_result(&plan, array.descr, array, None, thread_limit), None, False)
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
@@ -229,17 +229,17 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     cdef Plan plan
     cdef Bounds bounds
     cdef cnp.ndarray array = None, target
-    cdef int max_threads
+    cdef int thread_limit
     try:
         if not PyArray_CheckExact(a) and is_plain_masked(a):
             return masked_region(a, reps, start, stop, out, axis, threads)
         array = plain_array(a)
-        max_threads = read_threads(threads)
+        thread_limit = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = read_request(&plan, array, () if reps is None else reps, axis, out)
-        target = make_region(&plan, &bounds, array.descr, array, target, max_threads)
+        target = make_region(&plan, &bounds, array.descr, array, target, thread_limit)
         return target if out is None else out
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__

@@ -29,9 +29,9 @@ cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
 cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
     """`tile` of a plain array."""
     cdef Plan plan
-    cdef int max_threads = read_threads(threads)
+    cdef int thread_limit = read_threads(threads)
     cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
-    target = make_result(&plan, array.descr, array, target, max_threads)
+    target = make_result(&plan, array.descr, array, target, thread_limit)
     return target if out is None else out
 
 

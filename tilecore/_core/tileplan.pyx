@@ -133,12 +133,12 @@ cdef class TilePlan:
     cdef tile_any(self, a, out, threads):
         """`tile` for every request."""
         cdef cnp.ndarray array = None, target
-        cdef int max_threads
+        cdef int thread_limit
         try:
-            max_threads = read_threads(threads)
+            thread_limit = read_threads(threads)
             array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
             target = self.check_array(array, out)
-            target = make_result(&self.plan, array.descr, array, target, max_threads)
+            target = make_result(&self.plan, array.descr, array, target, thread_limit)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
@@ -147,13 +147,13 @@ cdef class TilePlan:
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Bounds bounds
         cdef cnp.ndarray array = None, target
-        cdef int max_threads
+        cdef int thread_limit
         try:
-            max_threads = read_threads(threads)
+            thread_limit = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
             array = plain_array(a)
             target = self.check_array(array, out)
-            target = make_region(&self.plan, &bounds, array.descr, array, target, max_threads)
+            target = make_region(&self.plan, &bounds, array.descr, array, target, thread_limit)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__

@@ -64,7 +64,7 @@ cdef class Version:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
     cdef tile_within(self, input, repeats):
-        """The tiling, if numbers tell that the request is legal, and no code of the caller's reads it; else None."""
+        """The tiling, if the request is legal by its numbers, and is read without the caller's code; else None."""
         if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)
                 and self.min_rank <= cnp.PyArray_NDIM(input) <= self.max_rank):
             return None

@@ -3,7 +3,7 @@
 The caller gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
 by both functions, in alternating order, on the program's own arrays: the first hundred, and one in 64 of the others,
 because what follows a pair takes longer. These pairs of calls may take a second plus a tenth of the time since the
-start. A place's own cost is doubled there, which leaves time for the others.
+start. One place uses at most about half of this time, so others are measured too.
 
 Times are net of the profile: `calibrate` measures what it adds to a call.
 """

@@ -235,8 +235,8 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
 
 /* ---------------------------------------------------------------- the functions that recycle.pyx calls */
 
-/* Allocates `bytes`, on a boundary of granules; NULL if there are none, or under an address limit. The limit is queried
- * unless all pages are mapped and few. Sets `prefaulted` to whether most pages are mapped. */
+/* Allocates `bytes`, on a boundary of granules; NULL if there are none, or under an address limit. The limit is
+ * queried if pages are missing, and for large results. Sets `prefaulted` to whether most pages are mapped. */
 TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefaulted)
 {
     const ptrdiff_t page = tilecore_page_bytes();

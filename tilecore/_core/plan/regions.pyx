@@ -40,7 +40,7 @@ cdef bint plan_region(Plan *region, const Plan *plan, const Bounds *bounds) exce
 
 
 cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, Py_ssize_t *shape) except -1:
-    """Check that a region lies in the tiling of `extents`, or if periodic in any of such an input; fill `shape`."""
+    """Check a region, and fill its `shape`. `extents`: of the tiling, which holds it; if periodic, of the input."""
     cdef Py_ssize_t first, last
     cdef int k
     if bounds.n_start != ndim or bounds.n_stop != ndim:

@@ -56,7 +56,7 @@ cdef cnp.ndarray plain_array(a):
 
 
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:
-    """Check that the rank is still `ndim`, for which repeats of `axis` were read, unless that is None."""
+    """If repeats were read for `axis`, check that the rank is still `ndim`."""
     if axis is not None and cnp.PyArray_NDIM(array) != ndim:
         raise shape_changed()
     return 0

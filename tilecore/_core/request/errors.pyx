@@ -14,7 +14,7 @@ import numpy as np
 from tilecore._core.request.short_repr import short_repr
 
 NO_NAMES = {}
-_LIBRARIES = {"tilecore", "numpy", "torch", "openvino"}  # whose exceptions tilecore words anew
+_LIBRARIES = {"tilecore", "numpy", "torch", "openvino"}  # tilecore words their exceptions anew
 
 
 class RequestError(Exception):
@@ -45,8 +45,8 @@ def shape_changed():
 def pass_on(reason):
     """Raise `reason` again if the caller's code or a signal handler raised it: then its traceback shows their code.
 
-    Otherwise Python, or a library that is known, says that an object is no array or no integer. So does a BufferError
-    of a method of DLPack's protocol.
+    Otherwise Python, or a library that is known, says that an object is no array or no integer. A BufferError of one of
+    DLPack's methods says so too.
     """
     trace = reason.__traceback__
     while trace is not None:

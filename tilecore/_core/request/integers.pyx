@@ -106,7 +106,7 @@ def read_bytes(name, n):
         if not match:
             raise ValueError(f"{name}: expected a number of bytes such as 1048576, 256M or 4G, got {short_repr(n)}")
         nbytes = int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
-        return min(nbytes, sys.maxsize)  # a limit above all addresses is none
+        return min(nbytes, sys.maxsize)  # a limit above all addresses limits nothing
     n = read_count(name, n)
     if not 0 <= n <= sys.maxsize:
         raise ValueError(f"{name}: expected 0 to {sys.maxsize} bytes, got {short_repr(n)}")

@@ -1,6 +1,6 @@
 """Whether elements of an array share bytes with each other, or with another array: an `out` must not.
 
-Addresses and strides tell for most arrays. NumPy decides the rest. Compiled code of Numba, without Python, refuses it.
+Addresses and strides decide for most arrays, and NumPy for the rest. Numba's code, without Python, refuses the rest.
 """
 
 import numpy
@@ -49,7 +49,7 @@ cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize
 
 cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
                     const Py_ssize_t *b_shape, Py_ssize_t itemsize) noexcept nogil:
-    """Whether the arrays may share a byte: they are separate neither in memory nor, as columns are, modulo a stride."""
+    """Whether the arrays may share a byte. False if their ranges are disjoint, also modulo a stride, as of columns."""
     cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, period = PY_SSIZE_T_MAX
     cdef int k
     for k in range(1 + a.ndim + b.ndim):

@@ -117,7 +117,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     if nbytes > tilecore_arena_limit():
         return None
     if dtype.type_num == NPY_VSTRING:
-        return None  # NumPy makes a new dtype instance only with memory of its own; strings would lie in the input's
+        return None  # NumPy makes a new dtype instance only if it allocates; else strings would lie in the input's
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own

@@ -1,4 +1,4 @@
-"""Results whose repeats share pages, each page until it is written to.
+"""Results with repeats that share pages, each page until it is written to.
 
 Most repeats are never changed. So their bytes are written once, to a file in memory, and the file is mapped privately
 once for each repeat: the addresses are the array's, the pages are shared. The system copies a page when it is written

@@ -59,7 +59,7 @@ cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcep
 
 
 cdef void merge_loops(Packing *packing, const Nest *nest, bint stream) noexcept nogil:
-    """Fill the loops and links. `finest` runs along the source; if it is short, `later`, which continues it, merges."""
+    """Fill the loops and links. `finest` runs along the source; if short, it merges with `later`, its continuation."""
     cdef const Loop *loop = &nest.loop[0]
     cdef int first = first_moving(nest), finest = 0, later = 0, k
     cdef Py_ssize_t itemsize = loop[0].count, rows = loop[first].count, pitch = loop[first].src, columns, step

@@ -2,7 +2,7 @@
 
 A transposed, reversed or strided source would be gathered item by item, again for each copy. So it is packed first:
 kernels copy a *panel*, a box of the source that fits the cache, into the order of the output (packing.pyx). Then the
-panel is tiled as any contiguous source is: by a nest and blocks of its own, which are chosen anew for each panel,
+panel is tiled as any contiguous source is, by a nest and blocks of its own. They are chosen anew for each panel,
 because the last ones are smaller. If nothing repeats, panels are packed directly into the output.
 
     nest of a transposed (1024, 1024) float32 tiled (2, 2):
@@ -11,7 +11,8 @@ because the last ones are smaller. If nothing repeats, panels are packed directl
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
 A panel covers whole cache lines, along the source and along the output. Loops that repeat are whole in each panel. A
-loop that packs is cut within one of the nest's loops: those inside this one are whole, and those outside have one step.
+loop that packs is cut within one of the nest's loops: the loops inside that one are whole, and those outside have one
+step.
 
 Panels are numbered, as blocks are, and so are the parts of each panel's output. Nothing here can fail.
 """

@@ -38,5 +38,5 @@ cdef extern from "kernels/kernels.h" nogil:
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
 cdef const tilecore_set *kernels
-# The sizes from which stores bypass the caches, unless hot.h has learnt better, and from which tilecore_move copies.
-cdef Py_ssize_t stream_bytes, move_bytes
+cdef Py_ssize_t stream_bytes    # results of this size or more bypass the caches, unless hot.h has learnt better
+cdef Py_ssize_t move_bytes      # blocks of this size or more are copied by tilecore_move
