@@ -3,7 +3,7 @@
 
 The arrays of a batch are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere:
 
-    stack    written as one array, by a plan with one more axis in front, which does not repeat
+    stack    written as one array, by a plan with one more axis in front, not repeated
     list     a StridedArray of each array is made, then all are written in one call
 
 Threads take whole arrays if the results are small, and the blocks of one result if it is large.

@@ -40,9 +40,9 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  * and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds; Zen 3), nor
  * was a first byte off the boundary of pages.
  *
- * Addresses are reserved without access, which takes no memory in any mode of overcommit, and opened from the lowest
- * on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled, and an
- * arena without results is removed. */
+ * Addresses are reserved without access: this takes no memory in any mode of overcommit. They are opened from the
+ * lowest on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled,
+ * and an arena without results is removed. */
 enum { TILECORE_ARENAS = 64 };
 
 typedef struct tilecore_arena {

@@ -52,8 +52,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #endif
 #define TILECORE_SMALL_BYTES TILECORE_MIN_RECYCLED_BYTES
 
-/* Recycled memory comes in granules, from arenas of at least this many bytes, which are opened in steps of this many
- * granules. */
+/* Recycled memory: bytes of a granule, bytes of an arena, at least, and granules that are opened at once. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
 #define TILECORE_OPENED 256

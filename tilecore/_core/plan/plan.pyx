@@ -42,8 +42,8 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, con
 
 
 cdef int find_fault(Plan *plan) noexcept nogil:
-    """Return what is wrong with `plan`, whose axes are set: a negative repeat first, then the overflow of an axis, of
-    the elements, of the bytes. Set `axis` to the first one at fault.
+    """Return what is wrong with a plan of given axes: a negative repeat, or the overflow of an axis, of the elements,
+    of the bytes, in this order. Set `axis` to the first one at fault.
     """
     cdef Py_ssize_t count = 1, product
     cdef int k, status = PLAN_BYTES_OVERFLOW

@@ -101,7 +101,7 @@ static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
            (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
 }
 
-/* Whole periods, of `vectors` vectors, whose permutations stay in registers; returns how many vectors. `half`: no byte
+/* Whole periods of `vectors` vectors; their permutations stay in registers. Returns how many vectors. `half`: no byte
  * comes from the second half of what a vector would load. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,

@@ -116,7 +116,7 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods. `kept`: of up to five vectors, whose masks and offsets stay in registers. */
+/* Whole periods. `kept`: of up to five vectors; their masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t periods, const int vectors, const int kept)
 {
@@ -176,7 +176,7 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
-/* How many vectors, of whole spans, to prepare: few, whose masks stay in registers. The next ones overlap what is left
+/* How many vectors, of whole spans, to prepare: few; their masks stay in registers. The next ones overlap what is left
  * of the last vector: the fewest of 1920 bytes are lost. Stores that cross cache lines cost as many as 288: of 16 bytes
  * few do at steps of 8; of 32 bytes, those of several vectors do beyond the first-level cache. If still more is lost,
  * a period of many vectors, which are aligned, is best. Found on Granite Rapids. */

@@ -184,7 +184,7 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t
  *     staged      1.2 to 2.9 if rows lie whole 1024 bytes apart: their lines fall into the same few places of the
  *                 first-level cache, and are copied beside each other first
  *     by_columns  1.25 to 1.7 into memory, on Emerald Rapids, where stores to several columns by turns take longer;
- *                 0.3 to 0.75 on Zen 4 and 5, whose set goes by tiles
+ *                 0.3 to 0.75 on Zen 4 and 5: their set goes by tiles
  */
 TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,

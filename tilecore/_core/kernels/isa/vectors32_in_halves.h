@@ -1,4 +1,4 @@
-/* A vector of 32 bytes as two halves of 16, for sets whose registers have 16. */
+/* A vector of 32 bytes as two halves of 16, for sets with registers of 16. */
 
 typedef struct {
     TILECORE_HALF low, high;
