@@ -42,6 +42,15 @@ def test_ranks_and_types_of_each_level(level, oracle):
                 directml.tile(x, [1, 1, 1, 2], feature_level=level)
 
 
+def test_a_level_of_another_class_of_text():
+    """It is one level with the plain text, and its own words are in no later error."""
+    odd = type("Level", (str,), {"__format__": lambda *_: "odd"})
+    x = np.ones((1, 1, 1, 1), np.float32)
+    for level in (odd("5_3"), "5_3"):
+        with pytest.raises(ValueError, match="^DirectML Tile, feature level 5_3: repeats must be 1 to"):
+            directml.tile(x, [0, 1, 1, 1], feature_level=level)
+
+
 def test_types_in_the_order_of_the_tables():
     assert directml.supported_types() == tuple(
         "FLOAT32 FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8".split()

@@ -159,7 +159,7 @@ def _find_version(feature_level: str = "4_1") -> Version:
         given = short_repr(feature_level)
         raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_NAMED)}")
     ranks, types = _SINCE[max(since for since in _SINCE if since <= number)]
-    name = f"DirectML Tile, feature level {feature_level}"
+    name = f"DirectML Tile, feature level {match[0]}"  # of a subclass of str too
     made = Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
     return _VERSIONS.setdefault(match[0], made)
 
