@@ -25,106 +25,81 @@ import tilecore
 CASE_SECONDS = {"program": 5}  # most of it imports
 SECONDS = 0.5  # of calls, in one process
 
-# A name; a setup and a call, as their examples do it; for each size n, one of the tilings that the call makes.
-PROGRAMS = [
-    (
-        "SciPy, solution at n times",
-        "from scipy.integrate import solve_ivp\n"
-        "solved = solve_ivp(lambda t, y: [y[1], -y[0]], (0, 20), [1, 0], dense_output=True).sol",
-        "[solved(t) for t in np.linspace(0, 20, n)]",
-        {200: ((), 4, "f8"), 2000: ((), 4, "f8")},
-    ),
-    (
-        "SciPy, events until n",
-        "from scipy.integrate import solve_ivp",
-        "solve_ivp(lambda t, y: [y[1], -y[0]], (0, n), [1, 0], events=lambda t, y: y[0]).t_events[0]",
-        {20: ((), 4, "f8"), 200: ((), 4, "f8")},
-    ),
-    (
-        "SciPy, permutation test of n pairs",
-        "from scipy.stats import permutation_test\nx, y = random(n), random(n) ** 2\n"
-        "options = {'permutation_type': 'samples', 'vectorized': True, 'rng': 0}",
-        "permutation_test((x, y), lambda x, y, axis: (x - y).mean(axis), **options).null_distribution",
-        {20: ((2,), (9999, 20, 1), "i8"), 200: ((2,), (9999, 200, 1), "i8")},
-    ),
-    (
-        "linearmodels, fit of n (dates, portfolios, factors)",
-        "from linearmodels.asset_pricing import LinearFactorModelGMM\nfrom pandas import DataFrame\n"
-        "rng = np.random.default_rng(0)\nfactors = rng.normal(size=n[::2])\n"
-        "returns = DataFrame(factors @ rng.random(n[:0:-1]) + rng.normal(size=n[:2])).add_prefix('p')\n"
-        "factors = DataFrame(factors).add_prefix('f')",
-        "LinearFactorModelGMM(returns, factors, risk_free=True).fit(disp=0, max_iter=3).params",
-        {(700, 20, 2): ((700, 3), (1, 20), "f8"), (819, 25, 3): ((819, 4), (1, 25), "f8")},
-    ),
-    (
-        "SHAP, kernel explainer of n rows",
-        "import shap\nx = random(n, 10) - 0.5\n"
-        "explainer = shap.KernelExplainer(lambda rows: 1 / (1 + np.exp(-rows.sum(axis=1))), x)",
-        "np.random.seed(0) or explainer.shap_values(x[:5], nsamples=200, silent=True)",
-        {20: ((20, 10), (200, 1), "f8"), 100: ((100, 10), (200, 1), "f8")},
-    ),
-    (
-        "neurokit2, entropy of n samples",
-        "import neurokit2\nsignal = neurokit2.signal_simulate(n // 100, 100, frequency=5)",
-        "neurokit2.entropy_kolmogorov(signal, dimension=3)[0]",
-        {300: ((3,), (297, 1), "f8"), 2000: ((3,), (1997, 1), "f8")},
-    ),
-    (
-        "pyswarms, n (particles, dimensions)",
-        "import pyswarms\nbounds, options = (-5 * np.ones(n[1]), 5 * np.ones(n[1])), {'c1': 0.5, 'c2': 0.3, 'w': 0.9}",
-        "np.random.seed(0) or pyswarms.single.GlobalBestPSO(*n, options, bounds=bounds).optimize("
-        "lambda x: (x**2).sum(axis=1), 200, verbose=False)[1]",
-        {(10, 2): ((2,), (10, 1), "f8"), (1000, 20): ((20,), (1000, 1), "f8")},
-    ),
-    (
-        "pandas, melt of n rows",
-        "import pandas\ntable = pandas.DataFrame(random(n, 20)).reset_index()",
-        "table.melt('index')['index']",
-        {1000: ((1000,), 20, "i8"), 100_000: ((100_000,), 20, "i8")},
-    ),
-    (
-        "pandas, product of n, 3 and n keys",
-        "import pandas",
-        "pandas.MultiIndex.from_product([range(n), list('abc'), range(n)]).codes[1]",
-        {10: ((30,), 10, "i1"), 1000: ((3000,), 1000, "i1")},
-    ),
-    (
-        "xarray, table of 20 maps of n by n",
-        "import xarray\ncoords = {'time': range(20), 'lat': range(n), 'lon': range(n)}\n"
-        "maps = xarray.Dataset({'t': (list(coords), random(20, n, n))}, coords)",
-        "maps.to_dataframe().t",
-        {10: ((10,), 200, "i8"), 100: ((100,), 2000, "i8")},
-    ),
-    (
-        "statsmodels, seasons of n months",
-        "from statsmodels.tsa.seasonal import seasonal_decompose\nseries = random(n)",
-        "seasonal_decompose(series, period=12).seasonal",
-        {120: ((12,), 11, "f8"), 100_000: ((12,), 8334, "f8")},
-    ),
-    (
-        "ASE, copper, n by n by n cells",
-        "from ase.build import bulk\ncopper = bulk('Cu', cubic=True)",
-        "(copper * (n, n, n)).positions",
-        {3: ((4, 3), (27, 1), "f8"), 30: ((4, 3), (27_000, 1), "f8")},
-    ),
-    (
-        "einops, n gray images to RGB",
-        "from einops import repeat\nx = random(n, 64, 64).astype('f4')",
-        "repeat(x, 'b h w -> b h w c', c=3)",
-        {1: ((1, 64, 64, 1), (1, 1, 1, 3), "f4"), 64: ((64, 64, 64, 1), (1, 1, 1, 3), "f4")},
-    ),
-]
+# By name: for each size n, one of the tilings that the call makes; a setup, and in the last line the call, as in their
+# examples.
+# fmt: off
+PROGRAMS = {
+    "SciPy, solution at n times": ({200: ((), 4, "f8"), 2000: ((), 4, "f8")}, """
+from scipy.integrate import solve_ivp
+solved = solve_ivp(lambda t, y: [y[1], -y[0]], (0, 20), [1, 0], dense_output=True).sol
+[solved(t) for t in np.linspace(0, 20, n)]"""),
+    "SciPy, events until n": ({20: ((), 4, "f8"), 200: ((), 4, "f8")}, """
+from scipy.integrate import solve_ivp
+solve_ivp(lambda t, y: [y[1], -y[0]], (0, n), [1, 0], events=lambda t, y: y[0]).t_events[0]"""),
+    "SciPy, permutation test of n pairs": ({n: ((2,), (9999, n, 1), "i8") for n in (20, 200)}, """
+from scipy.stats import permutation_test
+x, y, options = random(n), random(n) ** 2, {"permutation_type": "samples", "vectorized": True, "rng": 0}
+permutation_test((x, y), lambda x, y, axis: (x - y).mean(axis), **options).null_distribution"""),
+    "linearmodels, fit of n (dates, portfolios, factors)": (
+        {n: ((n[0], n[2] + 1), (1, n[1]), "f8") for n in ((700, 20, 2), (819, 25, 3))}, """
+from linearmodels.asset_pricing import LinearFactorModelGMM
+from pandas import DataFrame
+rng = np.random.default_rng(0)
+factors = rng.normal(size=n[::2])
+returns = DataFrame(factors @ rng.random(n[:0:-1]) + rng.normal(size=n[:2])).add_prefix("p")
+factors = DataFrame(factors).add_prefix("f")
+LinearFactorModelGMM(returns, factors, risk_free=True).fit(disp=0, max_iter=3).params"""),
+    "SHAP, kernel explainer of n rows": ({n: ((n, 10), (200, 1), "f8") for n in (20, 100)}, """
+import shap
+x = random(n, 10) - 0.5
+explainer = shap.KernelExplainer(lambda rows: 1 / (1 + np.exp(-rows.sum(axis=1))), x)
+np.random.seed(0) or explainer.shap_values(x[:5], nsamples=200, silent=True)"""),
+    "neurokit2, entropy of n samples": ({n: ((3,), (n - 3, 1), "f8") for n in (300, 2000)}, """
+import neurokit2
+signal = neurokit2.signal_simulate(n // 100, 100, frequency=5)
+neurokit2.entropy_kolmogorov(signal, dimension=3)[0]"""),
+    "pyswarms, n (particles, dimensions)": ({n: ((n[1],), (n[0], 1), "f8") for n in ((10, 2), (1000, 20))}, """
+import pyswarms
+options = {"options": {"c1": 0.5, "c2": 0.3, "w": 0.9}, "bounds": (-5 * np.ones(n[1]), 5 * np.ones(n[1]))}
+square, optimizer = lambda x: (x**2).sum(axis=1), pyswarms.single.GlobalBestPSO
+np.random.seed(0) or optimizer(*n, **options).optimize(square, 200, verbose=False)[1]"""),
+    "pandas, melt of n rows": ({n: ((n,), 20, "i8") for n in (1000, 100_000)}, """
+import pandas
+table = pandas.DataFrame(random(n, 20)).reset_index()
+table.melt("index")["index"]"""),
+    "pandas, product of n, 3 and n keys": ({n: ((3 * n,), n, "i1") for n in (10, 1000)}, """
+import pandas
+pandas.MultiIndex.from_product([range(n), list("abc"), range(n)]).codes[1]"""),
+    "xarray, table of 20 maps of n by n": ({n: ((n,), 20 * n, "i8") for n in (10, 100)}, """
+import xarray
+coords = {"time": range(20), "lat": range(n), "lon": range(n)}
+maps = xarray.Dataset({"t": (list(coords), random(20, n, n))}, coords)
+maps.to_dataframe().t"""),
+    "statsmodels, seasons of n months": ({n: ((12,), n // 12 + 1, "f8") for n in (120, 100_000)}, """
+from statsmodels.tsa.seasonal import seasonal_decompose
+series = random(n)
+seasonal_decompose(series, period=12).seasonal"""),
+    "ASE, copper, n by n by n cells": ({n: ((4, 3), (n**3, 1), "f8") for n in (3, 30)}, """
+from ase.build import bulk
+copper = bulk("Cu", cubic=True)
+(copper * (n, n, n)).positions"""),
+    "einops, n gray images to RGB": ({n: ((n, 64, 64, 1), (1, 1, 1, 3), "f4") for n in (1, 64)}, """
+from einops import repeat
+x = random(n, 64, 64).astype("f4")
+repeat(x, "b h w -> b h w c", c=3)"""),
+}
+# fmt: on
 
 
 def find():
     """Each size of each program as a workload, and what makes its call."""
-    for name, setup, call, sizes in PROGRAMS:
+    for name, (sizes, code) in PROGRAMS.items():
         for n, (shape, reps, dtype) in sizes.items():
-            reps = reps if isinstance(reps, tuple) else (reps,)
-            yield Workload(f"{name}, {n}", shape, reps, dtype), (setup, call, n)
+            yield Workload(f"{name}, {n}", shape, reps if isinstance(reps, tuple) else (reps,), dtype), (code, n)
 
 
-def make(setup, call, n):
+def make(code, n):
+    setup, _, call = code.rpartition("\n")
     scope = {"n": n, "np": np, "random": lambda *shape: np.random.default_rng(0).random(shape)}
     exec(setup, scope)
     return eval(f"lambda: {call}", scope)
