@@ -23,17 +23,10 @@ DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.9) hue-rotate(
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tilecore",  # the same data give the same file
-    "font.size": 9,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#8c959f",
-    "axes.axisbelow": True,
+    "font.size": 9, "text.color": INK, "xtick.color": INK, "ytick.color": INK, "figure.constrained_layout.use": True,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#8c959f", "axes.axisbelow": True,
     "grid.color": "#d9dee3",
-    "figure.constrained_layout.use": True,
-}
+}  # fmt: skip
 
 
 def save(figure, file: Path, title: str, machine: dict[str, str]) -> None:
@@ -92,9 +85,8 @@ def draw_limits(run: Run, file: Path, shares: dict[Key, float]) -> None:
     for key, share in shares.items():
         by_case = points.setdefault(key.workload.partition(":")[0], {}).setdefault(key.case.partition(",")[0], {})
         by_case.setdefault(run.nbytes[key.group], []).append(share)
-    top = max(
-        1.5, *(median(values) for by_case in points.values() for it in by_case.values() for values in it.values())
-    )
+    medians = (median(values) for by_case in points.values() for it in by_case.values() for values in it.values())
+    top = max(1.5, *medians)
     names = {"tilecore": "the default", "tilecore 1 thread": "threads=1"}
     with plt.rc_context(STYLE):
         figure, plots = plt.subplots(len(points), sharex=True, sharey=True, squeeze=False, figsize=(WIDTH, 5.5))

@@ -10,7 +10,6 @@ the smaller the difference that can be told from noise.
 
 import argparse
 import importlib.util
-import re
 import sys
 from collections.abc import Collection
 from math import exp, log
@@ -175,7 +174,7 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
 def report(run: Run, folder: Path | None) -> str:
     """The Markdown; with a folder, the charts are drawn there. Sections without a table or chart are left out."""
     pictures = draw(run, folder) if folder else {}
-    text = f"""\
+    head = f"""\
 # Benchmarks
 
 {as_list(run.machine)}
@@ -186,130 +185,68 @@ Ratios are times relative to tilecore: higher means that tilecore is faster. Eac
 rounds; bold if the difference is clear, above 1 or below 1 in three quarters of the rounds. f4 is
 float32, f2 float16, u1 uint8.
 
-Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly slower in {len(losses(run))}.
-
-## In short
-
-{pictures.get("peers", "")}
-
-Workloads in which tilecore is slower are never left out here.
-
-## Where tilecore is clearly slower
-
-{losses_table(run)}
-## All workloads
-
-The default call of each library. Each result is dropped before the next call.
-
-{ratio_table(run, "warm")}
-## The bounds
-
-memset and memcpy write as many bytes to memory that was written to before, and tile nothing.
-
-{bounds_table(run, "warm")}
-## Small results
-
+Of {len(contests(run))} comparisons with {", ".join(PEERS)}, tilecore is clearly slower in {len(losses(run))}."""
+    # A title, texts and tables.
+    sections = [
+        ["In short", pictures.get("peers"), "Workloads in which tilecore is slower are never left out here."],
+        ["Where tilecore is clearly slower", losses_table(run)],
+        ["All workloads", "The default call of each library. Each result is dropped before the next call.",
+         ratio_table(run, "warm")],
+        ["The bounds", "memset and memcpy write as many bytes to memory that was written to before, and tile nothing.",
+         bounds_table(run, "warm")],
+        ["Small results", """\
 Nine calls in ten of real programs make results of up to 1 KB. Their limit is the creation of the result, with nothing
-written, by one call of a compiled function (`creation.c`).
-
-{small_table(run)}
-{summary_table(run, "small")}
-## The limit
-
-{pictures.get("limits", "")}
-
+written, by one call of a compiled function (`creation.c`).""", small_table(run), summary_table(run, "small")],
+        ["The limit", pictures.get("limits"), """\
 Speed relative to the fastest of several plain loops in C that write the same bytes: by one thread, and by the default,
 which is compared with loops by one thread and by two. "Cold": the source is removed from the caches before each call.
-
-{limits_table(run)}
-## One array to a batch
-
-{ratio_table(run, "long")}
-{bounds_table(run, "long")}
-## In fresh memory
-
-Each result is kept, so the next one is written to memory that the system has to clear first.
-
-{ratio_table(run, "fresh")}
-## In programs that do other things between the calls
-
-Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.
-
-{ratio_table(run, "work")}
-With what uses the result in the same time: a sum, an addition in place, and every fourth item doubled.
-
-{ratio_table(run, "use")}
-## Beside other processes
-
-The same programs, each beside two processes for each CPU that compute, copy arrays, or start processes.
-
-{ratio_table(run, "busy", ["numpy", "tilecore 1 thread"])}
-## The first call of a process
-
-{ratio_table(run, "first")}
-## In programs with results of random sizes
-
-By how much is alive at most, and the largest size; the repeats make a result of the mean size.
-
-{ratio_table(run, "sizes")}
-## Functions that do the same for some shapes
-
-numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that is not named does other work.
-
-{ratio_table(run, "rival", run.others("rival"), "time relative to tilecore")}
-## Whole programs of other projects
-
-The input, repeats and dtype are those of one of a program's tilings.
-
-{ratio_table(run, "program", ["numpy"])}
-## What follows a tiling
-
+""", limits_table(run)],
+        ["One array to a batch", ratio_table(run, "long"), bounds_table(run, "long")],
+        ["In fresh memory",
+         "Each result is kept, so the next one is written to memory that the system has to clear first.",
+         ratio_table(run, "fresh")],
+        ["In programs that do other things between the calls", """\
+Each in a process of its own. Between the calls NumPy makes other arrays, large and small, and drops them.""",
+         ratio_table(run, "work"),
+         "With what uses the result in the same time: a sum, an addition in place, and every fourth item doubled.",
+         ratio_table(run, "use")],
+        ["Beside other processes", """\
+The same programs, each beside two processes for each CPU that compute, copy arrays, or start processes.""",
+         ratio_table(run, "busy", ["numpy", "tilecore 1 thread"])],
+        ["The first call of a process", ratio_table(run, "first")],
+        ["In programs with results of random sizes",
+         "By how much is alive at most, and the largest size; the repeats make a result of the mean size.",
+         ratio_table(run, "sizes")],
+        ["Functions that do the same for some shapes", """\
+numpy.?stack: by the axis; torch.expand: with `.contiguous()`. A function that is not named does other work.""",
+         ratio_table(run, "rival", run.others("rival"), "time relative to tilecore")],
+        ["Whole programs of other projects",
+         "The input, repeats and dtype are those of one of a program's tilings.",
+         ratio_table(run, "program", ["numpy"])],
+        ["What follows a tiling", """\
 "broadcast": NumPy's operation repeats the input itself; "made once": with an earlier result; "advised": see
-docs/what-follows.md.
-
-{ratio_table(run, "following", ["numpy", "broadcast", "tile_view", "made once", "advised"])}
-## By layout: copied into C order
-
+docs/what-follows.md.""", ratio_table(run, "following", ["numpy", "broadcast", "tile_view", "made once", "advised"])],
+        ["By layout: copied into C order", """\
 All repeats are 1. One thread. tilecore, numpy (`numpy.copyto`) and memcpy write to memory that was written to before.
-
-{summary_table(run, "copied", ["numpy", "torch", "memcpy"])}
-## By layout: tiled twice along each axis
-
-One thread. tilecore writes to memory that was written to before.
-
-{summary_table(run, "tiled")}
-## PyTorch tensors
-
+""", summary_table(run, "copied", ["numpy", "torch", "memcpy"])],
+        ["By layout: tiled twice along each axis",
+         "One thread. tilecore writes to memory that was written to before.", summary_table(run, "tiled")],
+        ["PyTorch tensors", """\
 The time of `torch.tile` relative to `tilecore.integrations.torch.tile`, with as many threads for both. A step also
-computes the gradient of the input.
-
-{contests_table(run, "call", "step")}
-## Random forms
-
-Shapes, layouts, dtypes and repeats at random. First numbers, then references: objects and strings.
-
-{summary_table(run, "drawn")}
-{summary_table(run, "references")}
-## Calls of other projects, and kinds of input
-
-{summary_table(run, "form")}
-{summary_table(run, "input")}
-## By what is done with a large result
-
+computes the gradient of the input.""", contests_table(run, "call", "step")],
+        ["Random forms", """\
+Shapes, layouts, dtypes and repeats at random. First numbers, then references: objects and strings.""",
+         summary_table(run, "drawn"), summary_table(run, "references")],
+        ["Calls of other projects, and kinds of input", summary_table(run, "form"), summary_table(run, "input")],
+        ["By what is done with a large result", """\
 The time to get it, to read and to write all of it. Its memory is what the process has more once the result was read.
-
-{kinds_table(run, "get", "read", "write", "memory")}
-## Lazy arrays of Dask
-
-By its threads: the call alone, with the sum of the result, with the whole result.
-
-{kinds_table(run, "built", "summed", "whole")}
-## Every case
-
-{fold("Median and quartiles", every_case(run))}"""
-    head, *sections = text.split("\n## ")
-    text = "\n## ".join([head, *(section for section in sections if "\n| " in section or "\n![" in section)])
-    return re.sub("\n{3,}", "\n\n", text)  # where a table is empty
+""", kinds_table(run, "get", "read", "write", "memory")],
+        ["Lazy arrays of Dask", "By its threads: the call alone, with the sum of the result, with the whole result.",
+         kinds_table(run, "built", "summed", "whole")],
+        ["Every case", fold("Median and quartiles", every_case(run))],
+    ]  # fmt: skip
+    texts = ["\n\n".join([f"## {title}", *(part.strip() for part in parts if part)]) for title, *parts in sections]
+    return "\n\n".join([head, *(text for text in texts if "\n| " in text or "\n![" in text)]) + "\n"
 
 
 def main() -> None:

@@ -27,40 +27,23 @@ ROWS = [((n, 4), (1, 3), "f4") for n in (30, 60, 120)] + [((n, 1), (1, 3), "u1")
 LONG = [((1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6)]  # MB
 LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
 ORDERS = [((300, 400), (1, 2), "f8"), ((1000, 1200), (2, 1), "f4"), ((200, 100, 3), (1, 2, 1), "u1")]
+AT_64_KIB, GRAY = [((20_000,), (1,), "f4"), ((100, 200), (2, 1), "f4")], [((n, 1), (1, 3), "u1") for n in (300, 1000)]
 USES = [np.sum, lambda y: np.add(y, 1, out=y), lambda y: y.ravel()[::4].sum(), np.copy]
 # Bound: its file, a lower and a higher value, the calls, and whether other work is between them; "use": it is timed too,
 # with each of USES.
 BOUNDS = {
     "TILECORE_BLOCK_BYTES": ("kernels/config.h", "8192", "32768", LONG, False),
-    "TILECORE_NOGIL_BYTES": (
-        "kernels/config.h",
-        "32768",
-        "131072",
-        [((20_000,), (1,), "f4"), ((100, 200), (2, 1), "f4")],
-        False,
-    ),
+    "TILECORE_NOGIL_BYTES": ("kernels/config.h", "32768", "131072", AT_64_KIB, False),
     "TILECORE_THREAD_BYTES": ("kernels/config.h", "((ptrdiff_t)1 << 19)", "((ptrdiff_t)4 << 20)", LONG[:4], True),
     "TILECORE_MOVE_BYTES": ("kernels/config.h", "4096", "16384", LARGE, "use"),
-    "TILECORE_STREAM_BYTES": (
-        "kernels/config.h",
-        "(TILECORE_LAST_CACHE_BYTES / 4)",
-        "((ptrdiff_t)64 << 20)",
-        LARGE,
-        "use",
-    ),
+    "TILECORE_STREAM_BYTES": ("kernels/config.h", "(TILECORE_LAST_CACHE_BYTES / 4)", "(1 << 26)", LARGE, "use"),
     "TILECORE_HOT_NANOSECONDS": ("kernels/hot.h", "50000", "800000", LARGE, False),
     "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
-    "TILECORE_EXPAND_ROWS": (
-        "kernels/isa/short_rows.h",
-        "24",
-        "96",
-        [((n, 1), (1, 3), "u1") for n in (300, 1000)],
-        False,
-    ),
+    "TILECORE_EXPAND_ROWS": ("kernels/isa/short_rows.h", "24", "96", GRAY, False),
     "SIDE_BYTES": ("write/panels.pyx", "256", "1024", ORDERS, False),
     "MIN_ITEMS": ("write/panels.pyx", "1024", "16384", [((n, n), (1, 1), "f8") for n in (40, 80, 160)], False),
-}
+}  # fmt: skip
 
 
 def build(side: int, names: list[str], folder: str) -> Path:
@@ -74,9 +57,8 @@ def build(side: int, names: list[str], folder: str) -> Path:
         if not count:
             raise SystemExit(f"{path}: no {name}; correct its place in tunables.py")
         path.write_text(text)
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=copy, check=True, capture_output=True
-    )
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    subprocess.run(command, cwd=copy, check=True, capture_output=True)
     return copy
 
 
