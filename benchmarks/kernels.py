@@ -25,7 +25,7 @@ from tables import pivot, size, table
 from timing import in_turn
 
 HERE = Path(__file__).parent
-COMPILER = os.environ.get("CC", "cc")
+COMPILER = os.environ.get("CC", "cc").split()
 BLOCK = 16 * 1024  # TILECORE_BLOCK_BYTES: the most that tilecore writes by one call of a kernel
 ROUNDS, LARGE_ROUNDS, LARGE_BYTES = 15, 7, 2**24
 SAMPLE_SECONDS = 0.0003  # the least that one sample lasts
@@ -79,12 +79,18 @@ class Kernel:
         return (time.perf_counter() - begin) / self.times
 
 
+def compile_c(folder: str, name: str, *options: str | Path) -> Path:
+    """The library of a source of this name in benchmarks/."""
+    path = Path(folder, f"{name}.so")
+    command = [*COMPILER, "-O3", "-shared", "-fPIC", *options, HERE / f"{name}.c", "-o", path]
+    subprocess.run(command, check=True)
+    return path
+
+
 def build(folder: str) -> ctypes.CDLL:
-    core, library = HERE.parent / "tilecore" / "_core", Path(folder, "kernels.so")
-    sources = [HERE / "kernels.c", core / "kernels" / "kernels.c"]
-    flags = ["-O3", "-falign-loops=64", "-shared", "-fPIC", f"-I{core}", *sources, "-o", library]
-    subprocess.run([COMPILER, *flags], check=True)
-    loaded = ctypes.CDLL(str(library))
+    core = HERE.parent / "tilecore" / "_core"
+    path = compile_c(folder, "kernels", "-falign-loops=64", f"-I{core}", core / "kernels" / "kernels.c")
+    loaded = ctypes.CDLL(str(path))
     loaded.list_jobs.argtypes, loaded.list_jobs.restype = [ctypes.c_ssize_t] * 4, ctypes.c_void_p
     loaded.run_job.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int]
     return loaded
@@ -163,7 +169,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="also outputs beyond one block")
     arguments = parser.parse_args()
     run, chosen = time_all(points(arguments.full))
-    compiler = subprocess.check_output([COMPILER, "--version"], text=True).partition("\n")[0]
+    compiler = subprocess.check_output([*COMPILER, "--version"], text=True).partition("\n")[0]
     print("".join(f"- {what}: {said}\n" for what, said in (machine.describe() | {"compiler": compiler}).items()))
     print(report(run, chosen))
 

@@ -57,14 +57,10 @@ def onnxruntime(x, reps):
     import onnxruntime
     from onnx import helper, numpy_helper
 
-    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-    graph = helper.make_graph(
-        [helper.make_node("Tile", ["x", "repeats"], ["y"])],
-        "tile",
-        [helper.make_tensor_value_info("x", kind, x.shape)],
-        [helper.make_tensor_value_info("y", kind, None)],
-        [numpy_helper.from_array(np.array(reps, np.int64), "repeats")],
-    )
+    kind, tile = helper.np_dtype_to_tensor_dtype(x.dtype), helper.make_node("Tile", ["x", "repeats"], ["y"])
+    ends = [helper.make_tensor_value_info(name, kind, shape) for name, shape in (("x", x.shape), ("y", None))]
+    counts = numpy_helper.from_array(np.array(reps, np.int64), "repeats")
+    graph = helper.make_graph([tile], "tile", ends[:1], ends[1:], [counts])
     # Tile-13 and the file format of its time: every later runtime reads them.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

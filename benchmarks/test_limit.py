@@ -7,24 +7,21 @@ NumPy makes arrays as large as the result meanwhile, at most OTHER_BYTES.
 """
 
 import ctypes
-import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache, partial
 from itertools import product
 from math import isqrt
-from pathlib import Path
 from statistics import median
 
 import numpy as np
-from kernels import COMPILER
+from kernels import compile_c
 from tables import size
 from workloads import Workload, verify
 
 import tilecore
 
-HERE = Path(__file__).parent
 BYTES = (2**16, 2**19, 4_400_000, 13_000_000, 31_000_000, 100_000_000, 400_000_000)
 KINDS = ("long rows", "short rows", "transposed")
 STATES = [f"{source}, {program}" for source in ("hot", "cold") for program in ("in a loop", "between other work")]
@@ -45,10 +42,7 @@ class Work(ctypes.Structure):
 @cache
 def library():
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "loops.so")
-        flags = ["-O3", "-march=native", "-shared", "-fPIC", "-pthread"]
-        subprocess.run([COMPILER, *flags, HERE / "loops.c", "-o", path], check=True)
-        loaded = ctypes.CDLL(str(path))
+        loaded = ctypes.CDLL(str(compile_c(folder, "loops", "-march=native", "-pthread")))
     loaded.loop_kind.restype, loaded.run_loop.restype = ctypes.c_char_p, ctypes.c_longlong
     loaded.flush.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t]
     return loaded

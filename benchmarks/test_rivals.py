@@ -73,17 +73,10 @@ def cv2_repeat(x, reps):
 
 
 FUNCTIONS = {
-    "tilecore": peers.tilecore,
-    "numpy": peers.numpy,
-    "numpy.repeat": numpy_repeat,
-    "broadcast_to().copy()": numpy_broadcast,
-    "numpy.?stack": numpy_stack,
-    "torch.expand": torch_expand,
-    "einops.repeat": peers.einops,
-    "cv2.cvtColor": cv2_color,
-    "cv2.merge": cv2_merge,
-    "cv2.repeat": cv2_repeat,
-}
+    "tilecore": peers.tilecore, "numpy": peers.numpy, "numpy.repeat": numpy_repeat,
+    "broadcast_to().copy()": numpy_broadcast, "numpy.?stack": numpy_stack, "torch.expand": torch_expand,
+    "einops.repeat": peers.einops, "cv2.cvtColor": cv2_color, "cv2.merge": cv2_merge, "cv2.repeat": cv2_repeat,
+}  # fmt: skip
 
 
 def choose(kind, full):

@@ -1,25 +1,17 @@
 """Whole calls: tilecore, its peers and the bounds of the machine, by workload."""
 
-from functools import partial
 from itertools import product
 
-from machine import usable_cpus
-from peers import BOUNDS, PEERS, TILECORE, memset, tilecore_out
+from peers import BOUNDS, PEERS, TILECORE
 from timing import Call, KeptCall
 from workloads import LONG, WORKLOADS, verify
 
 CASES = TILECORE | PEERS | BOUNDS
-THREADS = {"memset": memset} | {
-    f"{name} by {n}": partial(case, threads=n)
-    for n, (name, case) in product((1, 2, 4, 8, 16, 32), (("tilecore out", tilecore_out), ("memset", memset)))
-    if n <= usable_cpus()
-}
 
 
 def choose(kind, full):
     workloads, cases = {
         "warm": (WORKLOADS, CASES),
-        "threads": (WORKLOADS[-3:], THREADS),
         "long": (LONG, ["tilecore", "tilecore out 1 thread", "numpy", "memset"]),
         # Smaller results hardly ever lie in pages that were never written.
         "fresh": ([w for w in WORKLOADS if w.nbytes >= 2**20], ["tilecore", "tilecore 1 thread", "numpy", "memset"]),
@@ -30,7 +22,7 @@ def choose(kind, full):
 def prepare(kind, workload, case):
     """What is sampled, once its result has been verified."""
     x = workload.input()
-    call = (CASES | THREADS)[case](x, workload.reps)
+    call = CASES[case](x, workload.reps)
     if case.startswith(tuple(BOUNDS)):
         return Call(call)
     verify(call(), x, workload.reps)
@@ -39,10 +31,6 @@ def prepare(kind, workload, case):
 
 def test_warm(record):
     """The result is dropped before the next call, which may get the same memory again."""
-
-
-def test_threads(record):
-    """Into memory that has been written to, by the number of threads."""
 
 
 def test_long(record):
