@@ -76,12 +76,11 @@ def compare(old: Sequence[Run], new: Sequence[Run], machine: str) -> tuple[str, 
 # Comparison
 
 {machine}
-Of {len(verdicts)} cases {count["faster"]} became faster, {count["slower"]} slower. The others show \
-no difference beyond noise.
-Times are relative to {" and ".join(YARDSTICKS)}, measured in turn in the same run on the same \
-workload, and all yardsticks must agree.
-No change below a factor of {floor:.2f} is reported: the peers and bounds did not change, and at most \
-one in {ERRORS} of them seems to have changed by more.
+Of {len(verdicts)} cases {count["faster"]} became faster, {count["slower"]} slower. The others show no difference \
+beyond noise.
+Times are relative to {" and ".join(YARDSTICKS)}, by turns in the same run, and all of these must agree.
+No change below a factor of {floor:.2f} is reported: the peers and bounds did not change, and at most one in {ERRORS}
+of them seems to have changed by more.
 
 """
     text += f"{rows(told)}\n" if told else ""

@@ -14,9 +14,9 @@
 #include <immintrin.h>
 #endif
 
-enum { SHORT_ROW = 8,
-       SHORT_REPEATS = 32,
-       ITEM = 8 }; /* as in test_limit.py */
+#define SHORT_ROW 8 /* and the others: as in test_limit.py */
+#define SHORT_REPEATS 32
+#define ITEM 8
 
 typedef struct {
     char *dst;

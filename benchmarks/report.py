@@ -23,8 +23,7 @@ from runs import Key, Run, Times, busiest, load, merge
 from tables import pivot, seconds, size, table, times
 
 # A bound, and the case of tilecore that it bounds.
-BOUNDS = {"memset": "tilecore out 1 thread", "memcpy": "tilecore out 1 thread"}
-BOUNDS |= {"memset 2 threads": "tilecore out 2 threads"}
+BOUNDS = dict.fromkeys(("memset", "memcpy"), "tilecore out 1 thread") | {"memset 2 threads": "tilecore out 2 threads"}
 # Kinds that "Every case" leaves out: of many cases, or without a time in which all bytes were written.
 OMITTED = ("small", "door", "copied", "tiled", "form", "input", "drawn", "references", "memory", "get", "built")
 OMITTED += ("following",)
@@ -107,11 +106,11 @@ def limits_table(run: Run) -> str:
     cells = [([row], state, f"{shares[key]:.2f}") for key, (row, _, state) in names.items() if "," not in key.case]
     middle, least = mean(min(share, 1) for share in shares.values()), min(shares, key=shares.__getitem__)
     other = [shares[key] / shares[key._replace(case=key.case.partition(",")[0])] for key in shares if "," in key.case]
-    return f"""\
-{pivot(["default, one thread"], cells)}
-The mean is {middle:.2f}, if shares above 1 count as 1. The lowest is {shares[least]:.2f}: {least.words}.
-Calls in another thread than the main one have {mean(other):.2f} times the speed.
-"""
+    text = (
+        f"The mean is {middle:.2f}, if shares above 1 count as 1. The lowest is {shares[least]:.2f}: {least.words}.\n"
+    )
+    text += f"Calls in another thread than the main one have {mean(other):.2f} times the speed.\n"
+    return f"{pivot(['default, one thread'], cells)}\n{text}"
 
 
 def small_table(run: Run) -> str:
@@ -123,10 +122,9 @@ def small_table(run: Run) -> str:
         text += f"\nThe mean is {exp(mean(map(log, found.values()))):.2f}, the highest {max(found.values()):.2f}.\n\n"
     cells = []
     for key in (key for key in run.samples if key.kind == "door" and key.ours and "," in key.case):
-        above = 1e9 * median(
-            a - b for a, b in zip(run.samples[key], run.samples[key._replace(case="tilecore")], strict=False)
-        )
-        cells.append(([key.case.removeprefix("tilecore, ")], f"{key.workload}, ns above tile", f"{above:.0f}"))
+        pairs = zip(run.samples[key], run.samples[key._replace(case="tilecore")], strict=False)
+        above = f"{1e9 * median(a - b for a, b in pairs):.0f}"
+        cells.append(([key.case.removeprefix("tilecore, ")], f"{key.workload}, ns above tile", above))
     return text + pivot(["door"], cells)
 
 

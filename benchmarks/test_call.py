@@ -99,8 +99,6 @@ DOORS = {
     "tilecore, openvino": lambda x, reps: partial(tilecore.openvino.tile, x, reps),
     "tilecore, directml": lambda x, reps: partial(tilecore.directml.tile, x, reps),
 }
-KIND_SHAPES = [(4, 4), (64, 64)]
-KIND_REPS = [(1, 1), (1, 3), (2, 2)]
 
 
 def written(kind, full):
@@ -115,7 +113,7 @@ def written(kind, full):
         for dtype, shape, reps in INPUTS if full else QUICK:
             yield Workload(f"{dtype} {shape} × {reps}", shape, reps, dtype)
     else:
-        for name, shape, reps in product(KINDS, KIND_SHAPES if full else KIND_SHAPES[:1], KIND_REPS):
+        for name, shape, reps in product(KINDS, [(4, 4), (64, 64)][: 1 + full], [(1, 1), (1, 3), (2, 2)]):
             yield Workload(f"{name}, {shape} × {reps}", shape, reps, "f8")
 
 

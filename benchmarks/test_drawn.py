@@ -31,8 +31,8 @@ class Form(Workload):
     def input(self):
         *_, strides, items = self.name.split(", ", 3)
         strides = tuple(map(int, strides.split()))
-        least = sum(min(0, stride * (n - 1)) for stride, n in zip(strides, self.shape, strict=True))
-        most = sum(max(0, stride * (n - 1)) for stride, n in zip(strides, self.shape, strict=True))
+        reaches = [stride * (n - 1) for stride, n in zip(strides, self.shape, strict=True)]
+        least, most = sum(min(0, reach) for reach in reaches), sum(max(0, reach) for reach in reaches)
         base = make(items, most - least + 1)
         strides = [base.itemsize * stride for stride in strides]
         return np.ndarray(self.shape, base.dtype, base, -least * base.itemsize, strides)

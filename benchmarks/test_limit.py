@@ -25,8 +25,8 @@ import tilecore
 BYTES = (2**16, 2**19, 4_400_000, 13_000_000, 31_000_000, 100_000_000, 400_000_000)
 KINDS = ("long rows", "short rows", "transposed")
 STATES = [f"{source}, {program}" for source in ("hot", "cold") for program in ("in a loop", "between other work")]
-CASES = ["limit", "limit 1 thread", "tilecore", "tilecore 1 thread"]
-CASES += ["tilecore, another thread", "tilecore 1 thread, another thread"]
+OURS = ["tilecore", "tilecore 1 thread"]
+CASES = ["limit", "limit 1 thread", *OURS, *(f"{case}, another thread" for case in OURS)]
 OTHER_BYTES = 2**25
 SETTLING, CALLS, SECONDS = 20, 15, 0.1  # calls before the first sample, and in one, unless they take so long
 CASE_SECONDS = {"limit": 1.0}

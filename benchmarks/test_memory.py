@@ -36,11 +36,8 @@ def in_parts(x, reps):
 
 
 CASES = {
-    "numpy": peers.numpy,
-    "tilecore first": peers.tilecore,
-    "tilecore": peers.tilecore,
-    "tilecore out": peers.tilecore_out,
-    "tilecore in parts": in_parts,
+    **{"numpy": peers.numpy, "tilecore first": peers.tilecore, "tilecore": peers.tilecore},
+    **{"tilecore out": peers.tilecore_out, "tilecore in parts": in_parts},
     "tilecore mapped": lambda x, reps: partial(tilecore.tile_mapped, x, reps),
     "tilecore view": lambda x, reps: partial(tilecore.tile_view, x[:, :1], (reps[0], x.size)),
     "onnxruntime": peers.onnxruntime,

@@ -25,6 +25,7 @@ from peers import PEERS, TILECORE
 from timing import Program
 from workloads import Workload, verify
 
+CASES = TILECORE | PEERS
 MEGABYTES = (0.15, 0.2, 0.4, 0.7, 1.0, 1.5, 1.9, 2.2, 4.1, 6.3, 9.5, 13, 19, 26, 31)
 FIRST_MEGABYTES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 USE_MEGABYTES = (1, 4, 13, 30, 100)
@@ -66,7 +67,7 @@ def choose(kind, full):
 
 def prepare(kind, workload, case):
     x = workload.input()[:100]
-    call = make(case, x, workload.reps)  # ImportError, if it is not installed
+    call = CASES[case](x, workload.reps)  # ImportError, if it is not installed
     verify(call(), x, workload.reps)
     return Program(__file__, kind, case, workload.name.partition(" ")[0])
 
@@ -94,14 +95,10 @@ def test_sizes(record):
 # ---------------------------------------------------------------- the program
 
 
-def make(case, x, reps):
-    return (TILECORE | PEERS)[case](x, reps)
-
-
 def main(kind, case, megabytes):
     rng, workload = random.Random(5), rows(float(megabytes))
     x = workload.input()
-    call = make(case, x, workload.reps)
+    call = CASES[case](x, workload.reps)
     times = []
     begin = time.perf_counter()
     while True:
@@ -135,7 +132,7 @@ def vary(case, regime):
     rng = random.Random(7)
     x = np.ones((1, 8192), "f4")
     sizes = [int(2**17 * (largest / 2**17) ** rng.random()) // x.nbytes for _ in range(300)]
-    calls = [make(case, x, (size, 1)) for size in sizes]
+    calls = [CASES[case](x, (size, 1)) for size in sizes]
     alive, kept, times = 0, [], []
     before, begin = peak_memory(), time.perf_counter()
     while (started := time.perf_counter()) < begin + SECONDS:

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from itertools import product
 from math import exp, log
 from pathlib import Path
@@ -64,9 +65,7 @@ def build(side: int, names: list[str], folder: str) -> Path:
 
 def work(names: list[str]) -> None:
     """In a process of one build: prints the median seconds of each bound's calls."""
-    import time
-
-    import tilecore
+    import tilecore  # of this build
 
     found = {}
     for name in names:
@@ -102,10 +101,8 @@ def main(names: list[str]) -> None:
     rows = []
     for name in names:
         calls = range(len(rounds[0][0][name]))
-        ratios = [
-            exp(fmean(log(median(turn[side][name][k] / turn[0][name][k] for turn in rounds)) for k in calls))
-            for side in (1, 2)
-        ]
+        found = [[[turn[side][name][k] / turn[0][name][k] for turn in rounds] for k in calls] for side in (1, 2)]
+        ratios = [exp(fmean(log(median(ratios)) for ratios in of_side)) for of_side in found]
         best = ratios.index(min(ratios)) + 1
         choice = BOUNDS[name][best] if ratios[best - 1] * CLEAR < 1 else "as it is"
         rows.append([name, *(f"{BOUNDS[name][side]}: {ratios[side - 1]:.2f}" for side in (1, 2)), choice])

@@ -31,22 +31,16 @@ class Workload(NamedTuple):
         return np.resize(np.arange(251).astype(self.dtype), self.shape)
 
 
-WORKLOADS = [
-    Workload("a few numbers", (2, 3), (2, 2), "f4"),
-    Workload("a small matrix", (64, 64), (4, 4), "f4"),
-    Workload("short rows", (200_000, 3), (1, 5), "f4"),
-    Workload("numbers, each 16 times", (200_000, 1), (1, 16), "f4"),
-    Workload("bytes, each 3 times", (1_000_000, 1), (1, 3), "u1"),
-    Workload("gray to RGB", (256, 256, 1), (1, 1, 3), "u1"),
-    Workload("image, 4 by 4", (256, 256, 3), (4, 4, 1), "u1"),
-    Workload("one image to a batch", (1, 64, 56, 56), (16, 1, 1, 1), "f4"),
-    Workload("attention heads", (2, 8, 1, 512, 64), (1, 1, 4, 1, 1), "f2"),
-    Workload("attention mask", (1, 1, 1, 512), (8, 12, 512, 1), "f4"),
-    Workload("prime extents", (7, 5, 3, 2), (13, 11, 17, 7), "f8"),
-    Workload("one long row", (1_000_000,), (64,), "f4"),
-    Workload("a large matrix", (1024, 1024), (8, 8), "f4"),
-    Workload("wide rows", (4096, 1024), (1, 8), "f4"),
-]
+WORKLOADS = [Workload(*row) for row in [
+    ("a few numbers", (2, 3), (2, 2), "f4"), ("a small matrix", (64, 64), (4, 4), "f4"),
+    ("short rows", (200_000, 3), (1, 5), "f4"), ("numbers, each 16 times", (200_000, 1), (1, 16), "f4"),
+    ("bytes, each 3 times", (1_000_000, 1), (1, 3), "u1"), ("gray to RGB", (256, 256, 1), (1, 1, 3), "u1"),
+    ("image, 4 by 4", (256, 256, 3), (4, 4, 1), "u1"), ("one image to a batch", (1, 64, 56, 56), (16, 1, 1, 1), "f4"),
+    ("attention heads", (2, 8, 1, 512, 64), (1, 1, 4, 1, 1), "f2"),
+    ("attention mask", (1, 1, 1, 512), (8, 12, 512, 1), "f4"), ("prime extents", (7, 5, 3, 2), (13, 11, 17, 7), "f8"),
+    ("one long row", (1_000_000,), (64,), "f4"), ("a large matrix", (1024, 1024), (8, 8), "f4"),
+    ("wide rows", (4096, 1024), (1, 8), "f4"),
+]]  # fmt: skip
 
 # One array to a batch of 20.
 LONG = [Workload(f"{n} MB", (1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)]
