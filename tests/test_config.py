@@ -16,12 +16,6 @@ from tilecore._core.resources.machine import physical_memory
 pytestmark = pytest.mark.quick
 
 
-def test_include_has_the_public_header_alone():
-    folder = Path(tilecore.get_include()) / "tilecore"
-    names = {path.name for path in folder.glob("*.h")}
-    assert names == {"tilecore.h"}
-
-
 def test_other_builds_see_the_version_of_the_package():
     for file in ("tilecore.pc", "tilecoreConfigVersion.cmake"):
         text = Path(tilecore.get_include(), file).read_text()
@@ -67,7 +61,9 @@ def test_the_last_cache_is_read(run):
     assert kernels["bypassed_from"] == max(min(last // 2, 20 << 20), last // 12)
 
 
-def test_config_printed(capsys):
+def test_config_printed(capsys, settings_stay):
+    tilecore.set_max_bytes(" 1536 MiB ")  # sizes are read with units too
+    tilecore.set_recycle_limit("256M")
     assert tilecore.show_config() is None
     printed = capsys.readouterr().out
     for heading, entries in tilecore.show_config(mode="dicts").items():
@@ -76,11 +72,4 @@ def test_config_printed(capsys):
             assert f"  {name}: " in printed
     assert "{" not in printed
     assert re.search("  bypassed_from: .*B\\): larger results are stored past the caches\n", printed)
-
-
-def test_sizes_are_read_and_printed_with_units(capsys, settings_stay):
-    tilecore.set_max_bytes(" 1536 MiB ")  # sizes are read with units too
-    tilecore.set_recycle_limit("256M")
-    tilecore.show_config()
-    printed = capsys.readouterr().out
     assert "  max_bytes: 1610612736 (1.5 GiB)\n" in printed and "  recycle_limit: 268435456 (256 MiB)\n" in printed

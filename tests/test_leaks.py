@@ -42,44 +42,28 @@ OFTEN = [  # and each of `ways`
     lambda: tilecore.tile(x.T[::-1], reps),
     # With its dtype: without, NumPy 2.4 leaks a reference to float64.
     lambda: tilecore.tile(x, 2, out=np.empty((2, 6), x.dtype), threads=2),
-    lambda: tilecore.tile([[1, 2]], reps),
-    lambda: tilecore.tile(subclass, reps),
-    lambda: tilecore.tile(masked, 3),
-    lambda: tilecore.tile_view(x[:, :1], (1, 5)),
-    lambda: tilecore.tile_mapped(x, reps),
-    lambda: plan.tile(x, out),
-    lambda: plan.region(x, (0, 0), (3, 3)),
-    lambda: tilecore.TilePlan((2, 3), reps, x.dtype).tile(x),
-    lambda: tilecore.output_shape((2, 3), reps),
+    *[partial(tilecore.tile, given, 2) for given in ([[1, 2]], subclass, masked)],
+    partial(tilecore.tile_view, x[:, :1], (1, 5)), partial(tilecore.tile_mapped, x, reps),
+    partial(plan.tile, x, out), partial(plan.region, x, (0, 0), (3, 3)),
+    lambda: tilecore.TilePlan((2, 3), reps, x.dtype).tile(x), lambda: tilecore.output_shape((2, 3), reps),
     *[partial(dialect.tile, large.reshape(1, 1, 512, 512)[:, :, :2], [1, 1, 2, 2]) for dialect in DIALECTS],
-]
+]  # fmt: skip
 REFUSED = [
     *[partial(tilecore.tile, x, bad) for bad in (-1, Raising(), (1,) * 65, 2**62, 2**45)],
-    lambda: tilecore.tile(x, 2, threads=0),
-    lambda: tilecore.tile(x, reps, out=x),
-    lambda: tilecore.tile(subclass, reps, out=out),
-    lambda: tilecore.tile(objects, 2**45),
-    lambda: tilecore.tile_region(x, reps, (0,), (1, 1)),
-    lambda: tilecore.tile_view(x, reps),
-    lambda: tilecore.tile_mapped(x, 2**45),
-    lambda: plan.tile(large),
-    lambda: plan.region(x, (2, 0), (1, 1)),
-    lambda: tilecore.TilePlan((2**40, 2**40), 1, "f8"),
-    lambda: tilecore.output_shape((2, -3), 1),
-    *[partial(dialect.tile, x, [2.5]) for dialect in DIALECTS],
-    lambda: tilecore.set_max_bytes(-1),
-]
+    partial(tilecore.tile, x, 2, threads=0), partial(tilecore.tile, x, reps, out=x),
+    partial(tilecore.tile, subclass, reps, out=out), partial(tilecore.tile, objects, 2**45),
+    partial(tilecore.tile_region, x, reps, (0,), (1, 1)), partial(tilecore.tile_view, x, reps),
+    partial(tilecore.tile_mapped, x, 2**45), partial(plan.tile, large), partial(plan.region, x, (2, 0), (1, 1)),
+    lambda: tilecore.TilePlan((2**40, 2**40), 1, "f8"), lambda: tilecore.output_shape((2, -3), 1),
+    *[partial(dialect.tile, x, [2.5]) for dialect in DIALECTS], partial(tilecore.set_max_bytes, -1),
+]  # fmt: skip
 SELDOM = [
-    lambda: tilecore.tile(large, (4, 1)),
-    lambda: tilecore.tile(large, (33, 1), threads=2),
-    lambda: tilecore.tile(large, (40, 1))[3:5],
-    lambda: tilecore.tile(strings, 2**16),
-    lambda: tilecore.tile(objects, 2**16),
-    lambda: tilecore.tile_mapped(large, (32, 1)),
-    lambda: tilecore.tile_mapped(large[:750], 9_000),
+    lambda: tilecore.tile(large, (4, 1)), lambda: tilecore.tile(large, (33, 1), threads=2),
+    lambda: tilecore.tile(large, (40, 1))[3:5], lambda: tilecore.tile(strings, 2**16),
+    lambda: tilecore.tile(objects, 2**16), lambda: tilecore.tile_mapped(large, (32, 1)),
+    lambda: tilecore.tile_mapped(large[:750], 9_000), tilecore.release_memory,
     lambda: tilecore.tile_mapped(large.reshape(-1, 2)[:, ::-1], (32, 1)),
-    lambda: tilecore.release_memory(),
-]
+]  # fmt: skip
 
 
 def many_calls(often, count):

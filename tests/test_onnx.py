@@ -14,12 +14,6 @@ def ones(dtype, shape=(2, 3)):
     return np.full(shape, "a") if dtype in ("U3", "O") else np.ones(shape, dtype)
 
 
-@pytest.mark.parametrize("dtype", ["e", "f", "d", ">f2"])
-def test_element_types_of_tile_1(dtype, oracle):
-    x = np.arange(6).astype(dtype).reshape(2, 3)
-    np.testing.assert_array_equal(onnx.tile_1(x, 2, 1), oracle(x, (1, 2)), strict=True)
-
-
 def extension(name):
     return getattr(pytest.importorskip("ml_dtypes"), name)
 
@@ -44,14 +38,11 @@ def test_types_of_one_version():
         onnx.tile_6(x, [2, 1])
 
 
-@pytest.mark.parametrize("item", [b"a", 1, None, np.bytes_(b"a")])
-def test_an_object_that_is_no_string(item):
-    with pytest.raises(TypeError, match="every item is a str"):
-        onnx.tile_13(np.array(["a", item], object), [2])
+MISSING = np.array(["a", None], np.dtypes.StringDType(na_object=None))
 
 
-def test_a_missing_string():
-    x = np.array(["a", None], np.dtypes.StringDType(na_object=None))
+@pytest.mark.parametrize("x", [MISSING, *(np.array(["a", it], object) for it in (b"a", 1, None, np.bytes_(b"a")))])
+def test_an_item_that_is_no_string(x):
     assert onnx.tile_13(x[:1], [2]).tolist() == ["a", "a"]
     with pytest.raises(TypeError, match="every item is a str"):
         onnx.tile_13(x, [2])
@@ -96,8 +87,9 @@ def test_input_is_a_plain_tensor(tmp_path):
 @pytest.mark.parametrize("tiles", [2, 2.0, [2], np.float16(2), np.array([[2]], np.uint8), [2.0]])
 @pytest.mark.parametrize("axis", [1, -1, 1.0, np.array([-1], np.int32), np.array([1], np.float32)])
 def test_tiles_and_axis_of_tile_1(tiles, axis, oracle):
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_array_equal(onnx.tile_1(x, tiles, axis), oracle(x, (1, 2)), strict=True)
+    for dtype in ("e", "f", "d", ">f2"):
+        x = np.arange(6).astype(dtype).reshape(2, 3)
+        np.testing.assert_array_equal(onnx.tile_1(x, tiles, axis), oracle(x, (1, 2)), strict=True)
     assert onnx.infer_shape_1((2, 3), tiles, axis) == (2, 6)
 
 
@@ -133,19 +125,13 @@ def test_for_opset():
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, expected",
     [
-        (("N", 3), [1, 2], None, ("N", 6)),
-        (("N", 3), np.array([2, 2]), [2], (None, 6)),
-        ((2, None, 4), [1, 0, 3], None, (2, 0, 12)),
-        ((2, 1, 0), [None, "R", None], None, (None, "R", 0)),
-        ((2, 3), None, None, (None, None)),
-        ((2, 3), None, [2], (None, None)),
-        ((2, 0), None, ["K"], (None, 0)),
-        (None, [0, 2], None, (0, None)),
-        (None, None, (3,), (None, None, None)),
-        (None, None, ["K"], None),
-        (None, None, None, None),
+        (("N", 3), [1, 2], None, ("N", 6)), (("N", 3), np.array([2, 2]), [2], (None, 6)),
+        ((2, None, 4), [1, 0, 3], None, (2, 0, 12)), ((2, 1, 0), [None, "R", None], None, (None, "R", 0)),
+        *[((2, 3), None, length, (None, None)) for length in (None, [2])], ((2, 0), None, ["K"], (None, 0)),
+        (None, [0, 2], None, (0, None)), (None, None, (3,), (None, None, None)),
+        *[(None, None, length, None) for length in (["K"], None)],
     ],
-)
+)  # fmt: skip
 def test_infer_shape(shape, repeats, repeats_shape, expected):
     for opset in (6, 13, 28):
         answer = onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape, opset=opset)
@@ -157,14 +143,11 @@ def test_infer_shape(shape, repeats, repeats_shape, expected):
     [
         *[((2, 3), None, length, ValueError) for length in ([3], [])],
         *[(None, None, length, ValueError) for length in ([2, 1], [65], [10**15])],
-        (None, [1, -1], None, ValueError),
-        ((2, "N"), [2**62, 1], None, ValueError),
-        (("N", "N"), [2**63, 1], None, ValueError),
-        ((-1, 3), [1, 1], None, ValueError),
-        ((2.0, 3), [1, 1], None, TypeError),
-        (((1, 2), 3), [1, 1], None, ValueError),  # ONNX has no intervals
+        (None, [1, -1], None, ValueError), ((2, "N"), [2**62, 1], None, ValueError),
+        (("N", "N"), [2**63, 1], None, ValueError), ((-1, 3), [1, 1], None, ValueError),
+        ((2.0, 3), [1, 1], None, TypeError), (((1, 2), 3), [1, 1], None, ValueError),  # ONNX has no intervals
     ],
-)
+)  # fmt: skip
 def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
     with pytest.raises(error, match="^ONNX Tile"):
         onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape)
@@ -229,14 +212,9 @@ def test_products_as_onnxruntime_writes_them():
 @pytest.mark.parametrize(
     "shape, tiles, axis, expected",
     [
-        (("N", 3), 2, -1, ("N", 6)),
-        (("N", 3), None, 1, ("N", None)),
-        (("N", 3), 1, None, ("N", 3)),
-        (("N", 3, 0), 2, None, (None, None, 0)),
-        ((3,), 2, None, (6,)),
-        ((3, 4), 0, 0, (0, 4)),
-        (None, 2, 1, None),
+        (("N", 3), 2, -1, ("N", 6)), (("N", 3), None, 1, ("N", None)), (("N", 3), 1, None, ("N", 3)),
+        (("N", 3, 0), 2, None, (None, None, 0)), ((3,), 2, None, (6,)), ((3, 4), 0, 0, (0, 4)), (None, 2, 1, None),
     ],
-)
+)  # fmt: skip
 def test_infer_shape_1(shape, tiles, axis, expected):
     assert onnx.infer_shape_1(shape, tiles, axis) == expected

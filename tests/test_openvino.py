@@ -45,24 +45,17 @@ def test_negative_repeats_are_clamped(repeats):
 @pytest.mark.parametrize(
     "shape, repeats, repeats_shape, expected",
     [
-        ((2, 3, 4), [5, 1, 2, 3], None, (5, 2, 6, 12)),
-        ((2, 3, 4), [2, 5], None, (2, 6, 20)),
+        ((2, 3, 4), [5, 1, 2, 3], None, (5, 2, 6, 12)), ((2, 3, 4), [2, 5], None, (2, 6, 20)),
         (((1, 5), (2, None), "N"), [3, 2, 1], None, ((3, 15), (4, None), "N")),
-        (((1, 5), (0, 4)), [0, 2**62], None, (0, None)),
-        (((1, 5),), [2**62], None, ((2**62, None),)),
-        ((3, (2, 4)), [(1, 2), (0, 3)], None, ((3, 6), (0, 12))),
-        ((3, 4), [(-5, 2), (-3, -1)], None, ((0, 6), 0)),
-        ((1, "N"), ["R", "R"], None, ("R", None)),
-        (("N",), ["R", 2, 1], None, ("R", 2, "N")),
-        ((2, 3), [None, 2, None], None, (None, 4, None)),
-        ((2, 3), None, [4], (None, None, None, None)),
-        (((2, 4), 5), None, [0], ((2, 4), 5)),
-        ((2, 3, 4), None, [1], (None, None, None)),
+        (((1, 5), (0, 4)), [0, 2**62], None, (0, None)), (((1, 5),), [2**62], None, ((2**62, None),)),
+        ((3, (2, 4)), [(1, 2), (0, 3)], None, ((3, 6), (0, 12))), ((3, 4), [(-5, 2), (-3, -1)], None, ((0, 6), 0)),
+        ((1, "N"), ["R", "R"], None, ("R", None)), (("N",), ["R", 2, 1], None, ("R", 2, "N")),
+        ((2, 3), [None, 2, None], None, (None, 4, None)), ((2, 3), None, [4], (None, None, None, None)),
+        (((2, 4), 5), None, [0], ((2, 4), 5)), ((2, 3, 4), None, [1], (None, None, None)),
         *[((2, 3), None, length, None) for length in (None, [None], [(1, 4)])],
-        (None, [1, 2], None, None),
-        (((2, 2), (0, None)), [], None, (2, None)),
+        (None, [1, 2], None, None), (((2, 2), (0, None)), [], None, (2, None)),
     ],
-)
+)  # fmt: skip
 def test_infer_shape(shape, repeats, repeats_shape, expected):
     assert openvino.infer_shape(shape, repeats, repeats_shape=repeats_shape) == expected
 

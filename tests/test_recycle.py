@@ -118,17 +118,11 @@ class Holder:
 
 
 HOLDERS = {
-    "view": lambda y: y[5:6, 7:8],
-    "transposed": lambda y: y.T[::2, ::-1],
-    "buffer": memoryview,
-    "bytes of the buffer": lambda y: memoryview(y).cast("B")[100:200],
-    "dlpack": np.from_dlpack,
-    "dlpack capsule": lambda y: y.__dlpack__(),
-    "interface": lambda y: np.asarray(Holder(y)),
-    "ctypes": lambda y: y.ctypes.data_as(ctypes.c_void_p),
-    "iterator": lambda y: iter(y.flat),
-    "cycle": Holder,
-}
+    "view": lambda y: y[5:6, 7:8], "transposed": lambda y: y.T[::2, ::-1], "iterator": lambda y: iter(y.flat),
+    "buffer": memoryview, "bytes of the buffer": lambda y: memoryview(y).cast("B")[100:200],
+    "dlpack": np.from_dlpack, "dlpack capsule": lambda y: y.__dlpack__(), "cycle": Holder,
+    "interface": lambda y: np.asarray(Holder(y)), "ctypes": lambda y: y.ctypes.data_as(ctypes.c_void_p),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOLDERS)
@@ -208,12 +202,6 @@ def test_resize_to_more_than_there_is(bytes):
     with pytest.raises(MemoryError):
         y.resize(bytes, refcheck=False)
     assert (y == 5).all()
-
-
-def test_by_default_a_part_of_the_memory(program):
-    code = "print(tilecore.get_recycle_limit(), tilecore._core.resources.machine.physical_memory())"
-    limit, memory = map(int, program(code).split())
-    assert limit == min(2**30, memory // 16)
 
 
 def test_locked_memory_is_not_kept(program):
