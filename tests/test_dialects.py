@@ -80,12 +80,6 @@ def test_the_types_of_repeats(dialect):
                 dialect.tile(X, repeats)
 
 
-def test_the_default_of_onnx_is_the_newest():
-    for opset in (13, 10**6):
-        assert onnx.for_opset(opset) is onnx.tile and onnx.supported_types(opset) == onnx.supported_types()
-        assert onnx.DIALECT.version(opset=opset).name == onnx.DIALECT.version().name
-
-
 def test_two_dialects_may_have_an_option_of_one_name(monkeypatch):
     """Each reads it in its own way."""
     option = Option(lambda text: 12 + ["old", "new"].index(text), "NAME", "new or old")
@@ -118,21 +112,12 @@ def test_names_and_signatures_are_readable(name):
             assert len(signature) < 240 and "typing" not in signature and "<class" not in signature
 
 
-def test_the_row_describes_the_dialect(dialect):
-    """`tile` is the default version's; options are keyword arguments of `Dialect.version`."""
-    row = dialect.DIALECT
-    version = row.version()
-    assert version.name.startswith(row.name)
-    assert version.read_counts(X, [1, 1, 2, 2]) == (1, 1, 2, 2)
-    assert dialect.tile(X, [1, 1, 2, 2]).shape == (1, 1, 4, 6)
-    assert set(row.options) <= set(inspect.signature(row.version).parameters)
-
-
 @pytest.mark.parametrize("repeats", [[1, 1, 1.5, 1], "1", None, [[1]], np.ones((1, 4), int), [True]])
 def test_the_version_refuses_what_tile_refuses(dialect, repeats):
     version = dialect.DIALECT.version()
     with pytest.raises(RequestError) as refused:
         version.read_counts(X, repeats)
+    assert version.name.startswith(dialect.DIALECT.name)
     expected = format_error(refused.value, version.name, X, version.names, repeats=repeats)
     with pytest.raises(type(expected)) as raised:
         dialect.tile(X, repeats)

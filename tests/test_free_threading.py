@@ -24,9 +24,6 @@ assert not sys._is_gil_enabled()
 """)
 
 
-# ---------------------------------------------------------------- eight threads
-
-
 def test_eight_threads(program):
     """Shared arrays, plans, repeats that change, settings."""
     program("""

@@ -74,9 +74,6 @@ def test_number_of_inputs(opset):
         ReferenceEvaluator(model(opset, node, TILE[1]), new_ops=OPS)
 
 
-# --- element types -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["string", "bfloat16"])
 def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     """From a tensor in the model: object arrays of str, and ml_dtypes' bfloat16 or its bits."""
@@ -205,9 +202,6 @@ def test_shape_inference():
         for our, dim in zip(infer_shape(dims, repeats), inferred.dim, strict=True):
             # ONNX forgets a symbol even where the repeat is 1, so an unknown says nothing.
             assert our == dim.dim_value or not dim.HasField("dim_value"), (dims, repeats)
-
-
-# --- published cases -----------------------------------------------------------------------------
 
 
 def models_with_tile():

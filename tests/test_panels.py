@@ -36,9 +36,7 @@ class Panels(ctypes.Structure):
         return f"{PACKERS[self.packing.packer]} to {STORES[self.store]}: {', '.join(loops)}; {self.total} parts"
 
 
-choose_panels = function(
-    module, "choose_panels", ctypes.c_int, OPAQUE, OPAQUE, OPAQUE, OPAQUE, ctypes.c_int, ctypes.c_int
-)
+choose_panels = function(module, "choose_panels", ctypes.c_int, *[OPAQUE] * 4, ctypes.c_int, ctypes.c_int)
 write_panels = function(module, "write_panels", None, OPAQUE, SIZE, SIZE)
 
 
@@ -98,14 +96,12 @@ def test_every_small_shape(oracle):
             if not 512 <= math.prod(shape) <= 2**17 // itemsize:
                 continue
             x = make_items(shape, f"V{itemsize}").transpose(order)
-            for view, reps, stream in itertools.product(
-                (x, x[::-1], x[..., ::-1]), [(1, 1, 1), (2, 1, 3)], (False, True)
-            ):
+            views = x, x[::-1], x[..., ::-1]
+            for view, reps, stream in itertools.product(views, [(1, 1, 1), (2, 1, 3)], (False, True)):
                 want, shown = oracle(view, reps), f"{view.shape}, strides {view.strides}, {reps}"
                 got = np.zeros_like(want, order="C")
-                panels = choose(
-                    view.shape, view.strides, reps, itemsize, stream=stream, src=view.ctypes.data, dst=got.ctypes.data
-                )
+                places = {"src": view.ctypes.data, "dst": got.ctypes.data}
+                panels = choose(view.shape, view.strides, reps, itemsize, stream=stream, **places)
                 if panels is None:
                     continue
                 for number in range(panels.total):

@@ -23,9 +23,6 @@ from tilecore._profile.measure import Profile
 pytestmark = pytest.mark.quick
 
 
-# ---------------------------------------------------------------- what is measured
-
-
 @pytest.fixture
 def measured(monkeypatch):
     monkeypatch.setattr(module, "BUDGET", 60.0)  # seconds: that a busy machine takes long is no matter here
@@ -109,13 +106,8 @@ def test_the_order_of_pairs_alternates(measured, monkeypatch):
 def test_the_profiles_own_time_is_counted_apart(budget, measured, monkeypatch):
     """Each look at a clock takes a second, and nothing else takes time: so NumPy's time is one second a call."""
     ticks = iter(range(10**6)).__next__
-    for name, value in {
-        "BUDGET": budget,
-        "perf_counter": ticks,
-        "clock": ticks,
-        "counted": 0.25,
-        "unseen": 3.0,
-    }.items():
+    values = {"BUDGET": budget, "perf_counter": ticks, "clock": ticks, "counted": 0.25, "unseen": 3.0}
+    for name, value in values.items():
         monkeypatch.setattr(module, name, value)
     measured.start()
     for _ in range(4):
@@ -184,17 +176,13 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
         (np.zeros((1, 200)), (60, 1), 0, "", 1),  # small results are tiled faster than they are broadcast
         (np.zeros((200, 1)), (1, 100), 0, "", 1),  # neither short nor long
         (np.zeros((9999, 1)), (1, 3), 0, "keep the tiling", 1),
-        (np.zeros((9999, 1)), (1, 3), 9, "slower with tilecore; keep numpy.tile", table.FEW),
-        (np.zeros(4), 3, 9, "slower with tilecore; keep numpy.tile", table.FEW),
-        (np.zeros(4), 3, 9, "", table.FEW - 1),
-        (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
-        (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1),
-        (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY),
-        (np.zeros(1500), 2, 0, "", module.MANY),
-        (np.zeros(4), -1, 0, "every call raised an error", 2),
+        *[(x, 3, 9, "slower with tilecore; keep numpy.tile", table.FEW) for x in (np.zeros((9999, 1)), np.zeros(4))],
+        (np.zeros(4), 3, 9, "", table.FEW - 1), (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
+        (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1), (np.zeros(4), -1, 0, "every call raised an error", 2),
+        (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY), (np.zeros(1500), 2, 0, "", module.MANY),
         (np.zeros(4), 2, 0, "", 1),
     ],
-)
+)  # fmt: skip
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.time_tilecore
     monkeypatch.setattr(module, "LARGE", 2**15 if x.ndim == 1 else inf)
@@ -227,9 +215,8 @@ def test_the_code_of_a_place(measured, tmp_path, monkeypatch):
     (file := tmp_path / "1730663522.py").write_text("n = 3\nwhole = np.tile(np.zeros(4),\n    n)[:10]\n")
     exec(compile(file.read_text(), str(file), "exec"), {"np": np})
     (row,) = rows(measured)
-    assert row["code"] == "whole = np.tile(np.zeros(4), n)[:10]" and row["hint"].startswith(
-        "cut after the call: tile_region "
-    )
+    assert row["code"] == "whole = np.tile(np.zeros(4), n)[:10]"
+    assert row["hint"].startswith("cut after the call: tile_region ")
     place = [" ".join(text.split()) for text in table.describe(row)[1:3]]
     assert place[0].endswith("1730663522.py:2 <module>") and place[1] == row["code"]
     name = {str(file): ("Cell", "In[4]")}.get
@@ -282,9 +269,8 @@ def test_the_printed_table(measured, monkeypatch):
     exec(compile("np.tile(np.zeros(3), 2)", "a\nb", "exec"), {"np": np})
     monkeypatch.setattr(os, "times", lambda: (10, 10, 9, 0.5, 9))
     shown = ended(measured)
-    assert re.search(
-        r" ~[0-9.e+]+x +1 +48 B\n +a\\nb:1 <module>\n +\(3,\), float64, C, 2; measured 1 of 1 calls\n", shown
-    )
+    row = r" ~[0-9.e+]+x +1 +48 B\n +a\\nb:1 <module>\n +\(3,\), float64, C, 2; measured 1 of 1 calls\n"
+    assert re.search(row, shown)
     assert "\nChild processes took 2.5 s, and are not measured. To measure their work, " in shown
 
 
@@ -296,15 +282,10 @@ def test_the_table_in_the_documentation_is_one(monkeypatch):
     names = "file line function code calls measured bytes numpy_seconds tilecore_seconds range hint inputs".split()
     ets, multi = "statsmodels/tsa/exponential_smoothing/ets.py", "pandas/core/indexes/multi.py"
     often, seldom = ["(4, 6, 1), float64, C, 1", *range(22)], ["(476,), int8, C, 1", *range(3)]
-    code = (
-        "x = np.tile(np.reshape(x, (nsimulations, nstates, 1)), repetitions)",
-        "np.tile( np.repeat(x, b[i]), np.prod(a[i]), )",
-    )
-    sites = [
-        (ets, 1787, "ETSResults.simulate", code[0], 207, 207, 1.15e9, 1.294, 0.744, (1.7, 1.8), module.VIEW, often)
-    ]
-    function = "cartesian_product.<locals>.<listcomp>"
-    sites += [(multi, 5235, function, code[1], 12, 12, 5740, 136e-6, 18.5e-6, (7, 8), few, seldom)]
+    code = "x = np.tile(np.reshape(x, (nsimulations, nstates, 1)), repetitions)"
+    sites = [(ets, 1787, "ETSResults.simulate", code, 207, 207, 1.15e9, 1.294, 0.744, (1.7, 1.8), module.VIEW, often)]
+    function, code = "cartesian_product.<locals>.<listcomp>", "np.tile( np.repeat(x, b[i]), np.prod(a[i]), )"
+    sites += [(multi, 5235, function, code, 12, 12, 5740, 136e-6, 18.5e-6, (7, 8), few, seldom)]
     totals = dict(enumerate([20.98, 0.761, 1.294, 0.744]))
     shown = table.make_table(totals, [dict(zip(names, site, strict=True)) for site in sites], 1, "", 0.0)
     page = Path(__file__).parent.parent / "docs" / "profile.md"

@@ -59,10 +59,8 @@ def test_a_block(capfd):
         np.tile([1], 4)
     assert np.tile is before
     for shown, places in ((inner, 1), (capfd.readouterr().err, 3)):
-        assert (
-            shown.startswith("\ntilecore profile: numpy.tile took ")
-            and shown.count("test_profile_blocks.py:") == places
-        )
+        assert shown.startswith("\ntilecore profile: numpy.tile took ")
+        assert shown.count("test_profile_blocks.py:") == places
     with tilecore.replace_numpy_tile():
         ours = np.tile
         with tilecore.profile():
@@ -104,9 +102,6 @@ def test_children_of_a_block(program):
 
 def test_tilecore_imports_it_when_it_is_used(program):
     program("assert not [name for name in sys.modules if name.startswith('tilecore._profile.')]")
-
-
-# ---------------------------------------------------------------- other code in the midst of a measurement
 
 
 @pytest.mark.process

@@ -91,9 +91,8 @@ def test_out_of_another_string_dtype(pair, ways):
     """NumPy would change missing values, or fail halfway."""
     x, out = np.array(["a", "b"], pair[0]), np.full(4, "old", pair[1])
     calls = {name: partial(call, out) for name, call in ways(x, 2).items()}
-    for name, call in (
-        calls | {"TilePlan.tile of": partial(tilecore.TilePlan((2,), 2, pair[0]).tile, out[:2])}
-    ).items():
+    calls["TilePlan.tile of"] = partial(tilecore.TilePlan((2,), 2, pair[0]).tile, out[:2])
+    for name, call in calls.items():
         with pytest.raises(TypeError, match=f"^{name.partition(' ')[0]}: .*dtype StringDType"):
             call()
     assert out.tolist() == ["old"] * 4
@@ -117,9 +116,6 @@ def test_parts_of_one_array_of_strings():
     both[:1000] = [f"{k} is longer than what lies in the item itself" * 20 for k in range(1000)]
     tilecore.tile(both[:1000], 3, both[1000:])
     assert both.tolist() == both[:1000].tolist() * 4
-
-
-# ---------------------------------------------------------------- memory
 
 
 @pytest.mark.whole_process

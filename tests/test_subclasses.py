@@ -79,29 +79,19 @@ class OwnMasked(np.ma.MaskedArray):
 OTHER = masked()()
 
 INPUTS = {
-    "matrix": lambda: VALUES.view(np.matrix),
-    "records": lambda: RECORDS,
+    "matrix": lambda: VALUES.view(np.matrix), "records": lambda: RECORDS, "named": lambda: named(Named),
     "characters": lambda: np.char.array([["a", "bc"]]),
-    "named": lambda: named(Named),
     "named, strided": lambda: named(Named, np.arange(24).reshape(4, 6)[::2, ::-2].T),
-    "named, one axis": lambda: named(Named, VALUES[0]),
-    "named, no axis": lambda: named(Named, np.array(5)),
+    "named, one axis": lambda: named(Named, VALUES[0]), "named, no axis": lambda: named(Named, np.array(5)),
     "named, empty": lambda: named(Named, np.zeros((0, 3))),
     "named, objects": lambda: named(Named, np.array([[1, "a"]], object)),
     "named, strings": lambda: named(Named, np.array([["a" * 99, "b"]], np.dtypes.StringDType())),
-    "unit": unit,
-    "reshapes": lambda: named(Reshapes),
-    "asks": lambda: named(Asks),
-    "mask": masked(),
-    "no mask": masked(mask=np.ma.nomask),
-    "empty mask": masked(mask=False, shrink=False),
-    "mask, fill value": masked(fill_value=77),
-    "hard mask": masked(hard_mask=True),
-    "shared mask": lambda: np.ma.array(OTHER, copy=False),
-    "mask, 0-d": lambda: np.ma.array(5, mask=True),
+    "unit": unit, "reshapes": lambda: named(Reshapes), "asks": lambda: named(Asks),
+    "mask": masked(), "no mask": masked(mask=np.ma.nomask), "empty mask": masked(mask=False, shrink=False),
+    "mask, fill value": masked(fill_value=77), "hard mask": masked(hard_mask=True), "mask, optinfo": with_optinfo,
+    "shared mask": lambda: np.ma.array(OTHER, copy=False), "mask, 0-d": lambda: np.ma.array(5, mask=True),
     "mask, empty": lambda: np.ma.array(np.zeros((0, 3)), mask=np.zeros((0, 3))),
     "mask, read-only": lambda: np.ma.array(np.broadcast_to(np.arange(3), (2, 3))),
-    "mask, optinfo": with_optinfo,
     "masked matrix": lambda: np.ma.array(np.asmatrix(INTEGERS), mask=MASK),
     "masked subclass": lambda: masked()().view(OwnMasked),
     "masked structure": lambda: np.ma.array([[(1, 2.5), (3, 4.5)]], "i4, f8", mask=[[(0, 1), (1, 0)]]),
@@ -109,7 +99,7 @@ INPUTS = {
     "masked texts": lambda: np.ma.array(["a", "bc"], mask=[0, 1]),
     "masked dates": lambda: np.ma.array(["2020-01-01"], dtype="M8[D]", mask=[1]),
     **{f"masked {name}": masked(getattr(ml_dtypes, name)) for name in ("bfloat16", "float8_e4m3fn", "int4")},
-}
+}  # fmt: skip
 REPS = [1, 2, 3, (), (2,), (1, 1), (3, 1), (2, 2), (1, 3, 1), (2, 1, 2), (2, 0), (0, 2), np.array([2, 1])]
 
 
@@ -215,15 +205,11 @@ def test_a_finalizer_that_raises_or_keeps_what_it_is_given():
 
 
 @pytest.mark.parametrize("x", [named(Named), np.ma.zeros((2, 3))], ids=["named", "masked"])
-@pytest.mark.parametrize(
-    ("reps", "out", "kind", "words"),
-    [
-        (2**50, None, MemoryError, "limit"),
-        ((2**62, 2), None, ValueError, "overflow"),
-        (-1, None, ValueError, r"negative, got -1 for axis 1; input shape \(2, 3\)"),
-        (2, np.zeros((2, 6)), TypeError, "out is not supported"),
-    ],
-)
+@pytest.mark.parametrize(("reps", "out", "kind", "words"), [
+    (2**50, None, MemoryError, "limit"), ((2**62, 2), None, ValueError, "overflow"),
+    (-1, None, ValueError, r"negative, got -1 for axis 1; input shape \(2, 3\)"),
+    (2, np.zeros((2, 6)), TypeError, "out is not supported"),
+])  # fmt: skip
 def test_limits_and_errors_come_first(x, reps, out, kind, words):
     with pytest.raises(kind, match=words):
         tilecore.tile(x, reps, out=out)

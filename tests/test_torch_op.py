@@ -83,13 +83,9 @@ def test_memory_is_shared_and_recycled(dtype):
 
 
 FORMS = {
-    "int": (tile, 2),
-    "list": (tile, [2, 3]),
-    "size": (tile, torch.Size([2, 3])),
-    "mixed": (tile, (torch.tensor(2), np.int8(3))),
-    "ints": (repeat, 2, 3),
-    "tuple": (repeat, (2, 3)),
-}
+    "int": (tile, 2), "list": (tile, [2, 3]), "size": (tile, torch.Size([2, 3])), "ints": (repeat, 2, 3),
+    "mixed": (tile, (torch.tensor(2), np.int8(3))), "tuple": (repeat, (2, 3)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -164,9 +160,6 @@ def test_threads_are_those_that_both_allow(monkeypatch):
         with tilecore.num_threads(ours):
             tile(matrix(), 2)
     assert asked == [1, 1, 2]
-
-
-# ---------------------------------------------------------------- random tensors
 
 
 def test_random_tensors(oracle):
@@ -350,9 +343,6 @@ def test_model_of_the_docs(run, tmp_path):
     *losses, same = run(sys.executable, "latents.py", cwd=tmp_path).splitlines()
     losses = [float(line.split()[-1]) for line in losses]
     assert same == "as eager: True" and losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 3
-
-
-# ---------------------------------------------------------------- lifetimes
 
 
 def test_results_travel():
