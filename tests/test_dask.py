@@ -50,9 +50,6 @@ def recorded(shape, chunks):
     return da.map_blocks(block, ones, dtype=float, meta=np.empty((0,) * len(shape))), seen
 
 
-# ---------------------------------------------------------------- values
-
-
 def test_what_tile_takes(oracle):
     items = np.array([object(), object()])  # the same objects
     for array in ([1, 2], 5, items):
@@ -71,9 +68,6 @@ def test_a_memory_mapped_file(tmp_path):
 
 def test_an_empty_result_can_be_written():
     assert tile(np.ones((0, 3)), (2, 2)).compute().flags.writeable
-
-
-# ---------------------------------------------------------------- chunks and tasks
 
 
 def test_one_task_for_each_chunk():
@@ -116,9 +110,6 @@ def test_chunks_of_one_axis():
     assert tile(np.zeros(3, "V0"), 2).chunks == ((6,),)
     with chunk_size("1 kB"):
         assert tile(np.zeros((), "V2000"), ()).compute().shape == ()
-
-
-# ---------------------------------------------------------------- what each task reads
 
 
 @pytest.mark.parametrize("blocks", [-1, 4, (1, 10), (10, 1), ((6, 1, 3), (5, 5))], ids=str)
@@ -167,9 +158,6 @@ def test_joined_blocks():
         result = tile(da.ones(2**16, chunks=16), 3)
         assert set(result.chunks[0]) == {2**10}
         assert result.npartitions == 3 * 2**6
-
-
-# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("source", [np.ones((2, 3)), da.ones((2, 3), chunks=1)], ids=["numpy", "dask"])
@@ -234,9 +222,6 @@ def test_what_reps_itself_raises_comes_out_as_it_is():
 
     with pytest.raises(UnicodeDecodeError, match="mine"):
         tile(np.ones(3), Reps())
-
-
-# ---------------------------------------------------------------- where it runs
 
 
 @pytest.mark.parametrize("scheduler", ["threads", pytest.param("processes", marks=pytest.mark.process)])

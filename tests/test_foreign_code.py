@@ -313,10 +313,8 @@ def test_arrays_that_change_while_memory_is_sought(while_threads_are_asked, ways
     """Allocating may collect garbage, and asking for the number of threads may run signal handlers; this one stands for
     them."""
     x, out = np.arange(2**21, dtype="i4"), np.empty(2**22, "i4")  # so much may be written by several threads
-    for changing, not_of, words in (
-        (x, "stack", "changed its shape|must have shape"),
-        (out, "batch", "out must have shape"),
-    ):
+    text = "changed its shape|must have shape"
+    for changing, not_of, words in ((x, "stack", text), (out, "batch", "out must have shape")):
         while_threads_are_asked(lambda array=changing: setattr(array, "shape", (2, -1)))
         for name, call in ways(x, 2).items():
             for arguments in ((out,),) if changing is out else ((), (out,)):

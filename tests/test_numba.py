@@ -49,9 +49,6 @@ def check(oracle, a, reps, call=numpys):
     assert got.flags.c_contiguous and got.flags.writeable and not np.shares_memory(got, a)
 
 
-# ---------------------------------------------------------------- values
-
-
 @pytest.mark.parametrize("dtype", "? u8 c16 M8[us] U3 S5 records".split())
 def test_dtypes(dtype, oracle):
     a = RECORDS if dtype == "records" else np.array([0, 1, 7]).astype(dtype)
@@ -124,9 +121,6 @@ def test_output_shape():
             shape_of(shape, repeats)
 
 
-# ---------------------------------------------------------------- errors
-
-
 @pytest.mark.parametrize(
     ("repeats", "words"),
     [(-1, "reps must be from 0"), ((1, np.uint64(2**63)), "reps must be from 0"), (2**62, "too large")],
@@ -195,8 +189,6 @@ def test_out():
     np.testing.assert_array_equal(whole, before)
     assert into(whole[:0], 2, whole[:0].repeat(2, 1)).size == 0
 
-
-# ---------------------------------------------------------------- processes
 
 FUNCTION = """
 import numba, numpy as np, tilecore

@@ -38,9 +38,6 @@ CHOICE = TILE[1].replace("(float", "(bool yes, float", 1)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-# --- versions ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("opset", range(1, 6))
 @pytest.mark.parametrize("dtype", ["float32", "int64"])  # of tiles and axis: models hold both
 def test_tile_1(oracle, opset, dtype):
@@ -88,8 +85,6 @@ def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     assert (tiled.dtype, tiled.shape) == (expected.dtype, (2, 6))
     assert tiled.tolist() == expected.tolist() if kind == "string" else tiled.tobytes() == expected.tobytes()
 
-
-# --- where a node may stand ----------------------------------------------------------------------
 
 FUNCTION = '<domain: "mine", opset_import: ["": %d]> Again (x, %s) => (y) { y = Tile(x, %s) }'
 
@@ -141,8 +136,6 @@ def test_loop(oracle):
     tiled = run(model(NEWEST, body, TILE[1]), X, np.array([2, 1]))
     np.testing.assert_array_equal(tiled, oracle(X, (4, 1)), strict=True)
 
-
-# --- the same requests, put to others ------------------------------------------------------------
 
 NUMBERS = "?bhilqBHILQefdFD"
 

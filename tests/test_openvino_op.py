@@ -54,9 +54,6 @@ def partial(*dims):
     return ov.PartialShape([ov.Dimension(*dim) if isinstance(dim, tuple) else ov.Dimension(dim) for dim in dims])
 
 
-# --- shapes before there is data -----------------------------------------------------------------
-
-
 def test_shapes_are_those_of_the_built_in():
     """Random ones, also of an unknown rank; repeats are known, or their number, or not even that."""
     rng = np.random.default_rng(5)
@@ -111,9 +108,6 @@ def test_inputs_that_are_no_nodes(oracle):
             np.testing.assert_array_equal(result, oracle(XX, np.maximum(repeats, 0).astype(int)), strict=True)
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 def parameter(shape, kind="f32"):
     return opset1.parameter(shape, getattr(ov.Type, kind))
 
@@ -150,8 +144,6 @@ def test_overflow_is_an_error():
     with pytest.raises(ValueError, match="axis 0 overflows"):
         evaluated(model([-1], 1, length_type=np.uint64), X, np.array([2**64 - 1], np.uint64))
 
-
-# --- compiled ------------------------------------------------------------------------------------
 
 NUMBERS = "?bhilBHILefd"
 
@@ -247,9 +239,6 @@ def test_what_a_handler_raises_while_bounds_are_sought(monkeypatch):
         Tile(data, repeats)
 
 
-# --- models as files -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("repeats", [[2, 1], 2])
 def test_saved_and_read(tmp_path, oracle, repeats):
     ov.save_model(model([-1, 3], repeats), tmp_path / "model.xml")
@@ -268,9 +257,6 @@ def test_a_model_whose_shapes_change():
     proto = model([2, 3], [2, 2])
     proto.reshape([5, (1, 4)])
     assert proto.output(0).get_partial_shape() == partial(10, (2, 8))
-
-
-# --- replacing the built-in one ------------------------------------------------------------------
 
 
 def kinds(model):

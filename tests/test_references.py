@@ -67,8 +67,6 @@ def test_strings_inside_structures(dtype, ways):
             assert str(call(*out).tolist()) == str(x.tolist() * 4), name
 
 
-# ---------------------------------------------------------------- strings of variable length
-
 KINDS = [Strings(), Strings(coerce=False), *(Strings(na_object=missing) for missing in (None, np.nan, "missing"))]
 
 

@@ -201,9 +201,7 @@ SMALL = np.arange(3)
 INTERRUPTED = {
     "object": lambda: tilecore.tile(Array(), 2),
     "iterable": lambda: tilecore.tile(SMALL, range(2, 4)),
-    "DLPack": lambda: tilecore.tile(
-        type("", (), {name: getattr(SMALL, name) for name in dir(SMALL) if "dlpack" in name})(), 2
-    ),
+    "DLPack": lambda: tilecore.tile(type("", (), {it: getattr(SMALL, it) for it in dir(SMALL) if "dlpack" in it})(), 2),
     "an error": lambda: tilecore.tile(SMALL, [2, "a"]),
     "bytes": lambda: tilecore.set_max_bytes("1 X"),
     "onnx": lambda: tilecore.onnx.infer_shape(("N", 3), [2, 2]),

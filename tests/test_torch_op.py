@@ -54,9 +54,6 @@ def assert_same(ours, theirs):
     assert torch.equal(bits(ours), bits(theirs))
 
 
-# ---------------------------------------------------------------- values
-
-
 def test_views():
     """Kinds of views that test_random_tensors does not make."""
     x, z = matrix(), torch.tensor([1 + 2j, 3])
@@ -193,9 +190,6 @@ def test_random_tensors(oracle):
                 assert_same(repeat(x, dims), x.repeat(dims))
 
 
-# ---------------------------------------------------------------- gradients
-
-
 @pytest.mark.parametrize("dims", DIMS)
 @pytest.mark.parametrize("way", [tile, operator], ids=["eager", "operator"])
 def test_gradients(way, dims, monkeypatch):
@@ -223,9 +217,6 @@ def test_gradients_of_other_kinds(small, monkeypatch):
         assert tile(x, 2).is_inference()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert_same(tile(x, 2), torch.tile(x, (2,)))
-
-
-# ---------------------------------------------------------------- transforms, modes, compilers
 
 
 def forward_mode(t, x):
