@@ -150,9 +150,6 @@ def fold(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n</details>\n"
 
 
-# ---------------------------------------------------------------- one version
-
-
 def draw(run: Run, folder: Path) -> dict[str, str]:
     """The charts that the run has cases for, as SVG in the folder; links to them."""
     import charts

@@ -92,9 +92,6 @@ def test_sizes(record):
     """Random sizes from 128 KiB on, as many of each power of two. Random results die when too much is alive."""
 
 
-# ---------------------------------------------------------------- the program
-
-
 def main(kind, case, megabytes):
     rng, workload = random.Random(5), rows(float(megabytes))
     x = workload.input()
