@@ -49,7 +49,7 @@ SHARED = [  # shape, reps, dtype
     ((2**18,), 40, "f4"),  # one axis
     ((750,), 20_000, "f4"),  # joined to whole pages
     ((1001, 4), (20_003, 1), "u1"),  # joined, the last one shorter
-    *[((3,), 9_999_999, "u1"), ((1,), 5_000_000, "f8")],
+    *[((3,), 3_999_999, "u1"), ((1,), 1_500_000, "f8")],
     ((4, 2**15), (48, 2), "f4"),  # rows repeat within each of them
     ((1, 2, 1, 2**13), (20, 2, 6, 2), "f4"),
 ]
