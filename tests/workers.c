@@ -59,11 +59,11 @@ static int one_job(caller_state *caller)
     const ptrdiff_t begin = next_random(&caller->seed) % (MAX_ITERATIONS - iterations);
     const int threads = 1 + (int)(next_random(&caller->seed) % 6);
     const long long until = next_random(&caller->seed) % 4 ? LLONG_MAX : 0;
-    ptrdiff_t k, first = begin, last = begin + iterations;
+    tilecore_job job = {write_iterations, caller->times, begin, begin + iterations, ITERATION_BYTES, 0, 0, 0, 0, 0, 0, 0};
+    ptrdiff_t k;
     memset(caller->times, 0, sizeof caller->times);
-    while (first < last)
-        tilecore_parallel(write_iterations, caller->times, &first, &last, ITERATION_BYTES, threads,
-                          next_random(&caller->seed) % 4 ? NULL : &tilecore_records[0][0], until);
+    while (job.first < job.last)
+        tilecore_parallel(&job, threads, next_random(&caller->seed) % 4 ? NULL : &tilecore_records[0][0], until);
     for (k = 0; k < MAX_ITERATIONS; k++)
         if (caller->times[k] != (begin <= k && k < begin + iterations)) return 0;
     return 1;

@@ -18,7 +18,7 @@ from tilecore._core.plan.plan cimport PLAN_NEGATIVE, PLAN_OK, Plan, input_shape,
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.write.tiling cimport (
-    WriteOptions, caller_options, write_region, write_tiling,
+    WriteOptions, start_options, write_region, write_tiling,
 )
 
 from tilecore._core.arrays import tile
@@ -134,7 +134,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
         return
     locate_memory(&source, src, src_strides, ndim, input_shape(plan), plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
-    options = caller_options(plan.nbytes, threads)
+    start_options(&options, plan.nbytes, threads, True)
     write_tiling(plan, &source, &target, &options)
 
 
@@ -154,8 +154,8 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
         nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
     locate_memory(&source, src, src_strides, plan.ndim, plan.shape, plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, extent, plan.itemsize)
-    options = caller_options(nbytes, threads)
-    write_region(plan, &source, &target, start, extent, nbytes, &options)
+    start_options(&options, nbytes, threads, True)
+    write_region(plan, &source, &target, start, extent, &options)
 
 
 # ---------------------------------------------------------------- in one call

@@ -3,12 +3,13 @@
  *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
  *
  *     tilecore_register_workers();  // once, before all else: the handlers of fork(). This alone may fail
- *     tilecore_parallel(task, &job, &first, &last, bytes_of_each, 8, record, until);  // moves `first` and `last`
+ *     tilecore_job job = {task, argument, first, last, bytes_of_each};
+ *     tilecore_parallel(&job, 8, record, until);  // moves job.first and job.last to what is left
  *
  * tilecore_parallel may be called from any thread, with or without the GIL, also from several at once. It promises that
- * each iteration outside [*first, *last) was written once, here or in a worker, and that no worker is in the job when
- * it returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call Python,
- * or fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
+ * each iteration outside [job.first, job.last) was written once, here or in a worker, and that no worker is in the job
+ * when it returns. If there is no worker, for whatever reason, the caller writes alone. `task` must not fail, call
+ * Python, or fork. While it runs no lock is held, but a fork() in another thread waits for the workers in it.
  *
  * The state is static, once in a process, because handlers of fork() take no argument: exactly one extension module
  * includes this. C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
@@ -67,6 +68,8 @@ typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
     ptrdiff_t first, last;               /* its iterations */
+    ptrdiff_t each;                      /* bytes of output of an iteration, at least 1 */
+    /* Set by tilecore_cut. */
     ptrdiff_t large_chunk, small_chunk;  /* in iterations; `small` is a macro on Windows */
     ptrdiff_t leading, trailing, chunks; /* numbers of large chunks at the start and at the end, and of all chunks */
     ptrdiff_t taken, taken_by_workers;   /* numbers of chunks: counters */
@@ -74,10 +77,10 @@ typedef struct tilecore_job {
 
 static ptrdiff_t tilecore_count_iterations(ptrdiff_t bytes, ptrdiff_t each) { return bytes > each ? bytes / each : 1; }
 
-/* Cuts a job into chunks for `threads` threads; `each`: bytes of an iteration. */
-static void tilecore_cut(tilecore_job *job, ptrdiff_t each, int threads)
+/* Cuts a job into chunks for `threads` threads. */
+static void tilecore_cut(tilecore_job *job, int threads)
 {
-    const ptrdiff_t iterations = job->last - job->first;
+    const ptrdiff_t iterations = job->last - job->first, each = job->each;
     ptrdiff_t large = iterations * each / ((ptrdiff_t)16 * threads), little, n; /* bytes; number of large chunks */
     if (large > TILECORE_MAX_CHUNK_BYTES) large = TILECORE_MAX_CHUNK_BYTES;
     if (large < TILECORE_CHUNK_BYTES) large = TILECORE_CHUNK_BYTES;
@@ -237,62 +240,45 @@ static double tilecore_pace(long long nanoseconds, ptrdiff_t bytes)
     return (double)(nanoseconds + 1) * 1048576 / (double)bytes;
 }
 
-/* How many threads write `bytes`: as many as they are worth, at most one for each iteration, and `most`. There is a
- * record if `most` is the default, not of the call (start_options in tiling.pyx). Then one thread writes if earlier
- * calls were faster so (learn.h). Counts the call. Sets `record` to NULL if there is nothing to learn from it. */
-static int tilecore_choose_threads(ptrdiff_t bytes, ptrdiff_t iterations, int most, tilecore_record **record)
-{
-    const ptrdiff_t pairs = bytes >= TILECORE_THREAD_BYTES ? 2 : 1, parts = bytes / TILECORE_BYTES_A_THREAD;
-    const ptrdiff_t worth = parts > pairs ? parts : pairs;
-    int threads = most < TILECORE_MAX_THREADS ? most : TILECORE_MAX_THREADS;
-    if (threads > iterations) threads = (int)iterations;
-    if (threads > worth) threads = (int)worth;
-    if (threads <= 1) *record = NULL;
-    return *record && tilecore_next_is_serial(*record) ? 1 : threads;
-}
-
 /* Does what tilecore_parallel does, in this thread and in up to `threads` - 1 workers. Returns 0 if there are none. */
-static int tilecore_with_workers(tilecore_task task, void *argument, ptrdiff_t *first, ptrdiff_t *last,
-                                 ptrdiff_t each, int threads, tilecore_record *record, long long until)
+static int tilecore_with_workers(tilecore_job *job, int threads, tilecore_record *record, long long until)
 {
-    tilecore_job job = {task, argument, *first, *last, 0, 0, 0, 0, 0, 0, 0};
     const long long begun = tilecore_nanoseconds(0); /* waking workers counts too */
     long long run;
-    ptrdiff_t chunks, own, all;
-    tilecore_cut(&job, each, threads);
-    if (!tilecore_publish(&job, threads - 1)) return 0;
+    ptrdiff_t chunks, first, last, own, all;
+    tilecore_cut(job, threads);
+    if (!tilecore_publish(job, threads - 1)) return 0;
     run = tilecore_nanoseconds(1);
-    chunks = tilecore_lead(&job, until);
+    chunks = tilecore_lead(job, until);
     run = tilecore_nanoseconds(1) - run;
     tilecore_close();
-    *first = tilecore_chunk_begin(&job, chunks);
-    *last = tilecore_chunk_begin(&job, job.chunks - job.taken_by_workers);
-    own = (*first - job.first) * each, all = own + (job.last - *last) * each;
+    first = tilecore_chunk_begin(job, chunks);
+    last = tilecore_chunk_begin(job, job->chunks - job->taken_by_workers);
+    own = (first - job->first) * job->each, all = own + (job->last - last) * job->each;
+    job->first = first, job->last = last;
     if (record)
         tilecore_note_parallel(record, tilecore_pace(tilecore_nanoseconds(0) - begun, all),
                                own ? tilecore_pace(run, own) : 0, threads);
     return 1;
 }
 
-/* Runs task(argument, ..) over the iterations *first to *last - 1, of `each` >= 1 bytes of output, in at most `most`
- * threads. Returns after the first chunk that ends past the time `until`, in nanoseconds. Moves *first and *last to
- * what is left. `record`: NULL, or what calls of this kind and size learn. */
-TILECORE_UNUSED static void tilecore_parallel(tilecore_task task, void *argument, ptrdiff_t *first, ptrdiff_t *last,
-                                              ptrdiff_t each, int most, tilecore_record *record, long long until)
+/* Runs a job in at most `threads` <= TILECORE_MAX_THREADS threads. Returns after the first chunk that ends past the
+ * time `until`, in nanoseconds. Moves the job's `first` and `last` to what is left. `record`: NULL, or what calls of
+ * this kind and size learn. */
+TILECORE_UNUSED static void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
 {
-    const ptrdiff_t begin = *first, iterations = *last - begin;
-    const int threads = tilecore_choose_threads(iterations * each, iterations, most, &record);
-    ptrdiff_t step = tilecore_count_iterations(TILECORE_MAX_CHUNK_BYTES, each);
+    const ptrdiff_t begin = job->first;
+    ptrdiff_t step = tilecore_count_iterations(TILECORE_MAX_CHUNK_BYTES, job->each);
     long long begun;
-    if (threads > 1 && tilecore_with_workers(task, argument, first, last, each, threads, record, until)) return;
+    if (threads > 1 && tilecore_with_workers(job, threads, record, until)) return;
     begun = record ? tilecore_nanoseconds(0) : 0;
     do { /* each chunk takes about as long as all before it, so the last one ends in time too */
-        const ptrdiff_t next = *last - *first > step ? *first + step : *last;
-        task(argument, *first, next);
-        *first = next, step *= 2;
-    } while (*first < *last && tilecore_nanoseconds(0) < until);
+        const ptrdiff_t next = job->last - job->first > step ? job->first + step : job->last;
+        job->task(job->argument, job->first, next);
+        job->first = next, step *= 2;
+    } while (job->first < job->last && tilecore_nanoseconds(0) < until);
     if (record && threads == 1)
-        tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (*first - begin) * each));
+        tilecore_note_serial(record, tilecore_pace(tilecore_nanoseconds(0) - begun, (job->first - begin) * job->each));
 }
 
 /* ---------------------------------------------------------------- fork */

@@ -1,5 +1,5 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""How many threads may write one large result; how many do: tilecore_choose_threads, in workers.h."""
+"""How many threads may write one large result; how many do: choose_threads, in tiling.pyx."""
 
 import os
 import re

@@ -15,10 +15,10 @@ from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
 from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.results cimport allocate, make_result, options_for
+from tilecore._core.write.results cimport allocate, make_result
 from tilecore._core.write.signals cimport check_signals
 from tilecore._core.write.tiling cimport (
-    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, run_task, simple_options, write_tiling,
+    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, start_options, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError
@@ -67,7 +67,7 @@ cdef cnp.ndarray tile_list(const Plan *plan, const Plan *stack, cnp.dtype dtype,
     cdef bint is_new = out is None, prefaulted = True
     if is_new:
         out = allocate(stack.ndim, stack.output, stack.nbytes, dtype, &prefaulted)
-    batch.options = options_for(dtype, stack.nbytes, threads, prefaulted)
+    choose_options(&batch.options, stack.nbytes, threads, prefaulted, PyDataType_REFCHK(dtype))
     batch.plan, batch.n_sources = plan, PyList_GET_SIZE(sources)
     _places = locate_list(&batch, sources)  # kept until all is written
     look_at_result(&batch, stack, out, is_new)
@@ -149,7 +149,9 @@ cdef int write_without_gil(Batch *batch, Py_ssize_t nbytes) except -1:
 
 
 cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef WriteOptions options = simple_options(1, (<const Batch *>batch).options.prefaulted)
+    cdef const WriteOptions *whole = &(<const Batch *>batch).options
+    cdef WriteOptions options
+    start_options(&options, whole.nbytes, 1, whole.prefaulted)
     write_range(<const Batch *>batch, first, last, &options)
 
 

@@ -178,9 +178,10 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef Sharing sharing
     cdef StridedArray source
     cdef Mapping mapping
-    cdef WriteOptions options = choose_options(plan.nbytes, 0, False)
+    cdef WriteOptions options
     cdef cnp.dtype dtype = array.descr
     cdef int status
+    choose_options(&options, plan.nbytes, 0, False, False)
     if not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     locate_array(&source, array)

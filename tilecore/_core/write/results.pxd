@@ -3,14 +3,12 @@ cimport numpy as cnp
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.plan.regions cimport Bounds
 from tilecore._core.write.small cimport make_small
-from tilecore._core.write.tiling cimport WriteOptions
 
 
 cdef cnp.ndarray make_large(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, cnp.ndarray out, int threads)
 cdef cnp.ndarray make_region(const Plan *plan, const Bounds *bounds, cnp.dtype dtype, cnp.ndarray source,
                              cnp.ndarray out, int threads)
 cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, bint *prefaulted)
-cdef WriteOptions options_for(cnp.dtype dtype, Py_ssize_t nbytes, int threads, bint prefaulted) except *
 
 
 cdef inline cnp.ndarray make_result(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, cnp.ndarray out,

@@ -21,7 +21,7 @@ from tilecore._core.request.strided_arrays cimport StridedArray, locate_array
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
-from tilecore._core.write.tiling cimport WriteOptions, choose_options, simple_options, write_region, write_tiling
+from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_region, write_tiling
 
 from tilecore._core.request.errors import RequestError, shape_changed
 
@@ -63,7 +63,7 @@ cdef cnp.ndarray execute(Call *call, cnp.dtype dtype, cnp.ndarray source, cnp.nd
     cdef bint is_new = out is None, prefaulted = True
     if is_new:
         out = allocate(call.plan.ndim, call.shape, call.nbytes, dtype, &prefaulted)
-    call.options = options_for(dtype, call.nbytes, threads, prefaulted)
+    choose_options(&call.options, call.nbytes, threads, prefaulted, PyDataType_REFCHK(dtype))
     look(call, source, out, is_new)
     if call.nbytes == 0:
         return out
@@ -90,13 +90,6 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
         return numpy.zeros(as_tuple(shape, ndim), dtype)
     except MemoryError:
         raise no_memory_error(plan.nbytes) from None
-
-
-cdef WriteOptions options_for(cnp.dtype dtype, Py_ssize_t nbytes, int threads, bint prefaulted) except *:
-    """Return how to write. The caller's code may run, for the number of threads."""
-    if nbytes >= TILECORE_NOGIL_BYTES and not PyDataType_REFCHK(dtype):
-        return choose_options(nbytes, threads, prefaulted)
-    return simple_options(1, False)
 
 
 cdef int look(Call *call, cnp.ndarray source, cnp.ndarray out, bint is_new) except -1:
@@ -130,4 +123,4 @@ cdef inline int write(Call *call) except -1 nogil:
     """Write the bytes; raise what a signal handler raised."""
     if call.start == NULL:
         return write_tiling(call.plan, &call.source, &call.target, &call.options)
-    return write_region(call.plan, &call.source, &call.target, call.start, call.shape, call.nbytes, &call.options)
+    return write_region(call.plan, &call.source, &call.target, call.start, call.shape, &call.options)

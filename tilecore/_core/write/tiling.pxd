@@ -1,7 +1,5 @@
 """A plan, and the StridedArrays of source and result -> bytes. See tiling.pyx."""
 
-from libc.limits cimport LLONG_MAX
-
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.request.strided_arrays cimport StridedArray
@@ -9,7 +7,7 @@ from tilecore._core.write.signals cimport SignalChecks
 
 
 cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES
+    Py_ssize_t TILECORE_THREAD_BYTES
     enum: TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS, TILECORE_TASK_KINDS
 
 
@@ -17,28 +15,21 @@ ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noe
 
 
 cdef struct WriteOptions:   # how a call writes
-    int threads             # at most
-    bint learns             # fewer, if that was faster in earlier calls
+    Py_ssize_t nbytes       # in all
+    int threads             # at most: see choose_threads
+    bint by_default         # the caller left the number of threads to tilecore
     bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
     SignalChecks signals    # none in all threads but the main one
 
 
-cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *
-cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil
+cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
+                        bint references) except -1
+cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil
 cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
 cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                      const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes,
-                      WriteOptions *options) noexcept nogil
+                      const Py_ssize_t *start, const Py_ssize_t *shape, WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil
-
-
-cdef inline WriteOptions simple_options(int threads, bint prefaulted) noexcept nogil:
-    """Without checks for signals."""
-    cdef WriteOptions options
-    options.threads, options.learns, options.prefaulted = threads, False, prefaulted
-    options.signals.next, options.signals.work = LLONG_MAX, 0
-    return options

@@ -6,10 +6,12 @@
                     first repeat alone, and then the output is the source of the others
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
 
-This module decides whether a call checks for signals, and whether stores may bypass the cache. How many threads write
-is decided by tilecore_choose_threads, in workers.h. Nothing can fail: the plan has checked every offset, and if a
-worker cannot be created, the others do its share.
+This module decides whether a call checks for signals, how many threads write each of its jobs, and whether stores may
+bypass the cache. Nothing can fail: the plan has checked every offset, and if a worker cannot be created, the others do
+its share.
 """
+
+from libc.limits cimport LLONG_MAX
 
 from tilecore._core.plan.nest cimport (
     Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
@@ -19,18 +21,28 @@ from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, needs_packing, write_panels
-from tilecore._core.write.processor cimport stream_bytes
+from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES, stream_bytes
 from tilecore._core.write.small cimport is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
+
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_NEW_THREAD_BYTES, TILECORE_BYTES_A_THREAD
+    enum: TILECORE_MAX_THREADS
 
 
 cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
     ctypedef struct tilecore_record:
         pass
 
-    void tilecore_parallel(tilecore_task task, void *argument, Py_ssize_t *first, Py_ssize_t *last, Py_ssize_t each,
-                           int threads, tilecore_record *record, long long until)
+    ctypedef struct tilecore_job:
+        tilecore_task task
+        void *argument
+        Py_ssize_t first, last, each
+
+    void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
     tilecore_record *tilecore_find_record(int kind, Py_ssize_t bytes)
+    bint tilecore_next_is_serial(tilecore_record *record)
     int tilecore_register_workers()
 
 
@@ -54,28 +66,50 @@ cdef union Job:
 
 # ---------------------------------------------------------------- options
 
-cdef WriteOptions start_options(Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
-    """Return options without checks for signals. If they `learn`, the caller sets the default number of threads."""
-    cdef WriteOptions options = simple_options(max(threads, 1), prefaulted)
-    options.learns = threads <= 0 and nbytes >= (TILECORE_THREAD_BYTES if prefaulted else TILECORE_NEW_THREAD_BYTES)
-    return options
+cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
+                        bint references) except -1:
+    """Set how to write with at most `threads` threads; 0: the default. It may run the caller's code.
 
-
-cdef WriteOptions choose_options(Py_ssize_t nbytes, int threads, bint prefaulted) except *:
-    """Return how to write `nbytes` with at most `threads` threads; 0: the default. It may run the caller's code."""
-    cdef WriteOptions options = start_options(nbytes, threads, prefaulted)
-    if options.learns:
+    Items that hold `references` are written by one thread, without checks for signals.
+    """
+    if references or nbytes < TILECORE_NOGIL_BYTES:
+        start_options(options, nbytes, 1, False)
+        return 0
+    start_options(options, nbytes, max(threads, 1), prefaulted)
+    options.by_default = threads <= 0
+    if options.by_default and nbytes >= TILECORE_THREAD_BYTES:
         options.threads = max_threads()
     options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
-    return options
+    return 0
 
 
-cdef WriteOptions caller_options(Py_ssize_t nbytes, int threads) noexcept nogil:
-    """Return how to write for a C caller, who handles signals; its memory counts as prefaulted."""
-    cdef WriteOptions options = start_options(nbytes, threads, True)
-    if options.learns:
-        options.threads = default_threads()
-    return options
+cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
+    """Set options as choose_options, but for callers in C: without the GIL, and without checks for signals."""
+    options.nbytes, options.prefaulted = nbytes, prefaulted
+    options.signals.next, options.signals.work = LLONG_MAX, 0
+    options.threads, options.by_default = threads, threads <= 0
+    if options.by_default:
+        options.threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
+
+
+cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, const WriteOptions *options,
+                        tilecore_record **record) noexcept nogil:
+    """Return how many threads write what is left of a job of `nbytes`, and count that in its record.
+
+    Two threads may write TILECORE_THREAD_BYTES, more of them TILECORE_BYTES_A_THREAD each. The default is one thread
+    if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size (learn.h).
+    Sets `record` to what those learn; NULL: nothing, because only one number of threads is possible.
+    """
+    cdef Py_ssize_t iterations = job.last - job.first, left = iterations * job.each
+    cdef Py_ssize_t by_size = max(left // TILECORE_BYTES_A_THREAD, 2 if left >= TILECORE_THREAD_BYTES else 1)
+    cdef int threads = <int>min(options.threads, TILECORE_MAX_THREADS, iterations, by_size)
+    record[0] = NULL
+    if not options.by_default or threads == 1:
+        return threads
+    if not options.prefaulted and options.nbytes < TILECORE_NEW_THREAD_BYTES:
+        return 1
+    record[0] = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
+    return 1 if tilecore_next_is_serial(record[0]) else threads
 
 
 # ---------------------------------------------------------------- all results
@@ -92,16 +126,15 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
 
 
 cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                      const Py_ssize_t *start, const Py_ssize_t *shape, Py_ssize_t nbytes,
-                      WriteOptions *options) noexcept nogil:
-    """Write the region of `shape` at `start`, `nbytes` in all; return as write_tiling.
+                      const Py_ssize_t *start, const Py_ssize_t *shape, WriteOptions *options) noexcept nogil:
+    """Write the region of `shape` at `start`; return as write_tiling.
 
     `target` has the region's shape. Unless `nbytes` is 0, no axis is empty. A piece takes 0.1 us to prepare.
     """
     cdef RegionIter iter
     cdef Nest nest
     cdef Py_ssize_t piece_bytes
-    if nbytes == 0:
+    if options.nbytes == 0:
         return 0
     region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), start, shape)
     while True:
@@ -175,13 +208,14 @@ cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src,
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil:
     """Run a task for the iterations 0 to total - 1, which write `nbytes`; return as write_tiling."""
-    cdef Py_ssize_t first = 0, last = total
-    cdef tilecore_record *record = NULL
-    if options.learns:
-        record = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
-    while first < last:  # again, if it is time to check for signals
-        tilecore_parallel(task, job, &first, &last, max(nbytes // total, 1), options.threads, record,
-                          options.signals.next)
+    cdef tilecore_job work
+    cdef tilecore_record *record
+    cdef int threads
+    work.task, work.argument = task, job
+    work.first, work.last, work.each = 0, total, max(nbytes // total, 1)
+    while work.first < work.last:  # again, if it is time to check for signals
+        threads = choose_threads(&work, kind, nbytes, options, &record)
+        tilecore_parallel(&work, threads, record, options.signals.next)
         if check_signals(&options.signals, nbytes) < 0:
             return -1
     return 0
