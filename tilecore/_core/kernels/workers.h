@@ -68,8 +68,7 @@ typedef struct tilecore_job {
     tilecore_task task;
     void *argument;
     ptrdiff_t first, last;               /* its iterations */
-    ptrdiff_t each;                      /* bytes of output of an iteration, at least 1 */
-    /* Set by tilecore_cut. */
+    ptrdiff_t each;                      /* bytes of output of an iteration, at least 1; tilecore_cut sets the rest */
     ptrdiff_t large_chunk, small_chunk;  /* in iterations; `small` is a macro on Windows */
     ptrdiff_t leading, trailing, chunks; /* numbers of large chunks at the start and at the end, and of all chunks */
     ptrdiff_t taken, taken_by_workers;   /* numbers of chunks: counters */

@@ -95,47 +95,46 @@ cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along,
 
 
 cdef void choose_kernel(Blocks *blocks) noexcept nogil:
-    """Choose the loops that one kernel call writes: a run, its repeats in place, and rows of them."""
+    """Choose the loops that kernel calls write: a run, its repeats in place, and rows of them."""
     cdef const Loop *inner = blocks.inner
-    cdef Loop top
-    cdef bint dense = blocks.dense
+    cdef Loop rows
     cdef int n = blocks.n_inner
-    blocks.kernel_loops = 1
-    blocks.along_third_loop = blocks.repeats_run = False
+    blocks.row = blocks.beside = 0
+    blocks.kernel_loops = blocks.repeats = 1
     if n == 1:
         return
-    blocks.repeats_run = inner[1].src == 0 and inner[1].dst == inner[0].count
-    # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
-    blocks.along_third_loop = (n > 2 and not blocks.repeats_run and inner[1].count < inner[2].count
-                               and (not dense or (inner[1].src != 0 and inner[2].src != 0)))
-    blocks.kernel_loops = 3 if blocks.along_third_loop or (blocks.repeats_run and n > 2 and inner[2].src != 0) else 2
-    top = inner[blocks.kernel_loops - 1]
-    if blocks.repeats_run and blocks.kernel_loops == 2:
-        top = Loop(1, 0, 0)
-    elif blocks.split >= 0 and blocks.kernel_loops == n:
-        top.count *= blocks.outer[blocks.split].count   # the rows of all blocks: what a kernel prepares serves them all
-    tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, inner[1].count if blocks.repeats_run else 1, top.src,
-                          top.dst, top.count, blocks.n_outer == 0)
+    if inner[1].src == 0 and inner[1].dst == inner[0].count:
+        blocks.repeats = inner[1].count
+        blocks.row = 2 if n > 2 and inner[2].src != 0 else 0
+    elif n > 2 and inner[1].count < inner[2].count and (not blocks.dense or (inner[1].src != 0 and inner[2].src != 0)):
+        # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
+        blocks.beside, blocks.row = 1, 2
+    else:
+        blocks.row = 1
+    blocks.kernel_loops = max(blocks.row, 1) + 1
+    rows = inner[blocks.row] if blocks.row else Loop(1, 0, 0)
+    if blocks.split >= 0 and blocks.row == n - 1:
+        rows.count *= blocks.outer[blocks.split].count  # the rows of all blocks: what a kernel prepares serves them all
+    tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, blocks.repeats, rows.src, rows.dst, rows.count,
+                          blocks.n_outer == 0)
 
 
 cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
     """Write the inner `n` loops of a block, the outermost of them for `count` steps."""
     cdef const Loop *top = &blocks.inner[n - 1]
     cdef const Loop *inside
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, rows, repeats
     if n == 1:
         kernels.copy(dst, src, count)
     elif n == blocks.kernel_loops:
-        if blocks.along_third_loop:
-            inside = &blocks.inner[1]
-            for i in range(inside.count):
-                blocks.rows.write(&blocks.rows, dst + i * inside.dst, src + i * inside.src, count, 1)
-        elif n == 3:
-            blocks.rows.write(&blocks.rows, dst, src, count, blocks.inner[1].count)
-        elif blocks.repeats_run:
-            blocks.rows.write(&blocks.rows, dst, src, 1, count)
-        else:
-            blocks.rows.write(&blocks.rows, dst, src, count, 1)
+        rows = count if blocks.row else 1
+        repeats = blocks.repeats if blocks.row else count
+        if blocks.beside == 0:
+            blocks.rows.write(&blocks.rows, dst, src, rows, repeats)
+            return
+        inside = &blocks.inner[blocks.beside]
+        for i in range(inside.count):
+            blocks.rows.write(&blocks.rows, dst + i * inside.dst, src + i * inside.src, rows, repeats)
     else:
         inside = &blocks.inner[n - 2]
         if top.src == 0 and blocks.dense:

@@ -26,11 +26,6 @@ from tilecore._core.write.small cimport is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
 
-cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_NEW_THREAD_BYTES, TILECORE_BYTES_A_THREAD
-    enum: TILECORE_MAX_THREADS
-
-
 cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
     ctypedef struct tilecore_record:
         pass
