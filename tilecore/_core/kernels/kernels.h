@@ -152,6 +152,17 @@ enum {
     TILECORE_PAST_CACHES,
 };
 
+/* What all cells of a transposition share. */
+typedef struct tilecore_transposition {
+    char *dst;
+    ptrdiff_t dst_pitch;
+    const char *src;
+    ptrdiff_t src_pitch, rows, item;
+    char *lines; /* for those of a staged cell, or NULL */
+    char *out;   /* for the columns of a streamed cell, or NULL */
+    int by_columns;
+} tilecore_transposition;
+
 /* What `deinterleave` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors
  * of 32 bytes. Each half of a vector is made of a few loads of 16 bytes of the source. */
 typedef struct tilecore_shuffles {

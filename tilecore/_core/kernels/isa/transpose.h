@@ -165,6 +165,36 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_edge)(char *dst, ptrdiff_t
         }
 }
 
+/* The cell of `height` rows from r on and `width` columns from c on. `back`: rows before it, which are stored again. */
+TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_transposition *whole, ptrdiff_t r,
+                                                            ptrdiff_t height, ptrdiff_t back, ptrdiff_t c,
+                                                            ptrdiff_t width)
+{
+    const ptrdiff_t item = whole->item, n = 16 / item, tall = item < 16 ? 2 * n : 1;
+    const char *from = whole->src + (r - back) * whole->src_pitch + c * item;
+    char *const dst = whole->dst + c * whole->dst_pitch + r * item, *const to = whole->out ? whole->out : dst;
+    const ptrdiff_t to_pitch = whole->out ? (back + height) * item : whole->dst_pitch;
+    ptrdiff_t pitch = whole->src_pitch, i;
+    if (whole->lines && width == 64 / item && item < 16) {
+        for (i = 0; i < back + height; i++) TILECORE_NAME(copy_short)(whole->lines + 64 * i, from + i * pitch, 64);
+        from = whole->lines, pitch = 64;
+    }
+    if (back + height < tall || width < n) {
+        TILECORE_NAME(transpose_edge)(dst, whole->dst_pitch, from + back * pitch, pitch, height, width, item);
+        return;
+    }
+    TILECORE_ASSERT(!whole->out || width * to_pitch <= TILECORE_CELL_BYTES / 2);
+    if (whole->by_columns && item == 4) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 4);
+    else if (whole->by_columns) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 8);
+    else TILECORE_NAME(transpose_tiles)(to, to_pitch, from, pitch, back + height, width, item);
+    for (i = 0; whole->out && i < width; i++) {
+        char *begin = dst + i * whole->dst_pitch, *end = begin + height * item;
+        const ptrdiff_t early = back ? (ptrdiff_t)((uintptr_t)begin & 63) : 0;
+        if (r + height < whole->rows) end -= (uintptr_t)end & 63;
+        TILECORE_NAME(stream)(begin - early, to + i * to_pitch + back * item - early, end - begin + early);
+    }
+}
+
 /* By cells: a cache line of each of 128 rows, from left to right, then the rows below.
  *
  *                columns
@@ -190,12 +220,13 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
                                                        ptrdiff_t item, int store_mode, char *cells)
 {
-    char *const lines = cells, *const out = cells ? cells + TILECORE_CELL_BYTES / 2 : NULL;
     const ptrdiff_t n = 16 / item, tall = item < 16 ? 2 * n : 1, cell = 64 / item;
     const int stream = cells && store_mode == TILECORE_PAST_CACHES;
     const int staged = cells && src_pitch % 1024 == 0 && columns >= n;
     const int by_columns = store_mode == TILECORE_BY_COLUMNS && (item == 4 || item == 8) && src_pitch % 256 != 0;
-    ptrdiff_t r, c, i, height, width;
+    const tilecore_transposition whole = {dst, dst_pitch, src, src_pitch, rows, item, staged ? cells : NULL,
+                                          stream ? cells + TILECORE_CELL_BYTES / 2 : NULL, by_columns};
+    ptrdiff_t r, c, height, width;
     TILECORE_ASSERT(item > 0 && item <= 16 && 16 % item == 0 && rows > 0 && columns > 0);
     TILECORE_ASSERT(columns == 1 || dst_pitch >= rows * item || -dst_pitch >= rows * item);
     if (!stream && !staged && rows >= tall && columns >= n && rows * columns * item <= 16384) {
@@ -207,35 +238,10 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_
         if (r > 0 && rows - r + back < tall) r = rows - tall; /* all but the first are at least tiles */
         height = rows - r < 128 ? rows - r : 128;
         for (c = 0; c < columns; c += width) {
-            const char *from;
-            char *to;
-            ptrdiff_t pitch = src_pitch, to_pitch = dst_pitch;
             width = staged && c == 0 ? cell - (ptrdiff_t)((uintptr_t)src & 63) / item : cell;
             if (c > 0 && columns - c < n) c = columns - n;
             if (width > columns - c) width = columns - c;
-            from = src + (r - back) * src_pitch + c * item;
-            to = dst + c * dst_pitch + r * item;
-            if (staged && width == cell && item < 16) {
-                for (i = 0; i < back + height; i++)
-                    TILECORE_NAME(copy_short)(lines + 64 * i, from + i * src_pitch, 64);
-                from = lines;
-                pitch = 64;
-            }
-            if (back + height < tall || width < n) {
-                TILECORE_NAME(transpose_edge)(to, to_pitch, from + back * pitch, pitch, height, width, item);
-                continue;
-            }
-            if (stream) to = out, to_pitch = (back + height) * item;
-            TILECORE_ASSERT(!stream || width * to_pitch <= TILECORE_CELL_BYTES / 2);
-            if (by_columns && item == 4) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 4);
-            else if (by_columns) TILECORE_NAME(transpose_columns)(to, to_pitch, from, pitch, height, width, 8);
-            else TILECORE_NAME(transpose_tiles)(to, to_pitch, from, pitch, back + height, width, item);
-            for (i = 0; stream && i < width; i++) {
-                char *begin = dst + (c + i) * dst_pitch + r * item, *end = begin + height * item;
-                const ptrdiff_t early = back ? (ptrdiff_t)((uintptr_t)begin & 63) : 0;
-                if (r + height < rows) end -= (uintptr_t)end & 63;
-                TILECORE_NAME(stream)(begin - early, out + i * to_pitch + back * item - early, end - begin + early);
-            }
+            TILECORE_NAME(transpose_cell)(&whole, r, height, back, c, width);
         }
     }
 }
