@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore import integrations, onnx
-from tilecore._cli import commands
+from tilecore import integrations
 from tilecore._core.request.errors import RequestError, format_error
-from tilecore._dialects.dialect import Option
 from tilecore._dialects.tensors import as_repeats
 from tilecore._dialects.version import Version
 
@@ -78,23 +76,6 @@ def test_the_types_of_repeats(dialect):
         else:
             with pytest.raises(TypeError, match="repeats has dtype "):
                 dialect.tile(X, repeats)
-
-
-def test_two_dialects_may_have_an_option_of_one_name(monkeypatch):
-    """Each reads it in its own way."""
-    option = Option(lambda text: 12 + ["old", "new"].index(text), "NAME", "new or old")
-    other = onnx.DIALECT._replace(name="Other", options={"opset": option})
-    monkeypatch.setitem(commands.DIALECTS, "other", other)
-    read = commands.parser().parse_args
-    tile = ["tile", "in.npy", "out.npy", "--repeats=2", "--dialect"]
-    assert commands.version_of(read([*tile, "other", "--opset=new"])).name == "ONNX Tile-13"
-    assert commands.version_of(read([*tile, "onnx", "--opset=6"])).name == "ONNX Tile-6"
-    for dialect, words in (
-        ("other", "argument --opset: expected new or old, got '6'"),
-        ("openvino", "--opset is for --dialect .*onnx or other, not openvino"),
-    ):
-        with pytest.raises(ValueError, match=f"^{words}$"):
-            commands.version_of(read([*tile, dialect, "--opset=6"]))
 
 
 INTEGRATIONS = [f"tilecore.integrations.{m.name}" for m in pkgutil.iter_modules(integrations.__path__)]

@@ -20,6 +20,7 @@ from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.version import Version
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
+OPTIONS = {name: (user, option) for user, d in DIALECTS.items() for name, option in d.options.items()}
 
 
 class Parser(argparse.ArgumentParser):
@@ -57,9 +58,8 @@ def parser() -> Parser:
     axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
     add("--axis", **integer_list, help=axes)
     add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
-    for name, users in options_of_dialects().items():
-        options = [DIALECTS[user].options[name] for user in users]
-        add(flag(name), metavar=options[0].metavar, help="; ".join(option.help for option in options))
+    for name, (_, option) in OPTIONS.items():
+        add(flag(name), metavar=option.metavar, help=option.help)
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
@@ -104,12 +104,6 @@ def read_integers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
 
 
-def options_of_dialects() -> dict[str, list[str]]:
-    """The names of the dialects that have each option."""
-    names = dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.options)
-    return {name: [user for user, dialect in DIALECTS.items() if name in dialect.options] for name in names}
-
-
 def tile(arguments: argparse.Namespace) -> None:
     from tilecore._cli.files import tile_file
 
@@ -137,12 +131,11 @@ def version_of(arguments: argparse.Namespace) -> Version:
     if arguments.axis is not None and chosen != "numpy":
         raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
     options = {}
-    for name, users in options_of_dialects().items():
+    for name, (user, option) in OPTIONS.items():
         if (text := getattr(arguments, name)) is None:
             continue
-        if chosen not in users:
-            raise ValueError(f"{flag(name)} is for --dialect {' or '.join(users)}, not {chosen}")
-        option = DIALECTS[chosen].options[name]
+        if chosen != user:
+            raise ValueError(f"{flag(name)} is for --dialect {user}, not {chosen}")
         try:
             options[name] = option.read(text)
             DIALECTS[chosen].version(**options)

@@ -9,8 +9,7 @@ from tilecore._dialects.version import Version
 
 
 class Option(NamedTuple):
-    """An option that chooses a version: a keyword of `Dialect.version`, a flag of the command line (`--feature-level`).
-    Several dialects may have one of the same name."""
+    """An option that chooses a version: a keyword of `Dialect.version`, a flag of the command line (`--feature-level`)."""
 
     read: Callable[[str], Any]  # from the text on the command line to the value
     metavar: str
