@@ -17,13 +17,13 @@ _Axes: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
 _T = TypeVar("_T", bound=np.generic)
 _T_co = TypeVar("_T_co", bound=np.generic, covariant=True)
 _Out = TypeVar("_Out", bound=NDArray[Any])
-_Masked: TypeAlias = np.ma.MaskedArray[Any, np.dtype[_T]]
+_Ma: TypeAlias = np.ma.MaskedArray[Any, np.dtype[_T]]
 
 class _Array(Protocol[_T_co]):
     def __array__(self) -> np.ndarray[Any, np.dtype[_T_co]]: ...
 
 @overload
-def tile(a: _Masked[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> _Masked[_T]: ...
+def tile(a: _Ma[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> _Ma[_T]: ...
 @overload
 def tile(a: _Array[_T], reps: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None) -> NDArray[_T]: ...
 @overload
@@ -32,15 +32,8 @@ def tile(a: ArrayLike, reps: _Ints, out: None = None, *, axis: _Axes = None, thr
 def tile(a: ArrayLike, reps: _Ints, out: _Out, *, axis: _Axes = None, threads: _Int = None) -> _Out: ...
 @overload
 def tile_region(
-    a: _Masked[_T],
-    reps: _Reps,
-    start: _Ints,
-    stop: _Ints,
-    out: None = None,
-    *,
-    axis: _Axes = None,
-    threads: _Int = None,
-) -> _Masked[_T]: ...
+    a: _Ma[_T], reps: _Reps, start: _Ints, stop: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None
+) -> _Ma[_T]: ...
 @overload
 def tile_region(
     a: _Array[_T], reps: _Reps, start: _Ints, stop: _Ints, out: None = None, *, axis: _Axes = None, threads: _Int = None
@@ -58,7 +51,7 @@ def tile_view(a: _Array[_T], reps: _Ints, *, axis: _Axes = None) -> NDArray[_T]:
 @overload
 def tile_view(a: ArrayLike, reps: _Ints, *, axis: _Axes = None) -> NDArray[Any]: ...
 @overload
-def tile_mapped(a: _Masked[_T], reps: _Ints, *, axis: _Axes = None) -> _Masked[_T]: ...
+def tile_mapped(a: _Ma[_T], reps: _Ints, *, axis: _Axes = None) -> _Ma[_T]: ...
 @overload
 def tile_mapped(a: _Array[_T], reps: _Ints, *, axis: _Axes = None) -> NDArray[_T]: ...
 @overload
