@@ -108,10 +108,7 @@ def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
     -----
     When a result of 128 KiB or more is garbage-collected, later results reuse its memory: see `recycled_bytes`. To
     read a large result, or to change little of it, `tile_mapped` is much faster. `tile_region` makes only a part.
-
-    Differences from `numpy.tile`: a negative repeat is an error on empty input too; ``1.0`` does not count
-    as 1; narrow NumPy integers never wrap (``numpy.uint8(100)`` on 3 elements gives 300); reps of rank 2 are
-    a ValueError; the result is always new and C-contiguous.
+    docs/migrating.md lists the differences from `numpy.tile`.
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
@@ -323,15 +320,11 @@ def tile_mapped(a, reps, *, axis=None):
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
 
     One copy of the repeated block is written, and its pages are mapped for every repeat. This takes milliseconds.
-    The result is an ordinary, writeable array, and may be larger than physical memory. The costs come later:
+    The result is an ordinary, writeable array, and may be larger than physical memory. Writing to all of it takes
+    longer than `tile`, and as much memory.
 
-    - The first read of a page takes 0.1 to 0.3 microseconds. The first write to it takes about 2 microseconds and 4
-      KiB. Writing to the whole result takes longer than `tile`, and as much memory.
-    - Tools that show resident memory count a page once for each repeat that was read.
-
-    The result shares pages only on Linux, and only if its outermost axis is repeated. It is an ordinary array, as from
-    `tile`, if repeats do not align with whole pages, if the process has locked its memory (``mlockall``) or used up its
-    mappings (``vm.max_map_count``), or if copying is as fast.
+    The result shares pages only on Linux, and only if its outermost axis is repeated. Otherwise it is an ordinary array,
+    as from `tile`: also if repeats do not align with whole pages, or if copying is as fast. docs/memory.md has the rest.
 
     Parameters
     ----------

@@ -274,12 +274,8 @@ cdef class replace_numpy_tile:
     - compiled code that holds NumPy's function;
     - `numpy.ma`, `numpy.matlib`, ``torch.tile``, ``jax.numpy.tile``: they do not call `numpy.tile`.
 
-    It compares and hashes equal to NumPy's function. So a library's table of functions, such as astropy's, has an entry
-    for both, whether the library is imported before or after the replacement.
-
-    Results are those of `tilecore.tile`, so a few differ from `numpy.tile`: they are C-contiguous, for instance. A
-    request that `tilecore.tile` would reject is passed to NumPy's own function, which returns a result or raises its
-    own error. Arguments are read once. A result larger than `get_max_bytes()` is a MemoryError.
+    Results are those of `tilecore.tile`. A request that it would reject is passed to NumPy's own function. A result
+    larger than `get_max_bytes()` is a MemoryError.
 
     Source: NumPy 2, `numpy.tile`.
     """

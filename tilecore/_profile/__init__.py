@@ -13,17 +13,11 @@ def profile() -> ProfileBlock:
     24000
 
     The table lists each place that calls `numpy.tile`: NumPy's time, tilecore's, calls, size of the results, the most
-    frequent input, and a hint. It is printed after an exception too. As data it is a dict, filled at the end of the
-    block: its keys are those that ``tilecore profile --json`` writes. The calls of all threads are measured, those of
-    child processes are not. Of nested blocks, each shows its calls, and those of the blocks in it.
+    frequent input, and a hint. As data it is a dict, filled at the end of the block: docs/profile.md lists its keys, and
+    explains how it measures. ``tilecore profile script.py`` measures a whole program.
 
-    The block takes longer: some calls are made by both functions, for up to a second plus a tenth of the block's time.
-    ``tilecore profile script.py`` measures a whole program.
-
-    Notes
-    -----
     It replaces `numpy.tile` for the time of the block. Names bound earlier, as by ``from numpy import tile``, are not
-    measured.
+    measured, nor are child processes.
 
     Source: NumPy 2, `numpy.tile`.
     """
