@@ -1,11 +1,7 @@
-"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them.
+"""Measures calls of `numpy.tile`, and how long tilecore's `tile` takes for them: docs/profile.md explains how.
 
-The caller gets the results of `numpy.tile`, and each call is timed. At each place in the program, some calls are made
-by both functions, in alternating order, on the program's own arrays: the first hundred, and one in 64 of the others,
-because what follows a pair takes longer. These pairs of calls may take a second plus a tenth of the time since the
-start. One place uses at most about half of this time, so others are measured too.
-
-Times are net of the profile: `calibrate` measures what it adds to a call.
+Only some calls are made by both functions, because what follows such a pair takes longer. Times are net of the profile:
+`calibrate` measures what it adds to a call.
 """
 
 import os
@@ -21,6 +17,7 @@ from math import inf, prod
 from random import Random
 from statistics import median, quantiles
 from time import perf_counter
+from timeit import timeit
 from types import FrameType
 from typing import Any, TextIO, TypeAlias
 
@@ -252,18 +249,16 @@ def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any,
 
 def calibrate() -> tuple[float, float]:
     """What `tile` adds to a call: seconds within the time that counts as numpy.tile's, and seconds that it cannot see."""
-    trial, measured, array, calls, found = Profile(), Replacement(tile), numpy.zeros(1), 100, []
+    trial, calls, found = Profile(), 100, []
     trial.start()
     trial.spent = inf  # no pairs
     active.append(trial)
     for _ in range(15):
-        trial.sites, trial.cost, times = {}, 0.0, [perf_counter()]
-        for function in (numpy_tile, measured):
-            for _ in repeat(None, calls):
-                function(array, 2)
-            times.append(perf_counter())
-        noted = sum(site.seconds for site in trial.sites.values())
-        found.append((noted - times[1] + times[0], times[2] - times[1] - noted - trial.cost))
+        trial.sites, trial.cost = {}, 0.0
+        names = {"tile": numpy_tile, "measured": Replacement(tile), "x": numpy.zeros(1)}
+        theirs, whole = (timeit(code, number=calls, globals=names) for code in ("tile(x, 2)", "measured(x, 2)"))
+        (site,) = trial.sites.values()
+        found.append((site.seconds - theirs, whole - site.seconds - trial.cost))
     active.remove(trial)
     within, outside = (median(seconds) / calls for seconds in zip(*found, strict=True))
     return within, outside
