@@ -86,7 +86,11 @@ def tile(a, reps, out=None, axis=None, threads=None):
     strided, spread = a.layout != "C", not is_nonelike(out) and out.layout != "C"
 
     def tile_array(a, reps, out=None, axis=None, threads=None):
-        max_threads = threads_for_c(threads)
+        max_threads = 0  # C's default
+        if threads is not None:
+            if threads < 1:
+                raise ValueError("tilecore: threads must be at least 1")
+            max_threads = min(np.intp(threads), INT_MAX)
         counts = as_counts(reps, least, ones)
         shape = result_shape(a.shape, counts, a.itemsize, room)
         if out is None:
@@ -99,7 +103,11 @@ def tile(a, reps, out=None, axis=None, threads=None):
         dims = on_stack(a.shape)
         if out is not None:
             arrays = a.ndim, dims, steps, a.ctypes, out.ndim, on_stack(shape), result_steps, out.ctypes
-            check_overlap(c_find_overlap(*arrays, a.itemsize))
+            found = c_find_overlap(*arrays, a.itemsize)  # separate columns and channels pass, as arrays do
+            if found == 1:
+                raise ValueError("tilecore: out must not have overlapping elements")
+            if found == 2:
+                raise ValueError("tilecore: out must not share memory with the input")
         request = a.ndim, dims, steps, len(counts), on_stack(counts), a.itemsize
         c_tile(*request, a.ctypes, result.ctypes, result_steps, max_threads)
         return result
@@ -205,24 +213,3 @@ def result_shape(shape, counts, itemsize, room):
     if status != capi.TILECORE_OK:
         raise ValueError("tilecore: the result is too large, its size overflows")
     return to_fixed_tuple(carray(extents, (len(room),), np.intp), len(room))
-
-
-# ---------------------------------------------------------------- checks
-
-
-@register_jitable
-def threads_for_c(threads):
-    if threads is None:
-        return 0  # C's default
-    if threads < 1:
-        raise ValueError("tilecore: threads must be at least 1")
-    return min(np.intp(threads), INT_MAX)
-
-
-@register_jitable
-def check_overlap(found):
-    """Separate arrays, columns and channels pass; some of as_strided do not."""
-    if found == 1:
-        raise ValueError("tilecore: out must not have overlapping elements")
-    if found == 2:
-        raise ValueError("tilecore: out must not share memory with the input")
