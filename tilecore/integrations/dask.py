@@ -83,10 +83,6 @@ def tile(
         Unknown chunk sizes; chunks that do not add up to the result's shape; as `tilecore.tile`.
     MemoryError
         At `compute`, if a single chunk is larger than `tilecore.get_max_bytes()`.
-
-    Notes
-    -----
-    Each task writes with one thread, because Dask runs a task on every processor.
     """
     array, names = None, {"input": "x", "repeats": "reps"}
     try:
@@ -216,4 +212,4 @@ def tile_chunk(
     start = [0 if r is None else part.start for r, part in zip(reps, where, strict=True)]
     stop = [n if r is None else part.stop for r, part, n in zip(reps, where, block.shape, strict=True)]
     counts = [1 if r is None else r for r in reps]
-    return tilecore.tile_region(block, counts, start, stop, threads=1)
+    return tilecore.tile_region(block, counts, start, stop, threads=1)  # Dask runs a task on every processor
