@@ -35,7 +35,7 @@ __dir__ = __all__.copy
 
 # Other classes may override `tile`. The last two represent a Tensor while a program is traced.
 KINDS = {Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor}
-SMALL_BYTES = 2**15  # of a result with a gradient
+SMALL_BYTES = 2**15  # of a result with a gradient: computing that in Python costs more time than tilecore saves
 # NumPy lacks these types: their elements are copied as integers of the same size.
 _FLOAT8 = [getattr(torch, name) for name in dir(torch) if name.startswith("float8_")]
 INTEGERS = dict.fromkeys(_FLOAT8, torch.uint8) | {torch.bfloat16: torch.int16, torch.complex32: torch.int32}
@@ -123,7 +123,8 @@ def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
         return operator(input, counts)
     if not input.requires_grad or not torch.is_grad_enabled():
         return tile_memory(input, counts, own)
-    return own(input, counts) if is_small(input, counts) else Tiling.apply(input, counts, own)
+    is_small = all(type(count) is int for count in counts) and 0 <= prod(counts) * input.nbytes < SMALL_BYTES
+    return own(input, counts) if is_small else Tiling.apply(input, counts, own)
 
 
 def lacks_rule(input: Tensor) -> bool:
@@ -141,11 +142,6 @@ def is_watched() -> bool:
     """Whether a mode or a transform intercepts calls of PyTorch."""
     mode = torch._C._is_torch_function_mode_enabled() or torch._C._len_torch_dispatch_stack() > 0
     return mode or torch._C._are_functorch_transforms_active()
-
-
-def is_small(input: Tensor, counts: tuple[Any, ...]) -> bool:
-    """Whether computing the gradient in Python costs more time than tilecore saves."""
-    return all(type(count) is int for count in counts) and 0 <= prod(counts) * input.nbytes < SMALL_BYTES
 
 
 def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.tile) -> Tensor:
