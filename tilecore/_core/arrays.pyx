@@ -192,16 +192,15 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
            [1, 2, 0, 1, 2, 0]])
 
     The result is ``tile(a, reps)[start[0]:stop[0], start[1]:stop[1], ...]``. Time and memory depend only on the region.
-    With ``reps=None``, `a` repeats without end: the element at index ``i``, which may be negative, is
-    ``a[i mod a.shape]``. Use this for periodic windows, textures, a canvas of a fixed size, and padding that wraps
-    around (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
+    With ``reps=None``, `a` repeats without end: use this for periodic windows, textures, a canvas of a fixed size, and
+    padding that wraps around (``start = (-before, ...)``, ``stop = (a.shape[0] + after, ...)``).
 
     Parameters
     ----------
     a : array_like
         As in `tile`, but a plain array or a `numpy.ma.MaskedArray`. A mask is tiled too.
     reps : int or sequence of int, or None
-        As in `tile`. None repeats `a` without end, in both directions along every axis.
+        As in `tile`. None repeats `a` without end, in both directions: element ``i`` is ``a[i mod a.shape]``.
     start, stop : tuple of int
         One entry for each axis of the result, with ``0 <= start <= stop <= shape``. With ``reps=None`` both
         may be negative.
@@ -323,8 +322,8 @@ def tile_mapped(a, reps, *, axis=None):
     The result is an ordinary, writeable array, and may be larger than physical memory. Writing to all of it takes
     longer than `tile`, and as much memory.
 
-    The result shares pages only on Linux, and only if its outermost axis is repeated. Otherwise it is an ordinary array,
-    as from `tile`: also if repeats do not align with whole pages, or if copying is as fast. docs/memory.md has the rest.
+    The result shares pages only on Linux, and only if its outermost axis is repeated. It is an ordinary array, as from
+    `tile`, if repeats do not align with whole pages, or if copying is as fast. docs/memory.md has the other conditions.
 
     Parameters
     ----------
