@@ -15,8 +15,8 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport PLAN_NEGATIVE, PLAN_OK, Plan, input_shape, plan_check, plan_init
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.resources.process_state cimport find_cpu_share
+from tilecore._core.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.write.tiling cimport (
     WriteOptions, start_options, write_region, write_tiling,
 )

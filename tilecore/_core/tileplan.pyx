@@ -23,10 +23,9 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, descr_of
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
-from tilecore._core.request.arguments cimport (
-    has_shape, plain_array, read_items, read_out, read_target, shape_error,
-)
+from tilecore._core.request.arguments cimport plain_array, read_items, read_out, read_target, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
+from tilecore._core.strided_arrays cimport has_shape
 from tilecore._core.write.batch cimport make_batch
 from tilecore._core.write.results cimport make_region, make_result
 from tilecore._core.write.small cimport make_small

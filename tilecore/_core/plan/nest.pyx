@@ -35,7 +35,7 @@ The pieces of all axes, combined, are nests. A whole tiling is the one piece of 
 start or stop is a multiple of the extent. Only the index of start within its repeat matters, not which repeat it is.
 """
 
-from tilecore._core.request.strided_arrays cimport magnitude
+from tilecore._core.strided_arrays cimport magnitude
 
 
 cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides,

@@ -1,7 +1,7 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
-from tilecore._core.request.strided_arrays cimport StridedArray
+from tilecore._core.strided_arrays cimport StridedArray
 
 
 cdef frozenset KNOWN
@@ -25,14 +25,3 @@ cdef inline cnp.ndarray read_out(out, cnp.ndarray array):
     if PyArray_CheckExact(out) and descr_of(<cnp.ndarray>out) == descr_of(array):
         return <cnp.ndarray>out
     return read_target(out, array.descr)
-
-
-cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape) noexcept:
-    """Whether the array has this shape. It may change during a call, also by assigning a dtype of another itemsize."""
-    cdef int k
-    if cnp.PyArray_NDIM(array) != ndim:
-        return False
-    for k in range(ndim):
-        if cnp.PyArray_DIM(array, k) != shape[k]:
-            return False
-    return True

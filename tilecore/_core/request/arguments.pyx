@@ -21,7 +21,7 @@ from cpython.list cimport PyList_GET_SIZE
 from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.overlaps cimport overlaps_itself
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_array
+from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 
 cnp.import_array()
 

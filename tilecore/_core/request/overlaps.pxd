@@ -1,4 +1,4 @@
-from tilecore._core.request.strided_arrays cimport StridedArray
+from tilecore._core.strided_arrays cimport StridedArray
 
 
 cdef bint share_bytes(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,

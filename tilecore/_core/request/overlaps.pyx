@@ -8,7 +8,7 @@ import numpy
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, array_upon
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_memory, magnitude, strides_or_null
+from tilecore._core.strided_arrays cimport StridedArray, locate_memory, magnitude, strides_or_null
 
 cnp.import_array()
 

@@ -10,9 +10,9 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK, array_upon
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack
-from tilecore._core.request.arguments cimport check_out, has_shape, shape_error
+from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, locate_memory
+from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
 from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.results cimport allocate, make_result

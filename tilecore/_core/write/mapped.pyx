@@ -23,10 +23,9 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, input_shape
-from tilecore._core.request.arguments cimport has_shape
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_array, strides_or_null
 from tilecore._core.resources.atomics cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
+from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, strides_or_null
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_on_error
 from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_nest
 

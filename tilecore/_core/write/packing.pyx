@@ -19,7 +19,7 @@ The inner loop of a packer is the innermost one of the output:
 """
 
 from tilecore._core.plan.nest cimport Loop, LoopIter, continues, first_moving, next_step
-from tilecore._core.request.strided_arrays cimport magnitude
+from tilecore._core.strided_arrays cimport magnitude
 from tilecore._core.write.processor cimport TILECORE_PAST_CACHES, kernels
 from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave
 

@@ -1,7 +1,7 @@
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.request.strided_arrays cimport StridedArray
+from tilecore._core.strided_arrays cimport StridedArray
 
 
 cdef bint can_be_counted(cnp.dtype dtype) noexcept

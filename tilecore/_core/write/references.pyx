@@ -14,8 +14,8 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
 from tilecore._core.plan.nest cimport MAX_LOOPS, Nest, RegionIter, next_piece, region_iter_init
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.request.strided_arrays cimport StridedArray, strides_or_null
 from tilecore._core.resources.memory cimport no_memory_error
+from tilecore._core.strided_arrays cimport StridedArray, strides_or_null
 
 cnp.import_array()
 

@@ -14,11 +14,11 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, plan_region
-from tilecore._core.request.arguments cimport check_out, has_shape
+from tilecore._core.request.arguments cimport check_out
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.overlaps cimport share_bytes
-from tilecore._core.request.strided_arrays cimport StridedArray, locate_array
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
+from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_region, write_tiling

@@ -8,8 +8,8 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
 from tilecore._core.plan.nest cimport MAX_LOOPS, LoopIter, next_step
 from tilecore._core.plan.plan cimport input_shape
-from tilecore._core.request.arguments cimport has_shape
 from tilecore._core.resources.memory cimport max_bytes
+from tilecore._core.strided_arrays cimport has_shape
 from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES, tilecore_gather
 
 cnp.import_array()

@@ -2,7 +2,7 @@
 
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.request.strided_arrays cimport StridedArray
+from tilecore._core.strided_arrays cimport StridedArray
 from tilecore._core.write.signals cimport SignalChecks
 
 

@@ -16,9 +16,9 @@ from libc.limits cimport LLONG_MAX
 from tilecore._core.plan.nest cimport (
     Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
-from tilecore._core.request.strided_arrays cimport strides_or_null
 from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
+from tilecore._core.strided_arrays cimport strides_or_null
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, needs_packing, write_panels
 from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES, stream_bytes

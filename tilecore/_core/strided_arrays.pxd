@@ -1,8 +1,19 @@
-"""The address and the strides of an array, for code without Python objects. See arguments.pyx."""
+"""The address and the strides of an array, for code without Python objects, and the check of its shape."""
 
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_IS_C_CONTIGUOUS
+
+
+cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape) noexcept:
+    """Whether the array has this shape. It may change during a call, also by assigning a dtype of another itemsize."""
+    cdef int k
+    if cnp.PyArray_NDIM(array) != ndim:
+        return False
+    for k in range(ndim):
+        if cnp.PyArray_DIM(array, k) != shape[k]:
+            return False
+    return True
 
 
 cdef struct StridedArray:
