@@ -13,9 +13,9 @@ from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
-from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.results cimport allocate, make_result
+from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.signals cimport check_signals
 from tilecore._core.write.tiling cimport (
     TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, start_options, write_tiling,

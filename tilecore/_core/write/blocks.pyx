@@ -18,7 +18,8 @@ If there is no memory for a block of scratch, the block is made in the output.
 from libc.stdlib cimport free, malloc
 
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, LoopIter, Nest, next_step
-from tilecore._core.write.processor cimport kernels, move_bytes, tilecore_move, tilecore_prepare_rows
+from tilecore._core.write.kernels cimport tilecore_move, tilecore_prepare_rows
+from tilecore._core.write.processor cimport kernels, move_bytes
 
 
 cdef enum:

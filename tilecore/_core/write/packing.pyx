@@ -20,8 +20,8 @@ The inner loop of a packer is the innermost one of the output:
 
 from tilecore._core.plan.nest cimport Loop, LoopIter, continues, first_moving, next_step
 from tilecore._core.strided_arrays cimport magnitude
-from tilecore._core.write.processor cimport TILECORE_PAST_CACHES, kernels
-from tilecore._core.write.processor cimport tilecore_gather, tilecore_prepare_deinterleave
+from tilecore._core.write.kernels cimport TILECORE_PAST_CACHES, tilecore_gather, tilecore_prepare_deinterleave
+from tilecore._core.write.processor cimport kernels
 
 
 cdef enum:

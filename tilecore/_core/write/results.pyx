@@ -20,7 +20,7 @@ from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES
+from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_region, write_tiling
 
 from tilecore._core.request.errors import RequestError, shape_changed

@@ -1,7 +1,11 @@
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.write.processor cimport TILECORE_SMALL_BYTES, kernels
+from tilecore._core.write.processor cimport kernels
+
+
+cdef extern from "kernels/config.h" nogil:
+    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_SMALL_BYTES
 
 
 cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array)
