@@ -5,7 +5,7 @@ import pytest
 
 import tilecore
 from tilecore import onnx
-from tilecore._core.request.inputs import as_array
+from tilecore._core.request.arguments import read_array
 
 pytestmark = pytest.mark.quick
 
@@ -17,7 +17,7 @@ X = np.arange(6, dtype="f4").reshape(2, 3)
 def test_views_of_tensors_are_read_in_place(oracle):
     tensor = torch.from_numpy(X)
     for view in (tensor.T, tensor[:, ::2], tensor[:1].expand(4, 3), tensor[0, 0], tensor[:0]):
-        assert np.shares_memory(as_array(view, "tile"), X) or not view.numel()
+        assert np.shares_memory(read_array(view, "tile"), X) or not view.numel()
         for repeats in ((2, 2), torch.tensor([2, 2])):
             np.testing.assert_array_equal(tilecore.tile(view, repeats), oracle(view.numpy(), (2, 2)), strict=True)
     assert onnx.tile(X, torch.tensor([2, 2])).shape == (4, 6)

@@ -245,7 +245,7 @@ RULES = [
     # inputs
     ("view|TilePlan", "a", [MASKED], TypeError, "a must be a plain array, got MaskedArray"),
     ("", "a|input|data", [RAGGED], ValueError, "{name} of type list cannot be read as an array: "),
-    ("", "input|data", [MASKED], TypeError, "{name} is a masked array of shape (2, 3), and a tensor has no mask: "
+    ("", "input|data", [MASKED], TypeError, "{name} is a masked array of shape (2, 3), "
      "expected a plain array (tilecore.tile keeps masks)"),
     (lambda function: function.traits.get("types"), "input", [None, np.zeros((2, 3), "S1"), np.zeros((2, 3), "V4")],
      TypeError, "input is of type ...; tilecore.tile takes every dtype"),
@@ -286,7 +286,7 @@ RULES = [
     ("", "repeats", [np.array(value) for value in ([], [1.0, 1], [True, True], np.array([1, 1], object))], TypeError,
      "repeats has dtype {0.dtype}, expected "),
     ("", "repeats", [np.ma.array([1, 1])], TypeError,
-     "repeats is a masked array of shape (2,), and a tensor has no mask"),
+     "repeats is a masked array of shape (2,), expected a plain array"),
     (of_dialects(count_types=tensors.INT64), "repeats", [np.array([1, 1], dtype) for dtype in ("int32", "uint64")],
      TypeError, "repeats has dtype {0.dtype}, expected int64"),
     *[(of_dialects(any_length=False), "repeats", [[1] * n], ValueError,

@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex, TypeAlias, overload
 from numpy.typing import ArrayLike, NDArray
 
 from tilecore._core.plain import tile_array
+from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.integers import read_count
 from tilecore._core.request.short_repr import short_repr
@@ -19,7 +20,7 @@ from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dialect import Dialect, Option
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
-from tilecore._dialects.tensors import INT64, as_tensor, check_type, make_types
+from tilecore._dialects.tensors import INT64, check_type, make_types
 from tilecore._dialects.version import Version
 
 __all__ = ["for_opset", "infer_shape", "infer_shape_1", "supported_types", "tile", "tile_1", "tile_6", "tile_13"]
@@ -150,7 +151,7 @@ def tile_1(
     """
     tensor = None
     try:
-        tensor = as_tensor(input)
+        tensor = read_array(input)
         check_type(tensor, _TILE_1.types)
         count = tiles if type(tiles) is int else _read_whole_number("tiles", tiles)
         position = axis if type(axis) is int else _read_whole_number("axis", axis)
@@ -320,7 +321,7 @@ def _read_whole_number(argument: str, value: Any) -> int:
         value = items[0] if len(items) == 1 else items
     if type(value) is int:  # of any size: beyond int64, the error is its range, not its type
         return value
-    tensor = as_tensor(value, argument)
+    tensor = read_array(value, argument)
     if tensor.dtype.kind not in "iuf":
         raise RequestError(TypeError, f"has dtype {tensor.dtype}, expected an integer or a float type", argument)
     if tensor.size != 1:

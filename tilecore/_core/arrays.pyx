@@ -21,7 +21,7 @@ from tilecore._core.numpy_api cimport (
 from tilecore._core.plain cimport plan_at_once, read_request, tile_array
 from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
-from tilecore._core.request.arguments cimport as_plain_array, check_rank, plain_array
+from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
@@ -129,7 +129,7 @@ cdef tile_any(a, reps, out, axis, threads):
     """`tile` for every request."""
     cdef cnp.ndarray array = None
     try:
-        array = as_plain_array(a)
+        array = read_plain_or_none(a)
         if array is None:
             return tile_other(a, reps, out, axis, threads)
         return tile_array(array, reps, out, threads, axis)
@@ -229,7 +229,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     try:
         if not PyArray_CheckExact(a) and is_plain_masked(a):
             return masked_region(a, reps, start, stop, out, axis, threads)
-        array = plain_array(a)
+        array = read_plain(a)
         thread_limit = read_threads(threads)
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
@@ -294,7 +294,7 @@ def tile_view(a, reps, *, axis=None):
     cdef Py_ssize_t strides[MAX_RANK]
     cdef int k, i
     try:
-        array = plain_array(a)
+        array = read_plain(a)
         read_request(&plan, array, reps, axis, None)
         for k in range(plan.ndim):
             i = k - (plan.ndim - plan.input_ndim)
@@ -345,7 +345,7 @@ def tile_mapped(a, reps, *, axis=None):
     cdef Plan plan
     cdef cnp.ndarray array = None, result = None
     try:
-        array = as_plain_array(a)
+        array = read_plain_or_none(a)
         if array is None:
             return tile_other(a, reps, None, axis, None)
         read_request(&plan, array, reps, axis, None)

@@ -23,7 +23,7 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, descr_of
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
-from tilecore._core.request.arguments cimport plain_array, read_items, read_out, read_target, shape_error
+from tilecore._core.request.arguments cimport read_items, read_out, read_plain, read_target, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
 from tilecore._core.write.batch cimport make_batch
@@ -135,7 +135,7 @@ cdef class TilePlan:
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
-            array = <cnp.ndarray>a if PyArray_CheckExact(a) else plain_array(a)
+            array = read_plain(a)
             target = self.check_array(array, out)
             target = make_result(&self.plan, array.descr, array, target, thread_limit)
             return target if out is None else out
@@ -150,7 +150,7 @@ cdef class TilePlan:
         try:
             thread_limit = read_threads(threads)
             read_bounds(&bounds, start, stop, False)
-            array = plain_array(a)
+            array = read_plain(a)
             target = self.check_array(array, out)
             target = make_region(&self.plan, &bounds, array.descr, array, target, thread_limit)
             return target if out is None else out
@@ -248,7 +248,7 @@ cdef cnp.ndarray tile_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int 
 
 cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
     """Return a stack as a plain array of this dtype; check_stack checks its shape."""
-    cdef cnp.ndarray array = plain_array(arrays)
+    cdef cnp.ndarray array = read_plain(arrays)
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type(arrays).__name__}", "input")

@@ -11,13 +11,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import ndarray
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError
-from tilecore._core.request.inputs import as_array
 from tilecore._core.request.integers import LARGEST_RANK, read_item
-from tilecore._core.request.subclasses import is_masked
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -70,16 +68,6 @@ def check_type(tensor: NDArray[Any], allowed: Types) -> None:
         raise RequestError(TypeError, what + "; tilecore.tile takes every dtype", "input")
 
 
-def as_tensor(value: ArrayLike, argument: str = "input") -> NDArray[Any]:
-    """`value` as a plain `numpy.ndarray`; an array is not copied."""
-    if type(value) is ndarray:
-        return value
-    if is_masked(value):
-        what = f"is a masked array of shape {np.shape(value)}, and a tensor has no mask"
-        raise RequestError(TypeError, f"{what}: expected a plain array (tilecore.tile keeps masks)", argument)
-    return as_array(value, argument)
-
-
 def as_repeats(value: Any, allowed: Types = INTEGERS, count: int | None = None) -> tuple[int, ...]:
     """A 1-D repeats tensor, or a list or tuple of ints, as a tuple of ints of any sign and size.
 
@@ -101,7 +89,7 @@ def read_repeats_tensor(value: Any, allowed: Types) -> NDArray[Any]:
     if not any(hasattr(value, kind) for kind in ("__array__", "__index__", "__dlpack__")):
         what = f"must be a 1-D tensor or a list of ints, got {type(value).__name__}"
         raise RequestError(TypeError, what, "repeats")
-    array = as_tensor(value, "repeats")
+    array = read_array(value, "repeats")
     if array.dtype.name not in allowed.names:
         raise RequestError(TypeError, f"has dtype {array.dtype}, expected {', '.join(allowed.names)}", "repeats")
     if array.ndim != 1:

@@ -7,8 +7,9 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.plain cimport tile_array, tile_at_once
 
+from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, shape_changed
-from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats, as_tensor, check_type
+from tilecore._dialects.tensors import EVERY_TYPE, INTEGERS, as_repeats, check_type
 
 cnp.import_array()
 
@@ -58,7 +59,7 @@ cdef class Version:
             return result
         tensor = None
         try:
-            tensor = as_tensor(input)
+            tensor = read_array(input)
             return tile_array(tensor, self.read_counts(tensor, repeats), out, threads)
         except RequestError as error:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__

@@ -27,8 +27,8 @@ from dask.utils import parse_bytes
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore
+from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, reformat_error
-from tilecore._core.request.inputs import as_array
 
 if TYPE_CHECKING:  # of the stub alone
     from tilecore._core.arrays import _Ints
@@ -121,7 +121,7 @@ def check_input(x: Any) -> Any:
         kind = type(x._meta)
     else:
         if not hasattr(type(x), "__array_function__"):
-            x = as_array(x)
+            x = read_array(x)
         kind = type(x)
     if kind not in (np.ndarray, np.memmap):
         what = f"must be a NumPy array, or a Dask array of NumPy arrays, got {kind.__name__}"

@@ -20,10 +20,11 @@ from openvino.op import Constant
 from openvino.utils import replace_node
 
 import tilecore
+from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, pass_on, reformat_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.dims import get_bounds
-from tilecore._dialects.tensors import INT64_MAX, as_repeats, as_tensor
+from tilecore._dialects.tensors import INT64_MAX, as_repeats
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
@@ -126,7 +127,7 @@ def _as_node(value: Any, position: int) -> Node | Output:
     if isinstance(value, (Node, Output)):
         return value
     if position == 0:
-        return Constant(as_tensor(value, "data"))
+        return Constant(read_array(value, "data"))
     repeats = as_repeats(value)
     if max(repeats, default=0) > INT64_MAX:
         raise RequestError(ValueError, f"must fit int64, got {short_repr(max(repeats))}", "repeats")

@@ -5,19 +5,14 @@ from tilecore._core.strided_arrays cimport StridedArray
 
 
 cdef frozenset KNOWN
-cdef cnp.ndarray convert_to_plain(a)
-cdef cnp.ndarray plain_array(a)
+cdef cnp.ndarray read_plain(a)
+cdef cnp.ndarray read_plain_or_none(a)
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1
 cdef cnp.ndarray read_target(value, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    StridedArray *place) except -1
 cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument)
-
-
-cdef inline cnp.ndarray as_plain_array(a):
-    """`a` as an ndarray or a memmap; None if its own type decides how it is tiled."""
-    return <cnp.ndarray>a if PyArray_CheckExact(a) else convert_to_plain(a)
 
 
 cdef inline cnp.ndarray read_out(out, cnp.ndarray array):

@@ -11,8 +11,7 @@ and the number of threads is read. The arrays are inspected last: their shape mu
 
 import numpy
 
-from tilecore._core.request.inputs import UNREADABLE, as_any_array, input_error, out_error
-from tilecore._core.request.errors import RequestError, shape_changed
+from tilecore._core.request.errors import RequestError, pass_on, shape_changed
 from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
@@ -30,29 +29,85 @@ cnp.import_array()
 
 # NumPy reads these classes directly: no need to look for a protocol.
 KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
+UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 
 
-cdef cnp.ndarray convert_to_plain(a):
-    """`as_plain_array` for an object that is not exactly an ndarray."""
-    if PyArray_Check(a):
-        return a if isinstance(a, numpy.memmap) else None
-    if type(a) in KNOWN:
-        try:
-            return cnp.PyArray_FROM_O(a)
-        except UNREADABLE as reason:
-            raise input_error(a, reason) from reason
-    if hasattr(type(a), "__array_function__"):
-        return None
-    array = as_any_array(a)
-    return array if PyArray_CheckExact(array) else None
-
-
-cdef cnp.ndarray plain_array(a):
+cdef cnp.ndarray read_plain(a):
     """`a` as a plain array, for functions that accept nothing else."""
-    cdef cnp.ndarray array = as_plain_array(a)
+    cdef cnp.ndarray array = read_plain_or_none(a)
     if array is None:
         raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
     return array
+
+
+cdef cnp.ndarray read_plain_or_none(a):
+    """`a` as a plain array, an ndarray or a memmap; None if its own type decides how it is tiled."""
+    if PyArray_Check(a):
+        return a if PyArray_CheckExact(a) or isinstance(a, numpy.memmap) else None
+    if type(a) not in KNOWN and hasattr(type(a), "__array_function__"):
+        return None
+    array = read_array(a, "input", True)  # by keyword it would be a call through Python
+    return array if PyArray_CheckExact(array) else None
+
+
+cpdef read_array(value, argument="input", bint subok=False):
+    """`value`, of any kind, as a plain array; with `subok`, as a subclass if it provides one.
+
+    An array's memory is shared. A masked array is an error, because its mask would be lost. NumPy would treat an object
+    that has only DLPack's `__dlpack__` as a single Python object, so such objects go to `numpy.from_dlpack`.
+
+    >>> read_array([[1, 2, 3]])
+    array([[1, 2, 3]])
+    >>> read_array([[1, 2], [3]])                               # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tilecore._core.request.errors.RequestError: (<class 'ValueError'>, 'of type list cannot be read as an array: ...
+    """
+    if PyArray_CheckExact(value):
+        return value
+    try:
+        if isinstance(value, (list, tuple)) or type(value) in KNOWN:
+            return cnp.PyArray_FROM_O(value)
+        if hasattr(type(value), "__dlpack__") and not numpy_takes(value):
+            return numpy.from_dlpack(value)
+        array = numpy.asanyarray(value)
+    except UNREADABLE as reason:
+        raise input_error(value, reason, argument) from reason
+    if subok and not isinstance(array, numpy.memmap):
+        return array
+    if is_masked(array):
+        subject = "is" if array is value else f"of type {type(value).__name__} gives"
+        what = f"{subject} a masked array of shape {array.shape}, expected a plain array (tilecore.tile keeps masks)"
+        raise RequestError(TypeError, what, argument)
+    return numpy.asarray(array)
+
+
+cdef bint numpy_takes(value) except -1:
+    for name in ("__array__", "__array_interface__", "__array_struct__"):
+        if hasattr(value, name):  # no generator: it would make a RuntimeError of the caller's StopIteration
+            return True
+    try:
+        memoryview(value).release()
+    except TypeError as reason:
+        pass_on(reason)
+        return False
+    return True
+
+
+cdef input_error(value, reason, argument):
+    """The RequestError for a `value` that raised `reason`, one of UNREADABLE, when it was read."""
+    pass_on(reason)
+    use = "; use tilecore.integrations.torch.tile"
+    advice = str(reason)
+    if "requires grad" in advice:  # PyTorch's own advice, detach().numpy(), loses the gradient
+        advice = f"it requires grad{use}, or pass its detach()"
+    elif "unsupported ScalarType" in advice:
+        advice += use
+    elif "device type tensor" in advice:  # PyTorch's own advice is cpu(), also for tensors without memory
+        advice = advice.partition(". ")[0] + use
+    text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
+    # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
+    kind = MemoryError if isinstance(reason, MemoryError) else ValueError if isinstance(reason, ValueError) else TypeError
+    return RequestError(kind, text, argument)
 
 
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:
@@ -72,7 +127,7 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
             array = arrays[i]
         else:
             try:
-                array = plain_array(arrays[i])
+                array = read_plain(arrays[i])
             except RequestError as error:
                 if not isinstance(error, RequestError):  # see format_error
                     raise
@@ -94,7 +149,10 @@ cdef cnp.ndarray read_target(value, cnp.dtype dtype):
     cdef cnp.ndarray out
     cdef cnp.dtype actual
     if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):
-        raise out_error(value)
+        text = f"must be a NumPy array, got {type(value).__name__}"
+        if any(kind.__module__ == "torch" for kind in type(value).__mro__):
+            text += "; pass out.numpy()"
+        raise RequestError(TypeError, text, "out")
     out = value
     actual = out.descr
     if actual is not dtype and actual != dtype:
