@@ -54,11 +54,12 @@
  *                    a few 16 bytes each
  *
  * The instruction sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set
- * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, and its row of the table, with
- * the full names of all its kernels. isa/ also holds the kernels, each written once. Those of permute.h are for AVX-512
- * alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on. Every set includes the
- * kernels that it has, so their files have no include guards. For AVX2, TILECORE_NAME(pattern) in short_rows.h is
- * tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is tilecore_pattern_avx2_kernel.
+ * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, the full names of its row
+ * kernels, and its row of the table, TILECORE_SET. isa/ also holds the kernels, each written once. Those of permute.h
+ * are for AVX-512 alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on. Every
+ * set includes the kernels that it has, so their files have no include guards. For AVX2, TILECORE_NAME(pattern) in
+ * short_rows.h is tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is
+ * tilecore_pattern_avx2_kernel.
  *
  * Safety, of all functions here and in isa/ unless they state otherwise. A function reads the source rows that its
  * arguments describe, and no other byte: the next page may be forbidden. It writes each byte of the destination rows,

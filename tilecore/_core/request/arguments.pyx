@@ -106,8 +106,10 @@ cdef input_error(value, reason, argument):
         advice = advice.partition(". ")[0] + use
     text = f"of type {type(value).__name__} cannot be read as an array: {advice}"
     # PyTorch's RuntimeError and DLPack's BufferError mean that the input is of the wrong kind.
-    kind = MemoryError if isinstance(reason, MemoryError) else ValueError if isinstance(reason, ValueError) else TypeError
-    return RequestError(kind, text, argument)
+    for kind in (ValueError, MemoryError):
+        if isinstance(reason, kind):
+            return RequestError(kind, text, argument)
+    return RequestError(TypeError, text, argument)
 
 
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:

@@ -24,10 +24,7 @@ static const tilecore_row_kernel *const tilecore_row_kernels_arm64[] = {
     &tilecore_copies_arm64_kernel, &tilecore_doubling_arm64_kernel, &tilecore_expand_arm64_kernel,
     &tilecore_pattern_arm64_kernel, &tilecore_register_rows_arm64_kernel, NULL};
 
-static const tilecore_set tilecore_set_arm64 = {
-    "arm64", 0, tilecore_copy_arm64, tilecore_stream_arm64, tilecore_stream_end_arm64, tilecore_replicate_arm64,
-    tilecore_write_small_arm64, tilecore_transpose_arm64, tilecore_deinterleave_arm64, TILECORE_BY_TILES,
-    tilecore_choose_arm64, tilecore_row_kernels_arm64, NULL};
+TILECORE_SET(arm64, arm64, arm64, arm64, 0, TILECORE_BY_TILES, NULL);
 #undef TILECORE_ZIP_lo
 #undef TILECORE_ZIP_hi
 #undef TILECORE_ZIP_8

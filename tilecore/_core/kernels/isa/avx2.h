@@ -26,8 +26,5 @@ static const tilecore_row_kernel *const tilecore_row_kernels_avx2[] = {
     &tilecore_copies_avx2_kernel, &tilecore_doubling_avx2_kernel, &tilecore_expand_avx2_kernel,
     &tilecore_pattern_avx2_kernel, &tilecore_register_rows_avx2_kernel, NULL};
 
-static const tilecore_set tilecore_set_avx2 = {
-    "avx2", TILECORE_HAS_AVX2, tilecore_copy_avx2, tilecore_stream_avx2, tilecore_stream_end_avx2,
-    tilecore_replicate_avx2, tilecore_write_small_avx2, tilecore_transpose_avx2, tilecore_deinterleave_avx2,
-    TILECORE_BY_TILES, tilecore_choose_avx2, tilecore_row_kernels_avx2, NULL};
+TILECORE_SET(avx2, avx2, avx2, avx2, TILECORE_HAS_AVX2, TILECORE_BY_TILES, NULL);
 #include "undef.h"

@@ -20,16 +20,11 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     return tilecore_choose_permutation(self, repeats, rows);
 }
 
-static const tilecore_set tilecore_set_avx512amd = {
-    "avx512amd", TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, tilecore_copy_avx512vbmi, tilecore_stream_avx512vbmi,
-    tilecore_stream_end_avx512vbmi, tilecore_replicate_avx512vbmi, tilecore_write_small_avx512vbmi,
-    tilecore_transpose_avx2, tilecore_deinterleave_avx2, TILECORE_BY_TILES, tilecore_choose_avx512amd,
-    tilecore_row_kernels_avx512vbmi, &tilecore_set_avx2};
+#define tilecore_row_kernels_avx512amd tilecore_row_kernels_avx512vbmi
+TILECORE_SET(avx512amd, avx512vbmi, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, TILECORE_BY_TILES,
+             &tilecore_set_avx2);
 
 /* Vectors of 64 bytes are stored as two halves (Zen 4): `replicate` by 32 bytes takes 0.77 of the time. With full width
  * (Zen 5) it takes up to 1.4 times as long, and `copy` 1.0 to 1.25. */
-static const tilecore_set tilecore_set_avx512half = {
-    "avx512half", TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, tilecore_copy_avx2, tilecore_stream_avx2,
-    tilecore_stream_end_avx2, tilecore_replicate_avx2, tilecore_write_small_avx2, tilecore_transpose_avx2,
-    tilecore_deinterleave_avx2, TILECORE_BY_TILES, tilecore_choose_avx512amd, tilecore_row_kernels_avx512vbmi,
-    &tilecore_set_avx2};
+TILECORE_SET(avx512half, avx2, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, TILECORE_BY_TILES,
+             &tilecore_set_avx2);

@@ -33,8 +33,6 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 static const tilecore_row_kernel *const tilecore_row_kernels_scalar[] = {
     &tilecore_copies_scalar_kernel, &tilecore_doubling_scalar_kernel, &tilecore_register_rows_scalar_kernel, NULL};
 
-static const tilecore_set tilecore_set_scalar = {
-    "scalar", 0, tilecore_copy_scalar, tilecore_stream_scalar, tilecore_stream_end_scalar, tilecore_replicate_scalar,
-    tilecore_write_small_scalar, tilecore_transpose_scalar, NULL, TILECORE_BY_TILES, tilecore_choose_scalar,
-    tilecore_row_kernels_scalar, NULL};
+#define tilecore_deinterleave_scalar NULL /* there is none */
+TILECORE_SET(scalar, scalar, scalar, scalar, 0, TILECORE_BY_TILES, NULL);
 #include "undef.h"

@@ -18,8 +18,5 @@ static const tilecore_row_kernel *const tilecore_row_kernels_ssse3[] = {
     &tilecore_copies_ssse3_kernel, &tilecore_doubling_ssse3_kernel, &tilecore_expand_ssse3_kernel,
     &tilecore_pattern_ssse3_kernel, &tilecore_register_rows_ssse3_kernel, NULL};
 
-static const tilecore_set tilecore_set_ssse3 = {
-    "ssse3", TILECORE_HAS_SSSE3, tilecore_copy_ssse3, tilecore_stream_ssse3, tilecore_stream_end_ssse3,
-    tilecore_replicate_ssse3, tilecore_write_small_ssse3, tilecore_transpose_ssse3, tilecore_deinterleave_ssse3,
-    TILECORE_BY_TILES, tilecore_choose_ssse3, tilecore_row_kernels_ssse3, NULL};
+TILECORE_SET(ssse3, ssse3, ssse3, ssse3, TILECORE_HAS_SSSE3, TILECORE_BY_TILES, NULL);
 #include "undef.h"
