@@ -32,6 +32,23 @@ def test_the_table_as_data():
 
 
 @pytest.mark.whole_process
+def test_a_block_that_is_dropped_ends():
+    block = tilecore.profile()
+    block.__enter__()
+    del block
+    assert np.tile is numpy_tile and not module.active
+
+
+def test_repeats_nested_deeply_are_not_looked_through():
+    """NumPy refuses them at once; each level doubles their number."""
+    reps = (1, 2)
+    for _ in range(60):
+        reps = (reps, reps)
+    with tilecore.profile(), pytest.raises((TypeError, ValueError)):
+        np.tile(np.arange(3), reps)
+
+
+@pytest.mark.whole_process
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_a_handler_that_raises_leaves_nothing(raised_between, monkeypatch):
     """Between any two instructions of a block's begin and end."""

@@ -23,6 +23,7 @@ GIVEN = "import sys, __main__; print(sys.argv, sys.path[:1], sorted(vars(__main_
 PROGRAMS = {  # options, files, and what `python` gets
     "script": ("script.py -m --json x -- --repeats -1", {"script.py": SEES}),
     "without its folder": ("script.py", {"script.py": SEES}),  # with Python's own -P
+    "folder, without the current one": ("folder -x", {"folder/__main__.py": SEES}),  # likewise
     "module": ("-m package.module -h --", {"package/__init__.py": "", "package/module.py": SEES}),
     "package": ("-mpackage run", {"package/__init__.py": "", "package/__main__.py": SEES}),
     "folder": ("folder -x", {"folder/__main__.py": SEES}),
@@ -67,7 +68,7 @@ def ran(folder, *command):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python_runs_it(name, tmp_path):
     options, files = PROGRAMS[name]
-    own = ["-P"] if name == "without its folder" else []
+    own = ["-P"] if "without" in name else []
     written(tmp_path, files)
     assert ran(tmp_path, *own, "-m", "tilecore", "run", *split(options)) == ran(tmp_path, *own, *split(options))
 

@@ -47,5 +47,6 @@ def report(measured: Profile, block: ProfileBlock, path: str | None) -> None:
         with suppress(BrokenPipeError), redirect_stdout(sys.__stdout__), open_output(path, len(data), True) as fd:
             write_all(fd, memoryview(data))
     except (OSError, ValueError) as error:
-        print_text(f"tilecore: {path}: {getattr(error, 'strerror', None) or error}", sys.__stderr__)
+        reason = f"{path}: {error.strerror or error}" if isinstance(error, OSError) else error  # ours name the path
+        print_text(f"tilecore: {reason}", sys.__stderr__)
         os._exit(2)  # Python's own end would keep the program's exit code

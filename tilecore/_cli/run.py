@@ -66,7 +66,7 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
             exec(compile(name, "<string>", "exec", dont_inherit=True), vars(main))
         elif option == "-m" or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
             is_module = option == "-m"
-            sys.path[:made] = (current_folder() if is_module else [absolute(name)]) * own
+            sys.path[:made] = current_folder() * own if is_module else [absolute(name)]
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
             try:

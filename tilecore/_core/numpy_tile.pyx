@@ -235,6 +235,9 @@ cdef class ProfileBlock:
         if self.leave():
             self.profile.report(sys.stderr)
 
+    def __del__(self):
+        self.leave()
+
 
 @cython.final
 @cython.auto_pickle(False)

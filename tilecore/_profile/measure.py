@@ -148,7 +148,10 @@ class Profile:
         if pair is None:
             return
         A, reps, own, (ours, copy, refusal) = pair
-        key: tuple[object, ...] = (type(A).__name__, short_repr(reps) if is_plain(reps) else type(reps).__name__)
+        key: tuple[object, ...] = (
+            type(A).__name__,
+            short_repr(reps) if is_plain(reps, levels=1) else type(reps).__name__,
+        )
         inner = 0
         if type(A) is numpy.ndarray:
             inner = A.itemsize * count_inner(A.shape, result.shape)
@@ -304,10 +307,10 @@ def count_inner(shape: tuple[int, ...], result: tuple[int, ...]) -> int:
     return prod(m for _, m in last)
 
 
-def is_plain(value: Any, depth: int = 0) -> bool:
-    """Whether `value` may be read twice: that runs no other code."""
+def is_plain(value: Any, levels: int = 64) -> bool:
+    """Whether `value`, of so many levels of lists at most, may be read twice: that runs no other code."""
     if type(value) in (list, tuple):
-        return depth < 64 and all(is_plain(item, depth + 1) for item in value)
+        return levels > 0 and all(is_plain(item, levels - 1) for item in value)
     if type(value) is numpy.ndarray or isinstance(value, numpy.generic):
         return not value.dtype.hasobject
     return type(value) in PLAIN
@@ -315,7 +318,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
 
 def estimate_seconds(A: Any, reps: Any) -> float:
     """Roughly the seconds to make a result once more; infinite if it must not be made."""
-    if not ((type(A) is numpy.ndarray or is_plain(A)) and is_plain(reps)):
+    if not ((type(A) is numpy.ndarray or is_plain(A)) and is_plain(reps, levels=1)):
         return inf
     try:
         nbytes = A.itemsize * prod(output_shape(A.shape, reps)) if type(A) is numpy.ndarray else 0

@@ -21,8 +21,8 @@ from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.strided_arrays cimport strides_or_null
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, needs_packing, write_panels
-from tilecore._core.write.processor cimport TILECORE_NOGIL_BYTES, stream_bytes
-from tilecore._core.write.small cimport is_small, write_small
+from tilecore._core.write.processor cimport stream_bytes
+from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES, is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
 
