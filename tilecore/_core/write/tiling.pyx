@@ -124,7 +124,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
                       const Py_ssize_t *start, const Py_ssize_t *shape, WriteOptions *options) noexcept nogil:
     """Write the region of `shape` at `start`; return as write_tiling.
 
-    `target` has the region's shape. Unless `nbytes` is 0, no axis is empty. A piece takes 0.1 us to prepare.
+    `target` has the region's shape. Unless `options.nbytes` is 0, no axis is empty. A piece takes 0.1 us to prepare.
     """
     cdef RegionIter iter
     cdef Nest nest
@@ -146,14 +146,14 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
                     WriteOptions *options) noexcept nogil:
     """Write all `nbytes` that `nest` describes; return as write_tiling."""
     cdef Py_ssize_t first_bytes
-    # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
-    # no stores that bypass the cache, and no blocks copied to distant pages in turn.
     cdef bint stream = False
     cdef long long begin = 0
     cdef Nest first, others
     cdef int status = 0
     if nbytes < MIN_NOTED_BYTES:
         return write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
+    # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
+    # no stores that bypass the cache, and no blocks copied to distant pages in turn.
     if options.prefaulted and nbytes >= stream_bytes // 2:
         stream = tilecore_hot_streams(dst + nest.dst, nbytes, stream_bytes, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
