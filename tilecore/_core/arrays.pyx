@@ -18,7 +18,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plain cimport plan_at_once, read_request, tile_array
+from tilecore._core.plain cimport plan_without_callbacks, plan_request, tile_array
 from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init
 from tilecore._core.plan.regions cimport Bounds, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
@@ -113,7 +113,8 @@ def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
     cdef Plan plan
-    if PyArray_CheckExact(a) and out is None and axis is None and threads is None and plan_at_once(&plan, a, reps, 0):
+    if (PyArray_CheckExact(a) and out is None and axis is None and threads is None
+            and plan_without_callbacks(&plan, a, reps, 0)):
         if (result := make_small(&plan, a)) is not None:
             return result
         try:  # entering it takes 3 % of a small call
@@ -234,7 +235,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-        target = read_request(&plan, array, () if reps is None else reps, axis, out)
+        target = plan_request(&plan, array, () if reps is None else reps, axis, out)
         target = make_region(&plan, &bounds, array.descr, array, target, thread_limit)
         return target if out is None else out
     except RequestError as error:
@@ -295,7 +296,7 @@ def tile_view(a, reps, *, axis=None):
     cdef int k, i
     try:
         array = read_plain(a)
-        read_request(&plan, array, reps, axis, None)
+        plan_request(&plan, array, reps, axis, None)
         for k in range(plan.ndim):
             i = k - (plan.ndim - plan.input_ndim)
             if plan.repeats[k] > 1 and plan.shape[k] > 1 and plan.copies:  # 0 if the result is empty
@@ -348,7 +349,7 @@ def tile_mapped(a, reps, *, axis=None):
         array = read_plain_or_none(a)
         if array is None:
             return tile_other(a, reps, None, axis, None)
-        read_request(&plan, array, reps, axis, None)
+        plan_request(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
         return make_result(&plan, array.descr, array, None, 0) if result is None else result

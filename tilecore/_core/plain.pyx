@@ -14,7 +14,7 @@ from tilecore._core.request.errors import RequestError
 cnp.import_array()
 
 
-cdef cnp.ndarray read_request(Plan *plan, cnp.ndarray array, reps, axis, out):
+cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     """Make the plan for `array`. Return `out` as read_out reads it, or None. The plan is made last."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef cnp.ndarray target = None
@@ -30,18 +30,18 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
     """`tile` of a plain array."""
     cdef Plan plan
     cdef int thread_limit = read_threads(threads)
-    cdef cnp.ndarray target = read_request(&plan, array, reps, axis, out)
+    cdef cnp.ndarray target = plan_request(&plan, array, reps, axis, out)
     target = make_result(&plan, array.descr, array, target, thread_limit)
     return target if out is None else out
 
 
-cdef tile_at_once(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
+cdef tile_without_callbacks(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
     """The tiling, if `reps` are read without the caller's code and nothing is wrong; else None.
 
     With `max_elements` above 0, None also for larger results, and for empty ones.
     """
     cdef Plan plan
-    if not plan_at_once(&plan, array, reps, min_repeat):
+    if not plan_without_callbacks(&plan, array, reps, min_repeat):
         return None
     if max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= max_elements):
         return None

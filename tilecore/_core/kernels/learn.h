@@ -2,7 +2,7 @@
  * number of threads to tilecore.
  *
  *     tilecore_record *record = tilecore_find_record(kind, bytes);
- *     if (tilecore_next_is_serial(record)) { ... tilecore_note_serial(record, pace); }
+ *     if (tilecore_begin_call(record)) { ... tilecore_note_serial(record, pace); }
  *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
  *
  * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
@@ -60,8 +60,8 @@ TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t
     return &tilecore_records[kind][tilecore_size_class(bytes)];
 }
 
-/* Whether the next call is serial; counts it. */
-TILECORE_UNUSED static int tilecore_next_is_serial(tilecore_record *record)
+/* Counts a call; returns whether it is to be serial. */
+TILECORE_UNUSED static int tilecore_begin_call(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
     ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;

@@ -70,15 +70,15 @@ cdef cnp.ndarray tile_list(const Plan *plan, const Plan *stack, cnp.dtype dtype,
     choose_options(&batch.options, stack.nbytes, threads, prefaulted, PyDataType_REFCHK(dtype))
     batch.plan, batch.n_sources = plan, PyList_GET_SIZE(sources)
     _places = locate_list(&batch, sources)  # kept until all is written
-    look_at_result(&batch, stack, out, is_new)
+    look_at_out(&batch, stack, out, is_new)
     if stack.nbytes == 0:
         return out
     if PyDataType_REFCHK(dtype):
-        write_references(&batch, sources, out, is_new and can_be_counted(dtype))
+        write_list_references(&batch, sources, out, is_new and can_be_counted(dtype))
     elif stack.nbytes < TILECORE_NOGIL_BYTES:
         write_range(&batch, 0, batch.n_sources, &batch.options)
     else:
-        write_without_gil(&batch, stack.nbytes)
+        write_list_without_gil(&batch, stack.nbytes)
     return out
 
 
@@ -109,7 +109,7 @@ cdef inline const StridedArray *place_of(const Batch *batch, Py_ssize_t i) noexc
     return <const StridedArray *>(batch.places + i * batch.place_bytes)
 
 
-cdef int look_at_result(Batch *batch, const Plan *stack, cnp.ndarray out, bint is_new) except -1:
+cdef int look_at_out(Batch *batch, const Plan *stack, cnp.ndarray out, bint is_new) except -1:
     """Look where the result lies, and check it."""
     cdef const Plan *plan = batch.plan
     cdef StridedArray whole
@@ -127,7 +127,7 @@ cdef int look_at_result(Batch *batch, const Plan *stack, cnp.ndarray out, bint i
     return 0
 
 
-cdef int write_references(Batch *batch, list sources, cnp.ndarray out, bint as_bytes) except -1:
+cdef int write_list_references(Batch *batch, list sources, cnp.ndarray out, bint as_bytes) except -1:
     cdef StridedArray target = batch.target
     cdef Py_ssize_t i
     if as_bytes:
@@ -139,7 +139,7 @@ cdef int write_references(Batch *batch, list sources, cnp.ndarray out, bint as_b
     return 0
 
 
-cdef int write_without_gil(Batch *batch, Py_ssize_t nbytes) except -1:
+cdef int write_list_without_gil(Batch *batch, Py_ssize_t nbytes) except -1:
     """Write all tilings, `nbytes` in all. Threads take whole ones, or parts if they are large."""
     with nogil:
         # From 4 times the bound on, threads write parts of each tiling without waiting long for each other.

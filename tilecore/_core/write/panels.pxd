@@ -22,7 +22,7 @@ cdef struct Panels:
     Packing packing         # how, and how much of each loop is in a panel
 
 
-cdef bint needs_packing(const Nest *nest) noexcept nogil
+cdef bint may_pack(const Nest *nest) noexcept nogil
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
                         bint prefaulted) noexcept nogil
 cdef void write_panels(void *panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil

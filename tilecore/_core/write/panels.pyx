@@ -52,8 +52,11 @@ cdef enum:
     PART_BYTES = 1 << 20    # at least, and eight times the panel: each thread that takes a part packs the panel again
 
 
-cdef bint needs_packing(const Nest *nest) noexcept nogil:
-    """Whether the source is not contiguous along the innermost loop that moves in it, and a packer takes such items."""
+cdef bint may_pack(const Nest *nest) noexcept nogil:
+    """Whether a packer takes items of this size, and those of the innermost moving loop do not adjoin in the source.
+
+    Also for plain rows with gaps between them, for which packing does not pay.
+    """
     cdef Py_ssize_t itemsize = nest.loop[0].count
     cdef int first = first_moving(nest)
     return itemsize <= 16 and not itemsize & (itemsize - 1) and first < nest.n and nest.loop[first].src != itemsize
@@ -64,7 +67,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     """Choose the panels and the packer; False if the source needs none."""
     cdef Py_ssize_t size, copies
     cdef int i
-    if not needs_packing(nest) or not survey(nest, &size, &copies):
+    if not may_pack(nest) or not packing_pays(nest, &size, &copies):
         return False
     panels.nest, panels.dst, panels.src = nest, dst, src
     choose_packer(&panels.packing, nest, stream)
@@ -78,7 +81,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     return True
 
 
-cdef bint survey(const Nest *nest, Py_ssize_t *size, Py_ssize_t *copies) noexcept nogil:
+cdef bint packing_pays(const Nest *nest, Py_ssize_t *size, Py_ssize_t *copies) noexcept nogil:
     """Set the bytes of the source, and the copies made of each. Return whether packing is worth its preparation."""
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef Py_ssize_t items = 1, rows

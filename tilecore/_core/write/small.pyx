@@ -36,7 +36,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
     if PyArray_IS_C_CONTIGUOUS(array):
         src = cnp.PyArray_BYTES(array)
     elif can_pack(plan):
-        pack(packed, array)
+        pack_on_stack(packed, array)
     else:
         return None
     dst = cnp.PyArray_BYTES(result)
@@ -53,7 +53,7 @@ cdef inline bint can_pack(const Plan *plan) noexcept:
     return plan.input_nbytes <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
 
 
-cdef void pack(char *dst, cnp.ndarray array) noexcept:
+cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
     """Copy the items to `dst`, in C order: the last two axes by tilecore_gather."""
     cdef LoopIter outer[MAX_LOOPS]
     cdef const char *src = cnp.PyArray_BYTES(array)

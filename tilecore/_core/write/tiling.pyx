@@ -20,7 +20,7 @@ from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.strided_arrays cimport strides_or_null
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
-from tilecore._core.write.panels cimport Panels, choose_panels, needs_packing, write_panels
+from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, write_panels
 from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES, is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
@@ -37,7 +37,7 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
     void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
     tilecore_record *tilecore_find_record(int kind, Py_ssize_t bytes)
-    bint tilecore_next_is_serial(tilecore_record *record)
+    bint tilecore_begin_call(tilecore_record *record)
     int tilecore_register_workers()
 
 
@@ -104,7 +104,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
     if not options.prefaulted and options.nbytes < TILECORE_NEW_THREAD_BYTES:
         return 1
     record[0] = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
-    return 1 if tilecore_next_is_serial(record[0]) else threads
+    return 1 if tilecore_begin_call(record[0]) else threads
 
 
 # ---------------------------------------------------------------- all results
@@ -175,7 +175,7 @@ cdef bint split_first_repeat(const Nest *nest, Nest *first, Nest *others) noexce
     """
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef int k
-    if top.src != 0 or not needs_packing(nest):
+    if top.src != 0 or not may_pack(nest):
         return False
     nest_begin(others, nest.loop[0].count)
     for k in range(1, nest.n - 1):
