@@ -2,7 +2,7 @@
  * number of threads to tilecore.
  *
  *     tilecore_record *record = tilecore_find_record(kind, bytes);
- *     if (tilecore_begin_call(record)) { ... tilecore_note_serial(record, pace); }
+ *     if (tilecore_begin_job(record)) { ... tilecore_note_serial(record, pace); }
  *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
  *
  * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
@@ -13,7 +13,7 @@
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
  * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls
- * are serial, and after each further loss twice as many. So a program that calls rarely stays with one thread.
+ * are serial, after each further loss twice as many and 4 more. So a program that calls rarely stays with one thread.
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
@@ -60,8 +60,8 @@ TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t
     return &tilecore_records[kind][tilecore_size_class(bytes)];
 }
 
-/* Counts a call; returns whether it is to be serial. */
-TILECORE_UNUSED static int tilecore_begin_call(tilecore_record *record)
+/* Counts a job; returns whether it is to be serial. */
+TILECORE_UNUSED static int tilecore_begin_job(tilecore_record *record)
 {
     const ptrdiff_t next = tilecore_atomic_load(&record->next);
     ptrdiff_t pause = tilecore_atomic_load(&record->pause), after = next > 0 ? next - 1 : next + 1;

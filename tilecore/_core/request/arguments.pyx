@@ -29,7 +29,7 @@ cnp.import_array()
 
 # NumPy reads these classes directly: no need to look for a protocol.
 KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
-UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
+cdef tuple UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 
 
 cdef cnp.ndarray read_plain(a):

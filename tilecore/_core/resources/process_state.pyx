@@ -1,5 +1,5 @@
 # cython: binding=False
-"""What a fork() changes: how many processors this process may use, whether it is a child, its main thread."""
+"""This process: how many processors it may use, whether it is a child, its main thread. A fork() changes them."""
 
 import os
 import sys

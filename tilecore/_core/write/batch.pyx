@@ -1,7 +1,7 @@
 """A plan and many sources -> one array that holds all tilings, one after the other along its first axis.
 
-Sources that lie at a constant step, in one array, are one source of a plan with one more axis: results.pyx makes that
-result. Others are a list. Each step is as in results.pyx, for all of them.
+One array (n, *shape) is one source of a plan with one more axis: results.pyx makes its result. A list stays a list,
+even of views at a constant step. Each step is as in results.pyx, for all of them.
 """
 
 cimport numpy as cnp

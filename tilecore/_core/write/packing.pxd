@@ -12,9 +12,9 @@ cdef struct PackedLoop:         # one or more loops of the nest, each of them co
     Py_ssize_t steps            # in a panel
 
 
-cdef struct Link:               # from a loop of the nest to the loop that packs it
-    int packed                  # its index; 0 for a repeat
-    Py_ssize_t unit             # one step of the nest's loop is so many steps of the other; 0 for a repeat
+cdef struct Link:               # where a loop of the nest went
+    int packed                  # the loop that packs it; 0 for a repeat
+    Py_ssize_t unit             # steps there that make one step here: 5 for the loop of 158 in 790; 0 for a repeat
 
 
 cdef struct Packing:
@@ -24,7 +24,7 @@ cdef struct Packing:
     Link link[MAX_LOOPS]        # by loop of the nest
     int along_source            # of loops 2 and up, the one of the smallest source stride; n: there is none
     Packer packer
-    int inner, across           # the loops that the packer takes; the others are around them
+    int inner, across           # the packer's two loops: along the rows that it writes, and from one to the next
     tilecore_shuffles shuffles  # for `deinterleave`
 
 

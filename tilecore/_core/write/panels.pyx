@@ -33,8 +33,8 @@ cdef enum:
     MIN_GATHERED_ROWS = 128
     MIN_DIRECT_ITEMS = 512
     PANEL_BYTES = 65536     # of a panel, at least
-    # A panel has this many bytes along the source, and along the output: enough for the processor to read ahead, and
-    # for stores that bypass the cache. SIDE_BYTES**2 / itemsize bytes fit the second-level cache: see choose_sides.
+    # A panel has about this many bytes along the source and along the output: enough for the processor to read ahead,
+    # and for stores that bypass the cache. SIDE_BYTES**2 / itemsize bytes fit the second-level cache: see choose_sides.
     SIDE_BYTES = 512
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     MIN_SIDE_BYTES = 128
@@ -105,13 +105,13 @@ cdef void choose_store(Panels *panels, Py_ssize_t size, bint stream, bint prefau
     cdef Py_ssize_t row_bytes = loop[panels.packing.inner].count * panels.packing.itemsize
     cdef bint transposed = panels.packing.packer == TRANSPOSE
     cdef Py_ssize_t min_streamed = MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED
-    cdef bint in_order = panels.packing.n == panels.nest.n  # the loops that pack are the nest's
-    panels.stream = stream or (in_order and prefaulted and transposed and size >= ALIASED_BYTES
+    cdef bint as_nest = panels.packing.n == panels.nest.n  # no loop repeats, or was merged or moved
+    panels.stream = stream or (as_nest and prefaulted and transposed and size >= ALIASED_BYTES
                                and loop[panels.packing.across].dst % 4096 == 0)
     panels.store, panels.store_mode = SCRATCH, TILECORE_BY_TILES
-    if in_order and not panels.stream:
+    if as_nest and not panels.stream:
         panels.store, panels.store_mode = OUTPUT, kernels.into_memory if size > CACHED_BYTES else TILECORE_BY_TILES
-    elif in_order and panels.packing.packer != GATHER and row_bytes >= min_streamed:
+    elif as_nest and panels.packing.packer != GATHER and row_bytes >= min_streamed:
         panels.store, panels.store_mode = PAST_CACHES, TILECORE_PAST_CACHES
     panels.cell_bytes = 0
     if transposed and (panels.store == PAST_CACHES or loop[1].src % 1024 == 0):

@@ -37,7 +37,7 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
     void tilecore_parallel(tilecore_job *job, int threads, tilecore_record *record, long long until)
     tilecore_record *tilecore_find_record(int kind, Py_ssize_t bytes)
-    bint tilecore_begin_call(tilecore_record *record)
+    bint tilecore_begin_job(tilecore_record *record)
     int tilecore_register_workers()
 
 
@@ -104,7 +104,7 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
     if not options.prefaulted and options.nbytes < TILECORE_NEW_THREAD_BYTES:
         return 1
     record[0] = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
-    return 1 if tilecore_begin_call(record[0]) else threads
+    return 1 if tilecore_begin_job(record[0]) else threads
 
 
 # ---------------------------------------------------------------- all results

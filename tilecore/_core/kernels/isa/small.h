@@ -1,5 +1,5 @@
-/* Results below 128 KiB, C-contiguous from C-contiguous, at once: `write_small`. To order loops and to choose a
- * kernel would take longer than to write them. Nine results in ten have less than a kilobyte.
+/* Results below 128 KiB, C-contiguous from C-contiguous, at once: `write_small`. No loops are ordered, and a kernel
+ * is chosen only if the rows cost more than TILECORE_FEW_COST. Nine results in ten have less than a kilobyte.
  *
  *     (2, 3) of 4 bytes, tiled (2, 2):   rows of 12 bytes, 2 copies of each; then both rows once more
  *
