@@ -128,6 +128,7 @@ def header(descr="'<i8'", shape="(2,)"):
         (b"\x93NUMPY\x09\0  ", "version"),
         (header(shape=f"({10**20},)"), ""),
         (header(descr="()"), "index"),
+        (header(shape="'" + "a" * 9999 + "'"), "a{50,199}$"),
         (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
         (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
     ],

@@ -127,6 +127,17 @@ def test_what_gives_a_subclass():
         onnx.tile(masked, [2])
 
 
+def test_a_list_that_gives_a_subclass(tmp_path):
+    """Its own class decides, as for any other object."""
+    own = type("OwnList", (list,), {"__array__": lambda self, dtype=None, copy=None: self.x})()
+    own.x = np.memmap(tmp_path / "x", "i4", "w+", shape=(2, 3))
+    assert type(tilecore.tile(own, 2)) is type(tilecore.TilePlan((2, 3), 2, "i4").tile(own)) is np.ndarray
+    own.x = np.ma.array([[1, 2]], mask=[[1, 0]])
+    assert tilecore.tile(own, 2).mask.tolist() == [[True, False] * 2]
+    with pytest.raises(TypeError, match="input of type OwnList gives a masked array of shape"):
+        onnx.tile(own, [1, 2])
+
+
 # ---------------------------------------------------------------- objects that raise
 
 

@@ -138,7 +138,8 @@ def map_array(path: str, name: str) -> NDArray[Any]:
             raise OSError(errno.ENOMEM, what, name) from None
         raise
     except Exception as error:  # NumPy and Python's parser raise errors of eight types about a malformed header
-        reason = str(error).partition("\n")[0]  # NumPy's advice follows, for its own functions
+        # NumPy's advice follows, for its own functions. The header may be in the text, and a MemoryError has none.
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
         if reason.startswith(("EOF", "mmap length")):
             reason = "it is cut short"
         elif "got b'PK" in reason:

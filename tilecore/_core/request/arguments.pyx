@@ -66,10 +66,13 @@ cpdef read_array(value, argument="input", bint subok=False):
         return value
     try:
         if isinstance(value, (list, tuple)) or type(value) in KNOWN:
-            return cnp.PyArray_FROM_O(value)
-        if hasattr(type(value), "__dlpack__") and not numpy_takes(value):
+            array = cnp.PyArray_FROM_O(value)  # a subclass, if the list's own class provides one
+            if PyArray_CheckExact(array):
+                return array
+        elif hasattr(type(value), "__dlpack__") and not numpy_takes(value):
             return numpy.from_dlpack(value)
-        array = numpy.asanyarray(value)
+        else:
+            array = numpy.asanyarray(value)
     except UNREADABLE as reason:
         raise input_error(value, reason, argument) from reason
     if subok and not isinstance(array, numpy.memmap):

@@ -20,7 +20,8 @@ class ShortRepr(reprlib.Repr):
 
     def repr_instance(self, x: Any, level: int) -> str:
         if isinstance(x, np.dtype):
-            return str(x)
+            text, half = str(x), (self.maxother - 3) // 2
+            return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
         return " ".join(super().repr_instance(x, level).split())
 
     def repr_int(self, x: int, level: int) -> str:
