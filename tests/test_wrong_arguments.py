@@ -97,7 +97,7 @@ THINGS = [
         2j, decimal.Decimal(2), "", "22", "x" * 10**5, b"\2\2", b"x" * 10**5, int, len, sys, ..., NotImplemented,
         slice(2), (), [None, None], ["2", "2"], [2.0, 2.0], [[2, 2]], [[1], [2, 3]], [2, -2], [True, True],
         [2**63, 1], [10**5000, 1], [1] * 65, range(2, 4), np.True_, np.uint8(2), np.float16(2), np.datetime64("2001"),
-        np.dtype("f4"), ValueError("x"),
+        np.dtype("f4"), np.dtype([(f"f{n}", "f8") for n in range(999)]), ValueError("x"),
     ]],
     object, looped, dict, set, lambda: {2: 3}, lambda: {2}, lambda: bytearray(b"ab"), itertools.count,
     lambda: itertools.repeat(1), lambda: (character for character in "ab"), lambda: np.array(2), lambda: np.array(2.0),
