@@ -59,7 +59,8 @@ static int one_job(caller_state *caller)
     const ptrdiff_t begin = next_random(&caller->seed) % (MAX_ITERATIONS - iterations);
     const int threads = 1 + (int)(next_random(&caller->seed) % 6);
     const long long until = next_random(&caller->seed) % 4 ? LLONG_MAX : 0;
-    tilecore_job job = {write_iterations, caller->times, begin, begin + iterations, ITERATION_BYTES, 0, 0, 0, 0, 0, 0, 0};
+    tilecore_job job = {
+        write_iterations, caller->times, begin, begin + iterations, ITERATION_BYTES, 0, 0, 0, 0, 0, 0, 0};
     ptrdiff_t k;
     memset(caller->times, 0, sizeof caller->times);
     while (job.first < job.last)

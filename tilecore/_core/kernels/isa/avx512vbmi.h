@@ -62,5 +62,6 @@ static const tilecore_row_kernel *const tilecore_row_kernels_avx512vbmi[] = {
     &tilecore_copies_avx512vbmi_kernel, &tilecore_doubling_avx512vbmi_kernel, &tilecore_register_rows_avx512vbmi_kernel,
     &tilecore_permute_avx512vbmi_kernel, &tilecore_rotate_avx512vbmi_kernel, &tilecore_spread_avx512vbmi_kernel, NULL};
 
-TILECORE_SET(avx512vbmi, avx512vbmi, avx2, avx512vbmi, TILECORE_HAS_AVX512VBMI, TILECORE_BY_COLUMNS, &tilecore_set_avx2);
+TILECORE_SET(avx512vbmi, avx512vbmi, avx2, avx512vbmi, TILECORE_HAS_AVX512VBMI, TILECORE_BY_COLUMNS,
+             &tilecore_set_avx2);
 #include "undef.h"
