@@ -43,7 +43,7 @@ int main(void)
     nanoseconds++;
     say(memory + 8, 16); /* other work may have followed */
     printf("\n");
-    loop(20 << 20, 1, 900, 600), loop(20 << 20, 1, 600, 900); /* from the second on the others are faster */
-    loop(10 << 20, 16 << 20, 600, 900);
+    loop(20 << 20, 16 << 20, 900, 600), loop(20 << 20, 16 << 20, 600, 900); /* from here on the others are faster */
+    loop(10 << 20, 16 << 20, 600, 900), loop(64 << 20, 16 << 20, 600, 900); /* so large ones do not try */
     return 0;
 }

@@ -9,6 +9,7 @@
  *
  * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, such stores
  * slow the calls that follow: random sizes up to 32 MB take 1.6 times as long (Granite Rapids). So the bound doubles.
+ * From four times the bound on, no call tries: ordinary stores of so much would lengthen the loop by a twentieth.
  * The state is static: exactly one module includes this. No lock is needed: a race costs speed only. */
 #ifndef TILECORE_HOT_H
 #define TILECORE_HOT_H
@@ -37,6 +38,7 @@ TILECORE_UNUSED static int tilecore_hot_streams(const char *dst, ptrdiff_t bytes
     const ptrdiff_t last = tilecore_atomic_load(&tilecore_last_written.bytes);
     ptrdiff_t *const pace = tilecore_hot[tilecore_size_class(bytes)], n;
     int streams = bytes >= bound;
+    if (bytes >= 4 * bound) return 1;
     if (passed >= TILECORE_HOT_NANOSECONDS || offset >= (size_t)last) return streams;
     if (offset || bytes != last) return bytes >= 2 * bound;
     n = tilecore_atomic_add(&pace[2], 1) % TILECORE_HOT_PERIOD;
