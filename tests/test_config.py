@@ -71,5 +71,5 @@ def test_config_printed(capsys, settings_stay):
         for name in entries:
             assert f"  {name}: " in printed
     assert "{" not in printed
-    assert re.search("  bypassed_from: .*B\\): larger results are stored past the caches\n", printed)
+    assert re.search("  bypassed_from: .*B\\): larger results usually bypass the caches\n", printed)
     assert "  max_bytes: 1610612736 (1.5 GiB)\n" in printed and "  recycle_limit: 268435456 (256 MiB)\n" in printed

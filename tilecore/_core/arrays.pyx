@@ -78,7 +78,7 @@ def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
     out : numpy.ndarray, optional
         An array to write into, of exactly the result's shape and dtype. It must be writeable, share no memory with `a`,
         and have no overlapping elements. It may have any strides. Errors are raised before anything is written, except
-        those of signal handlers. For Python objects, their own code or a lack of memory may also raise an error later.
+        those of signal handlers and, for Python objects, those of their own code or of a lack of memory.
     axis : int or tuple of int, optional
         The axes to repeat, with one repeat for each. All others stay as they are. Negative axes count from the end.
         By default, the last repeat is for the last axis, and so on.
@@ -235,7 +235,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         read_bounds(&bounds, start, stop, reps is None)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-        target = plan_request(&plan, array, () if reps is None else reps, axis, out)
+        target = plan_request(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
         target = make_region(&plan, &bounds, array.descr, array, target, thread_limit)
         return target if out is None else out
     except RequestError as error:
@@ -243,7 +243,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
 
 
 cdef masked_region(a, reps, start, stop, out, axis, threads):
-    """The region of a masked array: of its data, and of its mask. Iterators are read once."""
+    """The region of a masked array: of data and mask. Bounds and repeats may be iterators, so they are read once."""
     cdef Bounds bounds
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
@@ -299,7 +299,7 @@ def tile_view(a, reps, *, axis=None):
         plan_request(&plan, array, reps, axis, None)
         for k in range(plan.ndim):
             i = k - (plan.ndim - plan.input_ndim)
-            if plan.repeats[k] > 1 and plan.shape[k] > 1 and plan.copies:  # 0 if the result is empty
+            if plan.repeats[k] > 1 and plan.shape[k] > 1 and plan.copies:  # copies is 0 if the result is empty
                 raise RequestError(ValueError, f"axis {k} has {plan.shape[k]} elements and is repeated "
                                    f"{plan.repeats[k]} times, which strides cannot express; an axis repeated more "
                                    "than once must have one element")
@@ -340,8 +340,8 @@ def tile_mapped(a, reps, *, axis=None):
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `tile`. The size limit applies to the block that is written. If the result is an ordinary array, it
-        applies to the whole.
+        As `tile`. The size limit applies to the block that is written. If the result is an ordinary array, the limit
+        applies to the whole result.
     """
     cdef Plan plan
     cdef cnp.ndarray array = None, result = None

@@ -15,7 +15,7 @@ from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 
 _SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from")
-_NOTES = {"bypassed_from": ": larger results are stored past the caches"}
+_NOTES = {"bypassed_from": ": larger results usually bypass the caches"}
 
 
 def get_include() -> str:

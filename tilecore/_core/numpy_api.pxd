@@ -85,7 +85,7 @@ cdef extern from *:
 
 
 cdef inline cnp.ndarray try_array(int ndim, const Py_ssize_t *shape, cnp.dtype dtype, void *data, int flags):
-    """A C-contiguous array at `data`, or in new memory for NULL; None without memory: plans exclude other errors."""
+    """A C-contiguous array at `data`, or in new memory for NULL; None if there is no memory."""
     Py_INCREF(dtype)  # PyArray_NewFromDescr steals it
     cdef PyObject *reference = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, data, flags, NULL)
     if reference == NULL:

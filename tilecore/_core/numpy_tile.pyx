@@ -2,11 +2,11 @@
 
 Callers of `numpy.tile` look the name up in the module `numpy` at each call, so one assignment reaches all of
 them. The replacement has NumPy's own signature: the first argument is called `A`. No working program breaks: see
-"Notes" below. A caller may keep the replacement after it is restored. The replacement then calls NumPy's own `tile`.
+"Notes" below. A caller may still hold the replacement after `numpy.tile` is restored: it then calls NumPy's own `tile`.
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
-block, or between the block and `__exit__`. So does ProfileBlock, for `profile`.
+block, or between the block and `__exit__`. ProfileBlock does the same for `profile`.
 """
 
 import copyreg
@@ -48,7 +48,7 @@ cdef extern from "Python.h":
 # In C variables, because Python clears the module's names at exit.
 cdef object module = numpy
 cdef object is_finalizing = sys.is_finalizing
-cdef Py_ssize_t in_force = 0  # how many replace_numpy_tile
+cdef Py_ssize_t in_force = 0  # the number of replace_numpy_tile objects that are not restored
 
 
 def tile(A, reps):  # errors show this name
@@ -70,7 +70,7 @@ cdef tile_as_numpy(A, reps):
     if n < 0:
         return numpy_tile(A, reps)
     if not PyArray_Check(A):
-        reps = as_tuple(counts, n)  # its code may change a list of repeats
+        reps = as_tuple(counts, n)  # reading A may run code that changes a list of repeats
         A = cnp.PyArray_FROM_O(A)
     if plan_array(&plan, A, n, counts) != PLAN_OK:
         return numpy_tile(A, reps)
@@ -83,16 +83,16 @@ cdef tile_as_numpy(A, reps):
 
 
 cdef bint dispatches(argument) except -1:
-    """Whether it is an array of another library, which decides what a function of NumPy does."""
+    """Whether it is another library's array: then that library decides what NumPy's function does."""
     return not PyArray_Check(argument) and type(argument) not in KNOWN and hasattr(type(argument), "__array_function__")
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class Replacement:
-    """A function in the place of `numpy.tile`, with its attributes; it compares and hashes equal to `numpy.tile`.
+    """A function that stands in for `numpy.tile`: the same attributes, the same hash, and it compares equal.
 
-    So a table of NumPy's functions that a library has filled with one has an entry for the other too.
+    So a library's table of NumPy's functions has the same entry for both.
     """
 
     cdef vectorcallfunc vectorcall
@@ -139,7 +139,7 @@ kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
 @cython.final
 @cython.auto_pickle(False)
 cdef class Same:
-    """A copy of it returns the function itself; loaded from a pickle, it returns the `numpy.tile` of that process."""
+    """What a copy or a pickle calls. A copy gets the function; a process that loads the pickle, its `numpy.tile`."""
 
     cdef object function
 
@@ -154,7 +154,7 @@ cdef class Same:
 
 
 cdef reduce_tile(function):
-    """A function is pickled by its name. If the name has another function at present, `pickle` would refuse that."""
+    """A function is pickled by its name. While the name means another function, `pickle` would refuse it."""
     return "tile" if getattr(module, "tile", None) is function else (Same(function), ())
 
 
@@ -170,7 +170,7 @@ copyreg.pickle(type(numpy_tile), reduce_numpy_function)
 cdef class Override:
     """Replaces `numpy.tile` by a function, from `begin` to `end`. Overrides may end in any order.
 
-    Each has a Replacement of its own, so it knows its own from those that other patchers of `numpy.tile` set back.
+    Each override has its own Replacement. So it recognises an ended one that a patcher of `numpy.tile` has restored.
     """
 
     cdef Replacement replacement
@@ -223,7 +223,7 @@ cdef class ProfileBlock:
         return table
 
     def leave(self):
-        """Return whether it was active; in a child process it is not."""
+        """End the block. Return whether the profile was active: in a forked child it is not."""
         if self.override is not None:
             self.override.end()
         active = self.profile in self.active
@@ -261,7 +261,7 @@ cdef class replace_numpy_tile:
     what it was before the first. An exception in the ``with`` block also restores it, and so does the garbage
     collection of the object.
 
-    Arrays of other libraries, and subclasses with ``__array_function__``, still get NumPy's function.
+    Arrays of other libraries, and subclasses that override ``__array_function__``, still get NumPy's function.
 
     Raises
     ------

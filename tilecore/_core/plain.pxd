@@ -11,7 +11,7 @@ cdef tile_without_callbacks(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_s
 
 
 cdef inline bint plan_without_callbacks(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:
-    """Make the plan, if `reps` are read without the caller's code and nothing is wrong; else return False."""
+    """Make the plan, if `reps` can be read without the caller's code and nothing is wrong; else return False."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n = read_fast(reps, min_repeat, repeats)
     return n >= 0 and plan_array(plan, array, n, repeats) == PLAN_OK

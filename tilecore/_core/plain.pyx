@@ -36,9 +36,9 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
 
 
 cdef tile_without_callbacks(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
-    """The tiling, if `reps` are read without the caller's code and nothing is wrong; else None.
+    """The tiling, if `reps` can be read without running the caller's code, and nothing is wrong; else None.
 
-    With `max_elements` above 0, None also for larger results, and for empty ones.
+    If `max_elements` is not 0: None also for a result that is larger or empty.
     """
     cdef Plan plan
     if not plan_without_callbacks(&plan, array, reps, min_repeat):

@@ -6,7 +6,7 @@ from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_IS_C_CON
 
 
 cdef inline bint has_shape(cnp.ndarray array, int ndim, const Py_ssize_t *shape) noexcept:
-    """Whether the array has this shape. It may change during a call, also by assigning a dtype of another itemsize."""
+    """Whether the array has this shape. The shape may change during a call, even by an assignment to `dtype`."""
     cdef int k
     if cnp.PyArray_NDIM(array) != ndim:
         return False

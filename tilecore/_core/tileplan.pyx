@@ -1,7 +1,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """TilePlan: a tiling planned once, for many arrays of one shape and dtype.
 
-The arrays of a batch are a *stack*, one array (n, *shape), or a list of arrays that lie anywhere:
+A batch is either a *stack*, one array (n, *shape), or a list of arrays that lie anywhere:
 
     stack    written as one array, by a plan with one more axis in front, not repeated
     list     a StridedArray of each array is made, then all are written in one call

@@ -66,7 +66,7 @@ def tile(
         As in `tilecore.tile`.
     chunks : optional
         Chunks of the result, in any form that `dask.array.core.normalize_chunks` takes. "auto" makes chunks of about
-        ``array.chunk-size`` bytes. If the input is larger than that, they follow its blocks.
+        ``array.chunk-size`` bytes. If the input is larger, they follow its blocks.
     axis : int or tuple of int, optional
         As in `tilecore.tile`.
 

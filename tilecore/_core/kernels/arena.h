@@ -49,7 +49,7 @@ typedef struct tilecore_arena {
     char *base;
     ptrdiff_t open;       /* of its granules, from the first on */
     tilecore_bitmap used; /* it covers all granules that were ever open */
-    uint64_t *begun, *paged, *unadvised; /* unadvised: a bit for each step that is advised against huge pages */
+    uint64_t *begun, *paged, *unadvised; /* unadvised: by steps, of TILECORE_OPENED granules */
 } tilecore_arena;
 
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;

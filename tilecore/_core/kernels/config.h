@@ -113,7 +113,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #endif
 #endif
 
-/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. For a negative b both are open. */
+/* Sets *product to a * b, for a, b >= 0; returns 1 if that does not fit a ptrdiff_t. For b < 0 both mean nothing. */
 TILECORE_INLINE int tilecore_multiply(ptrdiff_t a, ptrdiff_t b, ptrdiff_t *product)
 {
 #if defined(_MSC_VER) && !defined(__clang__)

@@ -8,9 +8,9 @@
  *     calls     o o o o O O O O | s s s s S S S S | the faster kind .. 256 | o ..     O, S: timed, the shortest counts
  *
  * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, such stores
- * slow the calls that follow: random sizes up to 32 MB take 1.6 times as long (Granite Rapids). So the bound doubles.
- * From four times the bound on, no call tries: ordinary stores of so much would lengthen the loop by a twentieth.
- * The state is static: exactly one module includes this. No lock is needed: a race costs speed only. */
+ * slow the calls that follow: random sizes up to 32 MB take 1.6 times as long (Granite Rapids). So the bound doubles
+ * for a hot output of another size or place. From four times the bound on, no call tries: that would lengthen the loop
+ * by a twentieth. The state is static: exactly one module includes this. No lock is needed: a race costs speed only. */
 #ifndef TILECORE_HOT_H
 #define TILECORE_HOT_H
 

@@ -159,8 +159,8 @@ typedef struct tilecore_transposition {
     ptrdiff_t dst_pitch;
     const char *src;
     ptrdiff_t src_pitch, rows, item;
-    char *lines; /* for those of a staged cell, or NULL */
-    char *out;   /* for the columns of a streamed cell, or NULL */
+    char *lines; /* scratch for the source lines of a staged cell, or NULL */
+    char *out;   /* scratch for the columns of a cell that is streamed, or NULL */
     int by_columns;
 } tilecore_transposition;
 
@@ -194,14 +194,14 @@ typedef struct tilecore_set {
     /* Items of 1, 2, 4, 8 or 16 bytes, and of no other size, are packed, from a strided source to contiguous rows. A
      * transposition: dst[c * dst_pitch + r * item] = src[r * src_pitch + c * item], written in one of the ways above.
      * After `stream_end` other threads see what bypassed the caches. `cells`: scratch of TILECORE_CELL_BYTES, for
-     * stores past the caches, and for a src_pitch of whole 1024 bytes; NULL: both are written as others are. */
+     * stores past the caches, and for a src_pitch of whole 1024 bytes; NULL: both are written as all others. */
     void (*transpose)(char *dst, ptrdiff_t dst_pitch, const char *src, ptrdiff_t src_pitch, ptrdiff_t rows,
                       ptrdiff_t columns, ptrdiff_t item, int store_mode, char *cells);
     /* Rows of `count` groups of items at steps, as prepared; `stream`: past the caches. NULL: there is none. Reads the
      * items, and what lies between the first and the last one in memory. */
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
-    int into_memory; /* how `transpose` writes outputs larger than the caches, unless past these */
+    int into_memory; /* the store_mode of `transpose` for large outputs that do not bypass the caches */
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of the set `also`, or NULL. */
     const tilecore_row_kernel *const *row_kernels;

@@ -39,7 +39,7 @@ typedef struct tilecore_record {
     ptrdiff_t beside; /* the pace of the caller's part in the last call with workers */
     ptrdiff_t factor; /* the pace of serial calls over `beside`, smoothed */
     ptrdiff_t loss;   /* the pace with workers over that of serial calls, smoothed */
-    ptrdiff_t next;   /* above 0: the next so many calls are serial; below 0: after so many calls, one is */
+    ptrdiff_t next;   /* n > 0: the next n calls are serial; n < 0: -n calls with workers, then a serial one */
     ptrdiff_t parallel;       /* calls with workers since the last serial one */
     ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
 } tilecore_record;

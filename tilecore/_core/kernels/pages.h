@@ -33,8 +33,8 @@
 
 TILECORE_UNUSED static ptrdiff_t tilecore_page_bytes(void) { return (ptrdiff_t)sysconf(_SC_PAGESIZE); }
 
-/* Unmaps pages of the caller's that nobody reads or writes any more. Cutting them out of a mapping may take one mapping
- * more than the process may have: then their memory is released all the same, and the addresses stay. */
+/* Unmaps pages of the caller's that nobody reads or writes any more. That may split a mapping, and the process may have
+ * no more of them: then only the memory is released, and the addresses stay. */
 TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 {
     if (munmap(at, (size_t)bytes)) madvise(at, (size_t)bytes, MADV_DONTNEED);

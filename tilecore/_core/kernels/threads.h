@@ -116,7 +116,7 @@ TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*r
     return status == 0;
 }
 
-/* Waits until the system no longer counts a thread that is past all its locks: it was joined, or is about to return.
+/* Waits until the system no longer counts a thread. It must hold no lock of ours: it was joined, or is about to return.
  * pthread_join returns a moment earlier, or much earlier if a virtual processor is descheduled just then. Waits at most
  * two seconds, because another thread may have got the id by now. */
 TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)

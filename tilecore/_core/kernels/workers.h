@@ -108,7 +108,7 @@ static void tilecore_write_chunk(const tilecore_job *job, ptrdiff_t number)
     job->task(job->argument, tilecore_chunk_begin(job, number), tilecore_chunk_begin(job, number + 1));
 }
 
-/* The caller's part: takes chunks until none is left, or the last one if it is `until`. Returns their number. */
+/* The caller's part: takes chunks until none is left, or one ends past the time `until`. Returns how many. */
 static ptrdiff_t tilecore_lead(tilecore_job *job, long long until)
 {
     ptrdiff_t number = 0;

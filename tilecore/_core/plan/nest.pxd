@@ -47,7 +47,7 @@ cdef inline void nest_begin(Nest *nest, Py_ssize_t itemsize) noexcept nogil:
 
 
 cdef inline bint continues(Py_ssize_t step, Py_ssize_t count, Py_ssize_t inner_step) noexcept nogil:
-    """Whether one step of a loop equals `count` steps of the loop inside it. In source and output: the two merge."""
+    """Whether one step of a loop equals `count` steps of the loop inside it. If so in source and output, they merge."""
     return step == inner_step * count
 
 

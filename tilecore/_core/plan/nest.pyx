@@ -31,8 +31,8 @@ to three pieces: the end of a first repeat, whole repeats, the start of a last o
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
 
-The pieces of all axes, combined, are nests. A whole tiling is the one piece of its region. There are fewer pieces if
-start or stop is a multiple of the extent. Only the index of start within its repeat matters, not which repeat it is.
+Each combination of one piece per axis is a nest. A whole tiling is a region of one piece. There are fewer pieces if
+start or stop is a multiple of the extent. Of start, only its index within a repeat matters, not which repeat.
 """
 
 from tilecore._core.strided_arrays cimport magnitude
@@ -43,7 +43,7 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
                            const Py_ssize_t *shape) noexcept nogil:
     """Fill `iter` for the region of `shape` at `start`, or at 0 for NULL; it must not be empty. NULL strides: C order.
 
-    An axis of negative stride is written from its other end. One that only continues the axis inside it merges with it.
+    An axis that steps backward in the output begins at its other end. One that only continues its inner axis joins it.
     """
     cdef AxisIter axis
     cdef int i
@@ -53,7 +53,7 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
         axis = iter.axis[i]
         if axis.dst < 0:
             reverse_axis(iter, &axis)
-        if axis.extent == 1 or axis.src == 0 or axis.count <= axis.extent - axis.first:  # no wrap, or one in place
+        if axis.extent == 1 or axis.src == 0 or axis.count <= axis.extent - axis.first:  # no wrap, or to the same byte
             iter.src += axis.first * axis.src
             axis.src = 0 if axis.extent == 1 else axis.src
             axis.first, axis.extent = 0, axis.count
@@ -64,7 +64,7 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
 
 cdef void sort_axes(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
                     const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil:
-    """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last axis."""
+    """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last."""
     cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, first, src, dst
     cdef int i, k, padding = plan.ndim - plan.input_ndim
     for k in range(plan.ndim - 1, -1, -1):
@@ -90,7 +90,7 @@ cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
 
 
 cdef void add_axis(RegionIter *iter, const AxisIter *axis) noexcept nogil:
-    """Add an axis around the others, or merge it with the outermost one if it only continues that."""
+    """Add an axis around the others, or merge it with the outermost axis if it only continues that axis."""
     cdef AxisIter *inner = &iter.axis[iter.n - 1]
     if (iter.n and inner.first == 0 and inner.extent == inner.count
             and continues(axis.src, inner.count, inner.src) and continues(axis.dst, inner.count, inner.dst)):
@@ -106,7 +106,7 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
     """Fill `nest` with the loops of the next piece, and return its bytes; return 0 after the last."""
     cdef AxisIter *axis
     cdef Py_ssize_t index, left, length, src = iter.src, dst = iter.dst, nbytes = iter.itemsize
-    cdef bint finished = True  # unless an axis has another piece
+    cdef bint finished = True  # until an axis is found that has another piece
     cdef int k
     if iter.finished:
         return 0
@@ -129,7 +129,7 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
             axis.dst_index += length
             axis.src_index = 0
             finished = False
-        elif length < axis.count:  # it has other pieces
+        elif length < axis.count:  # this was the last of its pieces: back to the first
             axis.dst_index = 0
             axis.src_index = axis.first
     nest.src, nest.dst = src, dst

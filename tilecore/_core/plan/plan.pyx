@@ -42,8 +42,8 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, con
 
 
 cdef int find_fault(Plan *plan) noexcept nogil:
-    """Return what is wrong with a plan of given axes: a negative repeat, or the overflow of an axis, of the elements,
-    of the bytes, in this order. Set `axis` to the first one at fault.
+    """Return why plan_init failed. It looks first for a negative repeat, then for an overflow of an axis, the elements,
+    the bytes. Set `axis` to the first one at fault.
     """
     cdef Py_ssize_t count = 1, product
     cdef int k, status = PLAN_BYTES_OVERFLOW
@@ -67,7 +67,7 @@ cdef int plan_check(const Plan *plan, int status) except -1:
     if status == PLAN_OK:
         return 0
     k = plan.axis
-    if status == PLAN_NEGATIVE:  # from C; read_generic refuses Python's
+    if status == PLAN_NEGATIVE:  # only in calls from C: for Python, read_generic has refused it
         raise RequestError(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
     if status == PLAN_AXIS_OVERFLOW:
         raise RequestError(ValueError, f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "

@@ -22,7 +22,7 @@ cdef int read_bounds(Bounds *bounds, start, stop, bint periodic) except -1:
 cdef bint plan_region(Plan *region, const Plan *plan, const Bounds *bounds) except -1:
     """Plan the region `bounds` of the tiling `plan`. Return whether it consists of whole repeats.
 
-    If so, it is a tiling of the same source, by the plan `region`. Otherwise only the result's sizes are set there.
+    If it does, `region` becomes a plan of the same source. Otherwise `region` holds only the result's sizes.
     """
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
@@ -40,7 +40,7 @@ cdef bint plan_region(Plan *region, const Plan *plan, const Bounds *bounds) exce
 
 
 cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, Py_ssize_t *shape) except -1:
-    """Check a region, and fill its `shape`. `extents`: of the tiling, which holds it; if periodic, of the input."""
+    """Check a region, and fill its `shape`. `extents`: of the tiling, or of the input if it is periodic."""
     cdef Py_ssize_t first, last
     cdef int k
     if bounds.n_start != ndim or bounds.n_stop != ndim:

@@ -66,7 +66,7 @@ cpdef read_array(value, argument="input", bint subok=False):
         return value
     try:
         if isinstance(value, (list, tuple)) or type(value) in KNOWN:
-            array = cnp.PyArray_FROM_O(value)  # a subclass, if the list's own class provides one
+            array = cnp.PyArray_FROM_O(value)  # a subclass of ndarray, if a subclass of list provides one
             if PyArray_CheckExact(array):
                 return array
         elif hasattr(type(value), "__dlpack__") and not numpy_takes(value):
@@ -150,7 +150,7 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_target(value, cnp.dtype dtype):
-    """Return the `out` of a call, which must have this dtype. Comparing dtypes may run code: the `__eq__` of titles."""
+    """Return `out` as an array; it must have this dtype. Comparing dtypes may run code: the `__eq__` of titles."""
     cdef cnp.ndarray out
     cdef cnp.dtype actual
     if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):

@@ -1,8 +1,8 @@
 """The message of an error is composed once, in the public function that was called.
 
 Code inside raises a `RequestError`: the kind of error, what is wrong, with which argument, on which axis. It does not
-know the name of the function that was called. That public function, of any dialect, catches it, and `format_error` adds
-the function's name, its own names for the arguments, and what the caller typed.
+know the name of the function that was called. The public function, of the core or of a dialect, catches it.
+`format_error` then adds the function's name, its own names for the arguments, and what the caller typed.
 
 Exceptions of the caller's own objects and of signal handlers are not RequestErrors, and are passed on unchanged.
 
@@ -43,14 +43,14 @@ def shape_changed():
 
 
 def pass_on(reason):
-    """Raise `reason` again if the caller's code or a signal handler raised it: then its traceback shows their code.
+    """Raise `reason` again if its traceback shows the caller's code or a signal handler; else return.
 
-    Otherwise Python, or a library that is known, says that an object is no array or no integer. A BufferError of one of
-    DLPack's methods says so too.
+    It returns if Python or one of _LIBRARIES says that an object is no array or no integer, or if one of DLPack's
+    methods raises a BufferError.
     """
     trace = reason.__traceback__
     while trace is not None:
-        name = trace.tb_frame.f_code.co_name  # Cython's begins with the class
+        name = trace.tb_frame.f_code.co_name  # in Cython's frames it begins with the class
         if isinstance(reason, BufferError) and name.endswith(("__dlpack__", "__dlpack_device__")):
             return
         if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _LIBRARIES:
@@ -89,9 +89,9 @@ def format_error(error, name, input=None, names=NO_NAMES, /, **given):
 
 
 def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
-    """`format_error` for a RequestError, or for the error of another public function, which the function `name` called.
+    """`format_error` for a RequestError, or for the error of another public function that `name` called.
 
-    Such an error was raised while its RequestError was handled, so the RequestError is its context, and it has the same
+    A public function raises its error while it handles a RequestError, so that is the error's context, and part of its
     text. Any other error, of a signal handler for instance, is returned unchanged.
     """
     origin = error.__context__

@@ -135,7 +135,7 @@ def read_item(item, argument, position, hint=""):
 
 
 cdef str float_hint(value, argument):
-    """For repeats such as n / len(x)."""
+    """A hint for float repeats such as n / len(x); else an empty text."""
     if argument != "repeats" or not isinstance(value, (float, numpy.floating)):
         return ""
     return " (use // for a number of copies, tilecore.tile_region for a length)"
@@ -177,7 +177,7 @@ cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) exc
     """`read_integers` for integers of any kind."""
     cdef list integers = draw_integers(given, argument)
     cdef Py_ssize_t k, rank
-    rank = max(len(integers), min_rank)  # of the output, in which errors count axes
+    rank = max(len(integers), min_rank)  # of the output: errors count axes there
     for k, value in enumerate(integers, rank - len(integers)):
         if value < 0:
             raise RequestError(ValueError, f"must not be negative, got {short_repr(value)}", argument,

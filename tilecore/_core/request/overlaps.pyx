@@ -49,7 +49,7 @@ cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize
 
 cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
                     const Py_ssize_t *b_shape, Py_ssize_t itemsize) noexcept nogil:
-    """Whether the arrays may share a byte. False if their ranges are disjoint, also modulo a stride, as of columns."""
+    """Whether the arrays may share a byte: not if their ranges are disjoint, or are so modulo a stride, as columns."""
     cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, period = PY_SSIZE_T_MAX
     cdef int k
     for k in range(1 + a.ndim + b.ndim):
@@ -73,7 +73,7 @@ cdef Py_ssize_t step_of(const StridedArray *place, int k) noexcept nogil:
 
 cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize, Py_ssize_t period,
                     Py_ssize_t *low, Py_ssize_t *high) noexcept nogil:
-    """Find the first byte of the elements within one period, and the end of the last; False if there are no bytes."""
+    """Find where the elements begin and end, without axes that step by whole periods; False if there are no bytes."""
     cdef Py_ssize_t reach
     cdef int k
     low[0] = high[0] = <Py_ssize_t>place.data
@@ -91,7 +91,7 @@ cdef bint find_ends(const StridedArray *place, const Py_ssize_t *shape, Py_ssize
 
 
 cdef bint may_overlap(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize) noexcept nogil:
-    """Whether a step may be shorter than the bytes that all shorter steps cover."""
+    """Whether an axis may step by fewer bytes than the axes with shorter steps cover together."""
     cdef Py_ssize_t covered, step
     cdef bint found = False
     cdef int i, k

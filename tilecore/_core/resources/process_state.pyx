@@ -20,7 +20,7 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 
-# Calls from Python determine these once in each process, because C callers cannot. 0 and -1: not known yet.
+# The first call from Python in a process finds `cpu_share` and `is_child`: calls from C cannot. 0, -1: not yet known.
 forks = 0
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
@@ -68,7 +68,7 @@ cdef bint in_main_thread() noexcept nogil:
 
 
 def forget_process():
-    """Reset the state in a forked child before multiprocessing does: the forking thread is now the main thread."""
+    """In a child, before multiprocessing marks it, forget what was found. The forking thread is now the main thread."""
     global forks, main_thread
     forks += 1
     main_thread = PyThread_get_thread_ident()

@@ -117,7 +117,7 @@ cdef cnp.ndarray make_recycled_array(int ndim, Py_ssize_t *shape, cnp.dtype dtyp
     if nbytes > tilecore_arena_limit():
         return None
     if dtype.type_num == NPY_VSTRING:
-        return None  # NumPy makes a new dtype instance only if it allocates; else strings would lie in the input's
+        return None  # only if NumPy allocates, it makes a new dtype instance; else strings would lie in the input's
     handler_of_context = PyDataMem_GetHandler()
     if <PyObject *>handler_of_context != PyDataMem_DefaultHandler:
         return None  # the program has set an allocator of its own
@@ -149,10 +149,10 @@ def recycled_bytes():
     True
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
-    it. New memory would cost more time than tiling. Tools count idle memory as part of the process. It is at most the
-    last minute's peak plus 64 MiB. If more than 64 MiB are idle a minute after the last result was garbage-collected,
-    all go back to the system; `release_memory` returns them now. A fork leaves at most
-    64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
+    it. New memory would cost more time than tiling. Tools count idle memory as part of the process. Idle memory is at
+    most 64 MiB plus the last minute's peak of memory in use. A minute after the last result was garbage-collected, all
+    idle memory goes back to the system if it is more than 64 MiB. `release_memory` returns it at once. A fork leaves at
+    most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
     -------
@@ -187,8 +187,8 @@ def set_recycle_limit(n, /):
 
     Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
     `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
-    call `release_memory`, or make a result of 4 MiB or more. Until then memory may stay idle. 1 GiB of addresses, or
-    more, stay reserved: the addresses go with the last result.
+    call `release_memory`, or make a result of 4 MiB or more. Until then memory may stay idle. Reserved addresses, 1 GiB
+    or more, stay until the last result is garbage-collected.
 
     Parameters
     ----------

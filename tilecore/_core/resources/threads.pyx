@@ -40,10 +40,10 @@ def get_num_threads():
 
     Notes
     -----
-    Two threads may write a result of 1 MiB; three and more write at least 2 MiB each. If its memory is new to the
-    process, only one thread writes a result below 8 MiB. Between calls the threads sleep and use no CPU time. They
-    run on the other CPUs that their caller may use (``os.sched_setaffinity``). After calls that one thread would
-    have ended sooner, as on a busy machine, the next calls use one thread; a call's own ``threads=`` is used as given.
+    Two threads may write a result of 1 MiB; three and more write at least 2 MiB each. Only one thread writes a result
+    below 8 MiB into memory that is new to the process. Between calls the threads sleep and use no CPU time. They run on
+    the other CPUs that their caller may use (``os.sched_setaffinity``). If one thread would have been faster, as on a
+    busy machine, the next calls use one. This does not apply to calls with ``threads=``.
     """
     return max_threads()
 

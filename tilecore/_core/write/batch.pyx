@@ -50,7 +50,7 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndar
 
 
 cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
-    """A stack with the axes that pad a source after its first axis. The view survives changes of the array's shape."""
+    """The stack, with axes of length 1 after its first axis to pad each source: a view, so its shape stays as it is."""
     cdef Py_ssize_t strides[MAX_RANK]
     cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
     if padding == 0:
@@ -132,7 +132,7 @@ cdef int write_list_references(Batch *batch, list sources, cnp.ndarray out, bint
     cdef Py_ssize_t i
     if as_bytes:
         write_range(batch, 0, batch.n_sources, &batch.options)
-        return count_references(out, &target, 0, out)
+        return count_references(out, &target, 0, out)  # 0: by PyArray_INCREF
     for i in range(batch.n_sources):
         copy_references(batch.plan, sources[i], place_of(batch, i), out, &target, NULL, batch.plan.output)
         target.data += batch.target_step
@@ -142,7 +142,7 @@ cdef int write_list_references(Batch *batch, list sources, cnp.ndarray out, bint
 cdef int write_list_without_gil(Batch *batch, Py_ssize_t nbytes) except -1:
     """Write all tilings, `nbytes` in all. Threads take whole ones, or parts if they are large."""
     with nogil:
-        # From 4 times the bound on, threads write parts of each tiling without waiting long for each other.
+        # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
         if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
             return write_range(batch, 0, batch.n_sources, &batch.options)
         return run_task(write_range_task, TILECORE_ARRAYS, batch, batch.n_sources, nbytes, &batch.options)
@@ -162,7 +162,7 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Writ
     target.data += first * batch.target_step
     for i in range(first, last):
         if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
-                or check_signals(&options.signals, batch.plan.nbytes) < 0):  # a small tiling does not check
+                or check_signals(&options.signals, batch.plan.nbytes) < 0):  # write_small does not check
             return -1
         target.data += batch.target_step
     return 0

@@ -21,7 +21,7 @@ cdef struct Blocks:
     # The loops over blocks, innermost first.
     Loop outer[MAX_LOOPS]
     int n_outer
-    int split               # the outer loop over the parts of a split loop, of which the last is shorter; or -1
+    int split               # the outer loop over the parts of a split loop, or -1; the last part may be shorter
     Py_ssize_t total        # number of blocks
     # Output and source, set by the caller.
     char *dst

@@ -8,8 +8,8 @@ is read once.
     nest of (1024, 1024) float32 tiled (4, 4):   run 4096, 4x 4096, 1024 rows, 4x 16777216
     block: run 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
 
-A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks. The last of
-these may be shorter. The blocks are numbered, and a task writes a range of them (tiling.pyx).
+A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks. The last
+block along it may be shorter. The blocks are numbered, and a task writes a range of them (tiling.pyx).
 
 Nothing here can fail, so all is `noexcept nogil`: the plan has checked every offset, and the state lies on the stack.
 If there is no memory for a block of scratch, the block is made in the output.
@@ -80,7 +80,7 @@ cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along,
     cdef int i, k, n = 0, begin = blocks.n_inner - 1 if blocks_along else blocks.n_inner
     blocks.split = -1
     blocks.total = 1
-    for k in range(2 if reorder else 1):
+    for k in range(2 if reorder else 1):  # first the loops that repeat, then those that move
         for i in range(begin, nest.n):
             loop = nest.loop[i]
             if reorder and (loop.src == 0) != (k == 0):

@@ -10,7 +10,7 @@ merges with it, even if a repeat lies between them in the output:
 
 If nothing repeats, packing has the nest's own loops, so that items may be packed directly into the output.
 
-The inner loop of a packer is the innermost one of the output:
+By default the inner loop of a packer is the innermost one of the output. The packers:
 
     transpose       the other loop is contiguous in the source; a short one merges with the loop that continues it
     deinterleave    the inner loop steps over a few items, forward or backward; or it has two to four steps, and the
@@ -29,7 +29,7 @@ cdef enum:
     MAX_CHANNELS = 4        # that `deinterleave` separates
     MIN_SHUFFLED = 64       # bytes of a loop from which on shuffles pay
     # A transposition is faster than gathering from 16 bytes and this many items on: MIN_COLUMNS along the source, and
-    # MIN_ROWS along the output. There 32 bytes, one tile, always suffice.
+    # MIN_ROWS along the output. Along the output 32 bytes, one tile, always suffice.
     MIN_COLUMNS = 4
     MIN_ROWS = 10
     LONG_ENOUGH = 5         # steps of an innermost loop that gathers
@@ -59,7 +59,7 @@ cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcep
 
 
 cdef void merge_loops(Packing *packing, const Nest *nest, bint stream) noexcept nogil:
-    """Fill the loops and links. `finest` runs along the source; if short, it merges with `later`, its continuation."""
+    """Fill the loops and links. `finest` has the smallest steps in the source; if short, `later` continues it."""
     cdef const Loop *loop = &nest.loop[0]
     cdef int first = first_moving(nest), finest = 0, later = 0, k
     cdef Py_ssize_t itemsize = loop[0].count, rows = loop[first].count, pitch = loop[first].src, columns, step
@@ -86,7 +86,7 @@ cdef void merge_loops(Packing *packing, const Nest *nest, bint stream) noexcept 
 
 
 cdef void add_loop(Packing *packing, const Nest *nest, int i, bint in_order) noexcept nogil:
-    """Pack the nest's loop `i` around the loops before: by the outermost of these, if it continues that one."""
+    """Add the nest's loop `i` around the loops so far, or merge it with the outermost of them if it continues that."""
     cdef const Loop *loop = &nest.loop[i]
     cdef PackedLoop *top = &packing.loop[packing.n - 1]
     cdef Py_ssize_t end = top.count * top.dst
@@ -101,7 +101,7 @@ cdef void add_loop(Packing *packing, const Nest *nest, int i, bint in_order) noe
 cdef bint can_transpose(Py_ssize_t rows, Py_ssize_t pitch, Py_ssize_t columns, Py_ssize_t step, Py_ssize_t itemsize,
                         bint stream) noexcept nogil:
     """Whether a transposition is faster than gathering, for `columns` steps of `step` bytes along the source."""
-    # Items of 16 bytes need no shuffles: only cells pay, for rows in the same cache sets, or stores past the caches.
+    # Items of 16 bytes need no shuffles. Only cells pay: if rows share cache sets, or stores bypass the caches.
     return (magnitude(step) == itemsize and columns >= max(16 // itemsize, MIN_COLUMNS)
             and (itemsize < 16 or stream or pitch % 1024 == 0)
             and rows >= min(max(16 // itemsize, MIN_ROWS), 32 // itemsize))

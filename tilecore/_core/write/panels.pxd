@@ -13,7 +13,7 @@ cdef struct Panels:
     char *dst
     const char *src
     Store store
-    bint stream             # stores into the output bypass the caches, also those of tiling from scratch
+    bint stream             # all stores into the output bypass the caches: of packing, and of tiling
     int store_mode          # how `transpose` writes: TILECORE_BY_TILES ...
     Py_ssize_t cell_bytes   # of scratch for `transpose`, beside the panel
     Py_ssize_t nbytes       # of a packed panel

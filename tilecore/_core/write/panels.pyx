@@ -2,8 +2,8 @@
 
 A transposed, reversed or strided source would be gathered item by item, again for each copy. So it is packed first:
 kernels copy a *panel*, a box of the source that fits the cache, into the order of the output (packing.pyx). Then the
-panel is tiled as any contiguous source is, by a nest and blocks of its own. They are chosen anew for each panel,
-because the last ones are smaller. If nothing repeats, panels are packed directly into the output.
+panel is tiled as any contiguous source is, by a nest and blocks of its own. Nest and blocks are chosen anew for each
+panel, because the last panels of a loop are smaller. If nothing repeats, panels are packed directly into the output.
 
     nest of a transposed (1024, 1024) float32 tiled (2, 2):
                             run 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
@@ -11,8 +11,8 @@ because the last ones are smaller. If nothing repeats, panels are packed directl
     its nest:               run 512, 2 x (0, 4096), 128 x (512, 8192), 2 x (0, 8388608)
 
 A panel covers whole cache lines, along the source and along the output. Loops that repeat are whole in each panel. A
-loop that packs is cut within one of the nest's loops: the loops inside that one are whole, and those outside have one
-step.
+loop that packs may join several loops of the nest, and a panel cuts one of these: it has all steps of those inside, and
+one step of those outside.
 
 Panels are numbered, as blocks are, and so are the parts of each panel's output. Nothing here can fail.
 """
@@ -28,7 +28,7 @@ from tilecore._core.write.processor cimport kernels
 
 
 cdef enum:
-    # Fewer items in fewer rows are gathered while they are written: choosing panels takes longer.
+    # Below both MIN_ITEMS and MIN_GATHERED_ROWS, items are gathered as they are written: choosing panels takes longer.
     MIN_ITEMS = 4096
     MIN_GATHERED_ROWS = 128
     MIN_DIRECT_ITEMS = 512
@@ -43,19 +43,19 @@ cdef enum:
     DIRECT_BYTES = 262144
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
-    # Rows of the output that lie whole pages apart map to the same few sets of each cache. From this size on their
-    # stores bypass the caches, which could not hold them.
+    # Rows of the output that lie whole pages apart map to the same few sets of each cache. From this size on the caches
+    # could not hold them, so their stores bypass the caches.
     ALIASED_BYTES = 1 << 22
     CACHED_BYTES = 1 << 20  # an output that may fit the second-level cache together with its source
     MIN_STREAMED_TRANSPOSED = 512       # rows of this many bytes or more may bypass the caches
     MIN_STREAMED_DEINTERLEAVED = 2048   # likewise
-    PART_BYTES = 1 << 20    # at least, and eight times the panel: each thread that takes a part packs the panel again
+    PART_BYTES = 1 << 20    # of a part, about; or eight panels: each thread that takes a part packs the panel again
 
 
 cdef bint may_pack(const Nest *nest) noexcept nogil:
     """Whether a packer takes items of this size, and those of the innermost moving loop do not adjoin in the source.
 
-    Also for plain rows with gaps between them, for which packing does not pay.
+    True also for plain rows with gaps between them, even if packing these does not pay.
     """
     cdef Py_ssize_t itemsize = nest.loop[0].count
     cdef int first = first_moving(nest)
@@ -82,7 +82,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
 
 
 cdef bint packing_pays(const Nest *nest, Py_ssize_t *size, Py_ssize_t *copies) noexcept nogil:
-    """Set the bytes of the source, and the copies made of each. Return whether packing is worth its preparation."""
+    """Set `size`, the bytes of the source, and `copies`, how often each is written. Return whether packing pays."""
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef Py_ssize_t items = 1, rows
     cdef int k
@@ -96,7 +96,7 @@ cdef bint packing_pays(const Nest *nest, Py_ssize_t *size, Py_ssize_t *copies) n
     if copies[0] == 1:
         return nest.loop[1].dst == nest.loop[0].count and items >= MIN_DIRECT_ITEMS  # strided to strided does not pay
     rows = items * copies[0] // nest.loop[first_moving(nest)].count // (top.count if top.src == 0 else 1)
-    return items * copies[0] >= MIN_ITEMS or rows >= MIN_GATHERED_ROWS  # outermost repeats are copied
+    return items * copies[0] >= MIN_ITEMS or rows >= MIN_GATHERED_ROWS  # outermost repeats copy the first
 
 
 cdef void choose_store(Panels *panels, Py_ssize_t size, bint stream, bint prefaulted) noexcept nogil:
@@ -105,7 +105,7 @@ cdef void choose_store(Panels *panels, Py_ssize_t size, bint stream, bint prefau
     cdef Py_ssize_t row_bytes = loop[panels.packing.inner].count * panels.packing.itemsize
     cdef bint transposed = panels.packing.packer == TRANSPOSE
     cdef Py_ssize_t min_streamed = MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED
-    cdef bint as_nest = panels.packing.n == panels.nest.n  # no loop repeats, or was merged or moved
+    cdef bint as_nest = panels.packing.n == panels.nest.n  # no loop repeats, and none was merged or moved
     panels.stream = stream or (as_nest and prefaulted and transposed and size >= ALIASED_BYTES
                                and loop[panels.packing.across].dst % 4096 == 0)
     panels.store, panels.store_mode = SCRATCH, TILECORE_BY_TILES
@@ -129,22 +129,22 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
         budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
     elif panels.store == OUTPUT:
         budget = DIRECT_BYTES
-    elif row_items <= budget // MIN_SIDE_BYTES:
+    elif row_items <= budget // MIN_SIDE_BYTES:  # whole rows: row_items * side bytes fit the panel
         side = min(side, budget // row_items)
     left, step = budget // itemsize, magnitude(loop[along_source].src)
-    if (along_source < n and step < side
+    if (along_source < n and step < side  # to deinterleave: unless loop 1 itself runs along the source
             and (panels.packing.packer != DEINTERLEAVE or step < magnitude(loop[1].src))):
         left = choose_steps(panels, along_source, side // step, left)
     for k in range(1, n):
         if loop[k].steps == 1:
             left = choose_steps(panels, k, left, left)
     if left > 1 and loop[along_source].steps < loop[along_source].count:
-        left *= loop[along_source].steps
+        left *= loop[along_source].steps  # what the other loops left over makes the panel longer along the source
         choose_steps(panels, along_source, left, left)
 
 
 cdef void place_loops(Panels *panels) noexcept nogil:
-    """Set the size of a panel, and in scratch where the steps of each loop go."""
+    """Set the size of a panel and, if it is packed to scratch, the step of each loop there."""
     cdef PackedLoop *loop = panels.packing.loop
     cdef int k
     panels.nbytes = panels.packing.itemsize
@@ -157,7 +157,7 @@ cdef void place_loops(Panels *panels) noexcept nogil:
 
 
 cdef Py_ssize_t choose_steps(Panels *panels, int packed, Py_ssize_t limit, Py_ssize_t left) noexcept nogil:
-    """Choose at most `limit` steps of a loop that packs, of `left` that fit a panel; return how many still fit.
+    """Choose how many steps of a packed loop a panel has, at most `limit`. Return how many of `left` items fit a step.
 
     A loop is cut into panels of nearly equal length, the inner loop into whole cache lines.
     """
@@ -227,7 +227,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
 
 cdef void find_panel(const Panels *panels, Py_ssize_t number, bint is_packed, Nest *nest,
                      Py_ssize_t *steps) noexcept nogil:
-    """Find a panel: the steps of each loop that packs, and the nest that writes its output, packed or from the source.
+    """Set `steps` of each loop that packs, and the `nest` that writes the panel's output, packed or from the source.
 
     The nest's offsets are those of the panel's begin.
     """

@@ -3,10 +3,10 @@
 A new array of Python objects is written as bytes. Then each reference in it is counted, before other code runs. This
 needs the GIL, and items that are a reference and nothing else.
 
-NumPy copies all other items, with the GIL: into `out`, structures, strings of variable length. A nest becomes two
-views, one of the source, with stride 0 for a repeat, and one of the result. If such views have short rows of strings,
-the source is first copied into C order. As in NumPy, the destructor of an object may write to the arrays meanwhile, but
-must not free their memory.
+NumPy copies everything else, with the GIL: items into an `out`, structures, strings of variable length. A nest becomes
+two views, one of the source, with stride 0 for a repeat, and one of the result. If such views have short rows of
+strings, the source is first copied into C order. As in NumPy, the destructor of an object may write to the arrays
+meanwhile, but must not free their memory.
 """
 
 cimport numpy as cnp

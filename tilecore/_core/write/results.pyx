@@ -1,8 +1,9 @@
 """A plan and a source -> an array that holds the tiling, or a region of it: a new array, or the caller's.
 
-    allocate    a new array, unless there is `out`; the number of threads is read, too: other code may run meanwhile
-    look        where the arrays lie; the last checks of the source's shape and of `out` (see arguments.pyx)
-    write       bytes, or items that hold references
+    allocate        a new array, unless there is `out`; other code may run meanwhile
+    choose_options  reads the number of threads; other code may run meanwhile
+    look            where the arrays lie; the last checks of the source's shape and of `out` (see arguments.pyx)
+    write           bytes, or items that hold references
 
 A small new result takes none of these steps: see small.pyx.
 """
@@ -33,13 +34,13 @@ cdef struct Call:
     const Py_ssize_t *start     # of a region; NULL for the whole tiling
     const Py_ssize_t *shape     # of the result
     Py_ssize_t nbytes           # of the result
-    WriteOptions options        # from here on by `allocate` and `look`
+    WriteOptions options        # set by choose_options; the next two by `look`
     StridedArray source
     StridedArray target
 
 
 cdef cnp.ndarray make_large(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, cnp.ndarray out, int threads):
-    """make_result for results that make_small does not make."""
+    """The tiling, in `out` or in a new array; for results that make_small did not make."""
     cdef Call call
     call.plan, call.start, call.nbytes = plan, NULL, plan.nbytes
     call.shape = &plan.output[0]

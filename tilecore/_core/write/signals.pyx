@@ -13,7 +13,7 @@ cdef extern from "Python.h":
 
 
 cdef SignalChecks signal_checks(bint on) noexcept nogil:
-    """The state of a new call. Its first check comes early: a Ctrl-C from before a long call ends it at once."""
+    """The state of a new call. Its first check comes early: a Ctrl-C just before a long call ends that call soon."""
     return SignalChecks(tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX, 0)
 
 

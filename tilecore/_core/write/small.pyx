@@ -1,6 +1,6 @@
 """Results of less than TILECORE_SMALL_BYTES, as nine in ten are. Creating the array takes most of their time.
 
-Each is created and written at once: no loops are ordered, and no thread is asked. See kernels/isa/small.h.
+Each is created and written in one step, without a nest and without workers. See kernels/isa/small.h.
 """
 
 cimport numpy as cnp
@@ -60,7 +60,7 @@ cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
     cdef Py_ssize_t item = cnp.PyArray_ITEMSIZE(array)
     cdef int k, last = cnp.PyArray_NDIM(array) - 1
     cdef Py_ssize_t count = cnp.PyArray_DIM(array, last), rows = cnp.PyArray_DIM(array, last - 1) if last else 1
-    cdef Py_ssize_t pitch = cnp.PyArray_STRIDE(array, last - 1) if rows > 1 else 0  # else it may be any number
+    cdef Py_ssize_t pitch = cnp.PyArray_STRIDE(array, last - 1) if rows > 1 else 0  # a single row's may be any number
     cdef Py_ssize_t steps
     cdef char *unused = dst
     for k in range(last - 1):

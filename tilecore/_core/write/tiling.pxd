@@ -19,7 +19,7 @@ cdef struct WriteOptions:   # how a call writes
     int threads             # at most: see choose_threads
     bint by_default         # the caller left the number of threads to tilecore
     bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
-    SignalChecks signals    # none in all threads but the main one
+    SignalChecks signals    # only the main thread has any
 
 
 cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,

@@ -2,13 +2,12 @@
 
     write_tiling    a small result at once (kernels/isa/small.h); else the nest of the plan
     write_region    a nest for each of its pieces, each written as a whole tiling is (nest.pyx)
-      write_nest    by panels, if the source has to be packed (panels.pyx), or by blocks; of a packed source, maybe the
-                    first repeat alone, and then the output is the source of the others
+      write_nest    by panels, if the source has to be packed (panels.pyx), else by blocks; perhaps only the first
+                    repeat is packed, and the others are copied from it
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
 
 This module decides whether a call checks for signals, how many threads write each of its jobs, and whether stores may
-bypass the cache. Nothing can fail: the plan has checked every offset, and if a worker cannot be created, the others do
-its share.
+bypass the cache. Nothing can fail: the plan has checked every offset, and the others do a missing worker's share.
 """
 
 from libc.limits cimport LLONG_MAX
@@ -42,11 +41,11 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
 
 
 cdef enum:
-    LONG_RUN_BYTES = 512        # the least run of copies of a first repeat: see split_first_repeat
-    MIN_NOTED_BYTES = 65536     # below, to split a first repeat and to note hot memory costs more than it saves
+    LONG_RUN_BYTES = 512        # a first repeat is written alone if copies of it have runs of this many bytes
+    MIN_NOTED_BYTES = 65536     # below this, splitting off a first repeat and noting hot memory do not pay
     PREPARED_ITEMS = 256        # cost of preparing a piece, in items
 
-cdef Py_ssize_t cached_bytes = min(stream_bytes, 20 << 20)  # of an output, by the time of the tiling alone
+cdef Py_ssize_t cached_bytes = min(stream_bytes, 20 << 20)  # the caches hold an output of this size, by timings
 
 
 cdef extern from "kernels/hot.h" nogil:
@@ -79,7 +78,7 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
 
 
 cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
-    """Set options as choose_options, but for callers in C: without the GIL, and without checks for signals."""
+    """Set options without the GIL and without checks for signals: for C callers, and as a start for choose_options."""
     options.nbytes, options.prefaulted = nbytes, prefaulted
     options.signals.next, options.signals.work = LLONG_MAX, 0
     options.threads, options.by_default = threads, threads <= 0
@@ -89,11 +88,11 @@ cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
 
 cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, const WriteOptions *options,
                         tilecore_record **record) noexcept nogil:
-    """Return how many threads write what is left of a job of `nbytes`, and count that in its record.
+    """Return how many threads write what is left of a job, of `nbytes` in all; count the job in its record.
 
-    Two threads may write TILECORE_THREAD_BYTES, more of them TILECORE_BYTES_A_THREAD each. The default is one thread
-    if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size (learn.h).
-    Sets `record` to what those learn; NULL: nothing, because only one number of threads is possible.
+    Two threads need TILECORE_THREAD_BYTES in all; three and more need TILECORE_BYTES_A_THREAD each. The default is one
+    thread if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size
+    (learn.h). Sets `record` to the record of such jobs, or to NULL if there was no choice.
     """
     cdef Py_ssize_t iterations = job.last - job.first, left = iterations * job.each
     cdef Py_ssize_t by_size = max(left // TILECORE_BYTES_A_THREAD, 2 if left >= TILECORE_THREAD_BYTES else 1)
@@ -124,7 +123,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
                       const Py_ssize_t *start, const Py_ssize_t *shape, WriteOptions *options) noexcept nogil:
     """Write the region of `shape` at `start`; return as write_tiling.
 
-    `target` has the region's shape. Unless `options.nbytes` is 0, no axis is empty. A piece takes 0.1 us to prepare.
+    `target` has the region's shape. No axis is empty if `options.nbytes` is above 0. Preparing a piece takes 0.1 us.
     """
     cdef RegionIter iter
     cdef Nest nest
@@ -138,7 +137,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
             return 0
         if write_nest(&nest, target.data, source.data, piece_bytes, options) < 0:
             return -1
-        if check_signals(&options.signals, PREPARED_ITEMS * plan.itemsize) < 0:
+        if check_signals(&options.signals, PREPARED_ITEMS * plan.itemsize) < 0:  # counts the cost of preparing
             return -1
 
 
@@ -169,7 +168,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
 
 
 cdef bint split_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
-    """Whether to pack the first repeat of the outermost loop alone, and to copy it: if that gives long runs.
+    """Whether to pack the first repeat of the outermost loop alone, and then copy it: only if copies have long runs.
 
     Sets `first` to the loops of the first repeat, `others` to the loops that copy it within the output.
     """

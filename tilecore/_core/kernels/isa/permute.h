@@ -101,8 +101,8 @@ static int TILECORE_NAME(can_permute)(const tilecore_rows *self, ptrdiff_t rows)
            (rows == 1 || (self->src_pitch == self->row && self->dst_pitch == self->span));
 }
 
-/* Whole periods of `vectors` vectors; their permutations stay in registers. Returns how many vectors. `half`: no byte
- * comes from the second half of what a vector would load. */
+/* Whole periods of `vectors` vectors; their permutations stay in registers. Returns how many vectors. `half`: 32 source
+ * bytes are enough for each vector, so only these are loaded. */
 TILECORE_INLINE TILECORE_TARGETED ptrdiff_t TILECORE_NAME(permute_periods)(
     const tilecore_rows *self, char *dst, const char *src, const char *src_end, ptrdiff_t at, ptrdiff_t left,
     const ptrdiff_t vectors, const int half)

@@ -176,10 +176,10 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
-/* How many vectors, of whole spans, to prepare: few; their masks stay in registers. The next ones overlap what is left
- * of the last vector: the fewest of 1920 bytes are lost. Stores that cross cache lines cost as many as 288: of 16 bytes
- * few do at steps of 8; of 32 bytes, those of several vectors do beyond the first-level cache. If still more is lost,
- * a period of many vectors, which are aligned, is best. Found on Granite Rapids. */
+/* How many vectors, of whole spans, to prepare: few, so their masks stay in registers. Each group overlaps the unused
+ * end of the last: the choice wastes the fewest of 1920 bytes. Stores that cross cache lines count as 288 more: of 16
+ * bytes, unless groups step by multiples of 8; of 32 bytes, in groups beyond the first-level cache. If the best wastes
+ * more than 310, an aligned period of many vectors of 32 bytes is faster. Found on Granite Rapids. */
 static int TILECORE_NAME(expand_vectors)(ptrdiff_t span, ptrdiff_t bytes)
 {
     const int wide = TILECORE_STORE_WIDTH == 32, period = tilecore_period(span);

@@ -13,7 +13,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     const int few = rows * repeats <= TILECORE_FEW;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_KERNEL(copies);
     if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_KERNEL(copies) : &TILECORE_KERNEL(register_rows);
-    /* Of longer spans, stores of 32 bytes lose no more in patterns, if two of these write a span. */
+    /* With stores of 32 bytes, `expand` does not pay for a longer span that two stores of a pattern write. */
     if (tilecore_can_expand(self, rows) &&
         (TILECORE_STORE_WIDTH == 16 || self->span <= 48 || self->span > 2 * (32 / row * row)))
         return &TILECORE_KERNEL(expand);
