@@ -26,6 +26,7 @@ pytestmark = pytest.mark.quick
 @pytest.fixture
 def measured(monkeypatch):
     monkeypatch.setattr(module, "BUDGET", 60.0)  # seconds: that a busy machine takes long is no matter here
+    monkeypatch.setattr(module, "added", [(0.0, 0.0)] * 2)
     profile = Profile()
     with profile.block():
         yield profile
@@ -102,19 +103,27 @@ def test_the_order_of_pairs_alternates(measured, monkeypatch):
     assert pairs == {("time_tilecore", "numpy_tile"), ("numpy_tile", "time_tilecore")}
 
 
-@pytest.mark.parametrize("budget", [60.0, -60.0])
-def test_the_profiles_own_time_is_counted_apart(budget, measured, monkeypatch):
+@pytest.mark.parametrize(("budget", "counted", "unseen"), [(-60.0, 0.25, 3.0), (900.0, 0.5, 5.0)])
+def test_the_profiles_own_time_is_counted_apart(budget, counted, unseen, measured, monkeypatch):
     """Each look at a clock takes a second, and nothing else takes time: so NumPy's time is one second a call."""
     ticks = iter(range(10**6)).__next__
-    values = {"BUDGET": budget, "perf_counter": ticks, "clock": ticks, "counted": 0.25, "unseen": 3.0}
+    values = {"BUDGET": budget, "perf_counter": ticks, "clock": ticks, "added": [(0.25, 3.0), (0.5, 5.0)]}
     for name, value in values.items():
         monkeypatch.setattr(module, name, value)
     measured.start()
     for _ in range(4):
         np.tile(np.zeros(3), 2)
     ended(measured)
-    assert measured.table["numpy_seconds"] == 4 * (1 - 0.25)
-    assert measured.table["seconds"] == 4 * (1 - 0.25 - 3) + 5  # and a second between calls
+    assert measured.table["numpy_seconds"] == 4 * (1 - counted)
+    assert measured.table["seconds"] == 4 * (1 - counted - unseen) + 5  # and a second between calls
+
+
+@pytest.mark.parametrize(("spent", "part"), [(inf, 0), (-inf, 1)])
+def test_what_it_adds_is_measured_without_pairs_and_with_them(spent, part, monkeypatch):
+    pairs, measure_pair = [], module.measure_pair
+    monkeypatch.setattr(module, "measure_pair", lambda *given: pairs.append(given) or measure_pair(*given))
+    _, outside = module.calibrate(spent, 2)
+    assert outside > 0 and len(pairs) == part * 15 * 2 and not module.active
 
 
 def test_later_calls_are_sampled(measured, monkeypatch):

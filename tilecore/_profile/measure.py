@@ -15,7 +15,7 @@ from itertools import groupby, repeat, zip_longest
 from linecache import getlines
 from math import inf, prod
 from random import Random
-from statistics import median, quantiles
+from statistics import median
 from time import perf_counter
 from timeit import timeit
 from types import FrameType
@@ -41,8 +41,8 @@ PLAIN = {int, float, complex, bool, str, bytes}
 LARGE, MANY = 2**28, 100  # hints need these bytes of a result, calls with one input
 PLANNED = 2**14  # planning is a notable part of the time up to these bytes of a result
 BATCHED, BATCH = 2**17, 50e-6  # results of fewer bytes are timed in batches of BATCH seconds
-Timed: TypeAlias = tuple[float, Any, str]  # tilecore's seconds, its result or None, and its error or ""
-Pair: TypeAlias = tuple[Any, Any, float, Timed]  # A, reps, and NumPy's seconds
+# A and reps; NumPy's seconds; tilecore's seconds, its result or None, and its error or "".
+Pair: TypeAlias = tuple[Any, Any, float, float, Any, str]
 Place: TypeAlias = tuple[str, int, str]  # file, line, function
 VIEW = "every repeated axis has length 1: if the result is only read, broadcasting or tile_view copies nothing"
 SHORT = "keep the tiling: NumPy broadcasts slowly over so short a last axis"
@@ -58,7 +58,7 @@ class Site:
     inner, refusal = inf, ""
 
     def __init__(self) -> None:
-        self.inputs: Counter[tuple[object, ...]] = Counter()
+        self.inputs: Counter[str] = Counter()
         self.sizes: dict[int, list[tuple[float, float]]] = {}  # pairs of seconds, by the bits of the result's size
 
     def ratios(self) -> tuple[float, ...]:
@@ -67,14 +67,12 @@ class Site:
         Results of about one size are compared with each other. Each size counts by its median time, so no single call
         decides.
         """
-        theirs, ours = 0.0, [0.0, 0.0, 0.0]
+        theirs, ours = 0.0, numpy.zeros(3)
         for pairs in filter(None, self.sizes.values()):
             weight = len(pairs) * median([pair[0] for pair in pairs])
-            ratios = [a / b for a, b in pairs]
             theirs += weight
-            for n, ratio in enumerate(quantiles(ratios * (1 + (len(ratios) < 2)), method="inclusive")):
-                ours[n] += weight / ratio
-        return tuple(theirs / seconds for seconds in ours)
+            ours += weight / numpy.quantile([a / b for a, b in pairs], [0.25, 0.5, 0.75])
+        return tuple((theirs / ours).tolist())
 
     def row(self, file: str, line: int, function: str, whole: float) -> Row:
         code = read_code(file, line)
@@ -87,7 +85,7 @@ class Site:
             **{"numpy_seconds": self.seconds, "tilecore_seconds": ours},
             "range": [low, high],
             "hint": self.choose_hint(code, whole, pairs, high, ours),
-            "inputs": {", ".join(map(str, key)): calls for key, calls in self.inputs.most_common()},
+            "inputs": dict(self.inputs.most_common()),
         }
 
     def choose_hint(self, code: str, whole: float, pairs: int, high: float, ours: float | None) -> str:
@@ -147,16 +145,13 @@ class Profile:
             site.nbytes, site.largest = site.nbytes + result.nbytes, max(site.largest, result.nbytes)
         if pair is None:
             return
-        A, reps, own, (ours, copy, refusal) = pair
-        key: tuple[object, ...] = (
-            type(A).__name__,
-            short_repr(reps) if is_plain(reps, levels=1) else type(reps).__name__,
-        )
-        inner = 0
+        A, reps, own, ours, copy, refusal = pair
+        inner, what = 0, type(A).__name__
         if type(A) is numpy.ndarray:
             inner = A.itemsize * count_inner(A.shape, result.shape)
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
-            key = (A.shape, str(A.dtype), layout, key[1])
+            what = f"{A.shape}, {A.dtype}, {layout}"
+        key = f"{what}, {short_repr(reps) if is_plain(reps, levels=1) else type(reps).__name__}"
         site.inner = min(site.inner, inner)
         if len(site.inputs) < INPUTS or key in site.inputs:
             site.inputs[key] += 1
@@ -197,6 +192,7 @@ def tile(*args: Any, **kwargs: Any) -> Any:
     site = inner.sites.get(place) or inner.sites.setdefault(place, Site())
     room = BUDGET + SHARE * (begin - inner.started) - inner.spent - site.spent
     sampled = room > 0 and (site.calls < FIRST or random() < SAMPLED)
+    counted, unseen = added[sampled]
     try:
         local.inside = True
         if sampled:
@@ -204,7 +200,8 @@ def tile(*args: Any, **kwargs: Any) -> Any:
         else:
             start = perf_counter()
             result = numpy_tile(*args, **kwargs)
-            theirs = max(perf_counter() - start - counted, 0.0)
+            theirs = perf_counter() - start
+        theirs = max(theirs - counted, 0.0)
         returned = True
         return result
     finally:
@@ -237,39 +234,39 @@ def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any,
     arguments = dict(zip(("A", "reps"), args, strict=False)) | kwargs
     A, reps = arguments.get("A"), arguments.get("reps")
     measured = estimate_seconds(A, reps) <= room
-    timed = time_tilecore(A, reps) if measured and first else (0.0, None, "")
+    ours, copy, refusal = time_tilecore(A, reps) if measured and first else (0.0, None, "")
     own, start = clock(), perf_counter()
     result = numpy_tile(*args, **kwargs)
-    theirs = max(perf_counter() - start - counted, 0.0)
+    theirs = perf_counter() - start
     own = clock() - own
-    timed = time_tilecore(A, reps) if measured and not first else timed
-    if timed[1] is not None and timed[1].nbytes < BATCHED:  # a clock takes longer than such a call
-        batches: list[tuple[Any, float]] = [(numpy_tile, own), (tilecore_tile, timed[0])]
-        times = [time_batch(function, A, reps, seconds) for function, seconds in batches[:: -1 if first else 1]]
-        own, timed = times[first], (times[1 - first], *timed[1:])
-    return result, theirs, (A, reps, own, timed)
+    if measured and not first:
+        ours, copy, refusal = time_tilecore(A, reps)
+    if copy is not None and copy.nbytes < BATCHED:  # a clock takes longer than such a call
+        batches: list[tuple[Any, float]] = [(numpy_tile, own), (tilecore_tile, ours)][:: -1 if first else 1]
+        times = {function: time_batch(function, A, reps, seconds) for function, seconds in batches}
+        own, ours = times[numpy_tile], times[tilecore_tile]
+    return result, theirs, (A, reps, own, ours, copy, refusal)
 
 
-def calibrate() -> tuple[float, float]:
-    """What `tile` adds to a call: seconds within the time that counts as numpy.tile's, and seconds that it cannot see."""
-    trial, calls, found = Profile(), 100, []
+def calibrate(spent: float, calls: int) -> tuple[float, float]:
+    """What `tile` adds to a call: seconds within the time that counts as numpy.tile's, and seconds that it cannot see.
+
+    `spent` is infinite for calls that are only timed, and minus infinite for pairs.
+    """
+    trial, found = Profile(), []
     trial.start()
-    trial.spent = inf  # no pairs
+    trial.spent = spent
     active.append(trial)
+    names = {"tile": numpy_tile, "measured": Replacement(tile), "x": numpy.zeros(1)}
     for _ in range(15):
         trial.sites, trial.cost = {}, 0.0
-        names = {"tile": numpy_tile, "measured": Replacement(tile), "x": numpy.zeros(1)}
-        theirs, whole = (timeit(code, number=calls, globals=names) for code in ("tile(x, 2)", "measured(x, 2)"))
+        theirs = timeit("tile(x, 2)", number=100, globals=names) / 100
+        whole = timeit("measured(x, 2)", number=calls, globals=names)
         (site,) = trial.sites.values()
-        found.append((site.seconds - theirs, whole - site.seconds - trial.cost))
+        found.append((site.seconds / calls - theirs, (whole - site.seconds - trial.cost) / calls))
     active.remove(trial)
-    within, outside = (median(seconds) / calls for seconds in zip(*found, strict=True))
+    within, outside = map(median, zip(*found, strict=True))
     return within, outside
-
-
-random = Random(0).random  # the program's own random numbers stay as they are
-counted = unseen = 0.0
-counted, unseen = calibrate()
 
 
 def read_code(file: str, line: int) -> str:
@@ -328,7 +325,7 @@ def estimate_seconds(A: Any, reps: Any) -> float:
     return nbytes / 1e9 if nbytes <= get_max_bytes() // 32 else inf
 
 
-def time_tilecore(A: Any, reps: Any) -> Timed:
+def time_tilecore(A: Any, reps: Any) -> tuple[float, Any, str]:
     result, refusal = None, ""
     start = clock()
     try:
@@ -347,3 +344,8 @@ def time_batch(function: Callable[..., object], A: Any, reps: Any, seconds: floa
     for _ in repeat(None, calls):
         function(A, reps)
     return (clock() - start) / calls
+
+
+random = Random(0).random  # the program's own random numbers stay as they are
+added = [(0.0, 0.0)] * 2
+added = [calibrate(inf, 100), calibrate(-inf, 5)]  # without a pair, and with one: what follows a pair takes longer
