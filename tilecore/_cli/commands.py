@@ -20,7 +20,7 @@ from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.version import Version
 
 DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
-OPTIONS = {name: (user, option) for user, d in DIALECTS.items() for name, option in d.options.items()}
+USERS = {"axis": "numpy"} | {option: name for name, dialect in DIALECTS.items() for option in dialect.options}
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,8 +58,9 @@ def parser() -> Parser:
     axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
     add("--axis", **integer_list, help=axes)
     add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
-    for name, (_, option) in OPTIONS.items():
-        add(flag(name), metavar=option.metavar, help=option.help)
+    for dialect in DIALECTS.values():
+        for name, option in dialect.options.items():
+            add(flag(name), type=partial(read_option, dialect, name), metavar=option.metavar, help=option.help)
     add("--force", action="store_true", help="replace OUT.npy if it exists, and keep its permission bits")
 
     command = commands.add_parser("info", help="show versions, compiler, processor and limits")
@@ -89,9 +90,9 @@ def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str |
     given = {"-m": arguments.module, "-c": arguments.code, "": arguments.program}
     program = next((option, text) for option, text in given.items() if text is not None)
     if "json" in arguments:
-        from tilecore._cli.profile import check_output, profile
+        from tilecore._cli.profile import profile, try_to_write
 
-        return partial(profile, *program, None if arguments.json is None else check_output(arguments.json))
+        return partial(profile, *program, None if arguments.json is None else try_to_write(arguments.json))
     from tilecore._cli.run import run
 
     return partial(run, *program)
@@ -102,6 +103,16 @@ def read_integers(text: str) -> tuple[int, ...]:
         return tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
+
+
+def read_option(dialect: Dialect, name: str, text: str) -> Any:
+    option = dialect.options[name]
+    try:
+        value = option.read(text)
+        dialect.version(**{name: value})
+        return value
+    except (TypeError, ValueError):
+        raise argparse.ArgumentTypeError(f"expected {option.help}, got {text!r}") from None
 
 
 def tile(arguments: argparse.Namespace) -> None:
@@ -122,26 +133,14 @@ def make_plan(arguments: argparse.Namespace, version: Version, array: NDArray[An
         raise reformat_error(error, version.name, array, names, **typed) from error.__cause__
 
 
-NUMPY = Version("tile", any_length=True)
-
-
 def version_of(arguments: argparse.Namespace) -> Version:
     """The dialect's version, as its options choose it."""
     chosen = arguments.dialect
-    if arguments.axis is not None and chosen != "numpy":
-        raise ValueError(f"--axis is for --dialect numpy, not {chosen}")
-    options = {}
-    for name, (user, option) in OPTIONS.items():
-        if (text := getattr(arguments, name)) is None:
-            continue
-        if chosen != user:
-            raise ValueError(f"{flag(name)} is for --dialect {user}, not {chosen}")
-        try:
-            options[name] = option.read(text)
-            DIALECTS[chosen].version(**options)
-        except (TypeError, ValueError):
-            raise ValueError(f"argument {flag(name)}: expected {option.help}, got {text!r}") from None
-    return DIALECTS[chosen].version(**options) if chosen in DIALECTS else NUMPY
+    given = {name: value for name in USERS if (value := getattr(arguments, name)) is not None}
+    for name in given:
+        if chosen != USERS[name]:
+            raise ValueError(f"{flag(name)} is for --dialect {USERS[name]}, not {chosen}")
+    return DIALECTS[chosen].version(**given) if chosen in DIALECTS else Version("tile", any_length=True)
 
 
 def flag(name: str) -> str:

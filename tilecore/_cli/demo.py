@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Mapping, Sequence
 from statistics import median
+from textwrap import indent
 from timeit import timeit
 from typing import Any
 
@@ -30,7 +31,7 @@ def demo(dialects: Mapping[str, Dialect]) -> None:
     versions = f"NumPy {numpy.__version__}, Python {platform.python_version()}"
     print(f"tilecore {tilecore.__version__}, {versions}, threads: {tilecore.get_num_threads()}\n")
     x = numpy.array([[1, 2, 3], [4, 5, 6]], "float32")
-    print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indent(x)}")
+    print(f"Tile repeats a whole array along its axes. Here is x:\n\n{indent(str(x), ' ' * 4)}")
     show_example("NumPy: whole copies, side by side", "tilecore.tile", x, (2, 2))
     for name, dialect in dialects.items():
         what, repeats = dialect.example
@@ -50,11 +51,7 @@ def show_example(title: str, function: str, x: NDArray[Any], repeats: Sequence[i
     call = f"{function}(x, {repeats})"
     result = eval(call, {"tilecore": tilecore, "x": x})
     verify(result, x, tuple(max(repeat, 0) for repeat in repeats))
-    print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indent(result)}")
-
-
-def indent(x: NDArray[Any]) -> str:
-    return "\n".join(f"    {line}" for line in str(x).splitlines() if line)
+    print(f"\n{title}\n\n    >>> {call}    # shape {result.shape}\n{indent(str(result), ' ' * 4)}")
 
 
 def verify(result: NDArray[Any], x: NDArray[Any], reps: tuple[int, ...]) -> None:

@@ -159,7 +159,7 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
         yield sys.stdout.fileno()
         return
     folder = os.path.dirname(path)
-    replaces = check_output(path, force)
+    replaces = check_existing(path, force)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     try:
         disk = shutil.disk_usage(folder or os.curdir)
@@ -179,8 +179,8 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
             os.unlink(temporary)
 
 
-def check_output(path: str, force: bool) -> bool:
-    """Whether there is a file to replace."""
+def check_existing(path: str, force: bool) -> bool:
+    """Whether there is a file to replace. An error if it must stay."""
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if not os.path.lexists(path):
@@ -198,7 +198,7 @@ def publish(temporary: str, path: str, force: bool) -> None:
         with suppress(OSError, AttributeError):  # a file system, or a system, without links
             os.link(temporary, path)  # fails if there is a file
             return
-    check_output(path, force)
+    check_existing(path, force)
     os.replace(temporary, path)
 
 

@@ -10,11 +10,11 @@ from contextlib import redirect_stdout, suppress
 from tilecore._cli.files import STANDARD_STREAM, open_output, write_all
 from tilecore._cli.run import start
 from tilecore._core.numpy_tile import ProfileBlock
-from tilecore._profile.measure import Profile, forget
+from tilecore._profile.measure import Profile
 from tilecore._profile.process import print_text
 
 
-def check_output(path: str) -> str:
+def try_to_write(path: str) -> str:
     """The absolute path. An error of writing there is raised now, and not after the program."""
     with suppress(EOFError), open_output(path, 0, force=True):
         raise EOFError  # so nothing is written
@@ -28,7 +28,7 @@ def profile(option: str, name: str, path: str | None, arguments: Sequence[str]) 
     atexit.register(report, measured, block, path)  # before the program's own functions, so it is called after them
     missing = start(option, name, arguments)
     if missing is not None:
-        forget()
+        block.leave()
     return missing
 
 
