@@ -121,6 +121,7 @@ def test_the_profiles_own_time_is_counted_apart(budget, counted, unseen, measure
 def test_what_it_adds_is_measured_without_pairs_and_with_them(monkeypatch):
     pairs, measure_pair = [], module.measure_pair
     monkeypatch.setattr(module, "measure_pair", lambda *given: pairs.append(given) or measure_pair(*given))
+    monkeypatch.setattr(module, "added", [(0.0, 0.0)] * 2)  # else it measures what they leave
     for spent, made in ((inf, 0), (-inf, 15 * 2)):
         assert module.calibrate(spent, 2)[1] > 0 and len(pairs) == made and not module.active
 
