@@ -156,7 +156,8 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(permute_rest)(
     for (; left > 0; left -= 64, dst += 64) { /* near the end of the source */
         v = TILECORE_LOAD_LANES(TILECORE_LANES(src_end - src < 64 ? src_end - src : 64), src);
         v = TILECORE_PERMUTE(TILECORE_LOAD(index + at), v);
-        TILECORE_STORE_LANES(dst, TILECORE_LANES(left < 64 ? left : 64), v);
+        if (left >= 64) TILECORE_STORE(dst, v); /* a store by lanes is slow */
+        else TILECORE_STORE_LANES(dst, TILECORE_LANES(left), v);
         at += step;
         src += advance;
         src += at >= span ? row : 0;
