@@ -4,20 +4,13 @@
 #define TILECORE_SHORT_ROWS
 
 enum {
-    TILECORE_EXPAND_ROW = 16,    /* a shuffle takes from 16 source bytes */
-    TILECORE_EXPAND_SPAN = 64,   /* row*repeats up to which rows are expanded */
-    TILECORE_EXPAND_ROWS = 48,   /* rows from which making masks pays, and four for each byte of a span */
-    TILECORE_EXPAND_MORE = 2048, /* bytes of output for which the masks of another vector pay */
+    TILECORE_EXPAND_ROW = 16,       /* a shuffle takes from 16 source bytes */
+    TILECORE_EXPAND_SPAN = 64,      /* row*repeats up to which rows are expanded */
+    TILECORE_EXPAND_ROWS = 48,      /* rows from which making masks pays, and four for each byte of a span */
+    TILECORE_EXPAND_MORE = 4096,    /* bytes of output for which the masks of a third vector pay, and of each more */
+    TILECORE_EXPAND_CACHED = 32768, /* bytes of output that the first-level cache holds */
     TILECORE_PATTERN_ROW = 32
 };
-
-/* How many 32-byte stores until rows of `span` bytes begin at a multiple of 32 again. */
-static int tilecore_period(ptrdiff_t span)
-{
-    int vectors = (int)span;
-    while (vectors % 2 == 0 && vectors * 16 % span == 0) vectors /= 2;
-    return vectors;
-}
 
 /* Rows up to 16 bytes that are copied more quickly than in patterns: rows written once; and spans with gaps after them,
  * into which no store may run: a pattern writes their ends slowly. */
@@ -44,7 +37,7 @@ static int tilecore_can_expand(const tilecore_rows *self, ptrdiff_t rows)
 /* x / divisor, for 0 <= x < 32768 / divisor: compilers divide vectors this way. */
 TILECORE_INLINE uint16_t tilecore_divide(int x, ptrdiff_t divisor)
 {
-    const uint16_t inverse = (uint16_t)(32768 / divisor + 1);
+    const uint16_t inverse = (uint16_t)(32768 / (int)divisor + 1);
     return (uint16_t)((uint32_t)(uint16_t)(2 * x) * inverse >> 16);
 }
 
@@ -116,7 +109,7 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods. `kept`: of up to five vectors; their masks and offsets stay in registers. */
+/* Whole periods. `kept`: of so few vectors that their masks and offsets stay in registers. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(
     const tilecore_rows *self, char *dst, const char *src, ptrdiff_t periods, const int vectors, const int kept)
 {
@@ -169,30 +162,32 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     case 2: TILECORE_NAME(expand_periods)(self, d, s, periods, 2, 1); break;
     case 3: TILECORE_NAME(expand_periods)(self, d, s, periods, 3, 1); break;
     case 4: TILECORE_NAME(expand_periods)(self, d, s, periods, 4, 1); break;
-    case 5: TILECORE_NAME(expand_periods)(self, d, s, periods, 5, 1); break;
+    case 5: TILECORE_NAME(expand_periods)(self, d, s, periods, 5, TILECORE_STORE_WIDTH == 16); break;
     default: TILECORE_NAME(expand_periods)(self, d, s, periods, self->u.short_rows.vectors, 0);
     }
     done += periods * period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
-/* How many vectors, of whole spans, to prepare: few, so their masks stay in registers. Each group overlaps the unused
- * end of the last: the choice wastes the fewest of 1920 bytes. Stores that cross cache lines count as 288 more: of 16
- * bytes, unless groups step by multiples of 8; of 32 bytes, in groups beyond the first-level cache. If the best wastes
- * more than 310, an aligned period of many vectors of 32 bytes is faster. Found on Granite Rapids. */
-static int TILECORE_NAME(expand_vectors)(ptrdiff_t span, ptrdiff_t bytes)
+/* How many vectors a period has. It holds whole spans, and the next one overwrites the unused end of its last vector:
+ * the choice wastes the fewest bytes a vector. Stores that cross cache lines count as `crossing` bytes more: of 16
+ * bytes, unless periods step by multiples of 8; of 32 bytes, in periods of several vectors beyond the first-level
+ * cache. If the best wastes as many there, a longer, aligned period is faster. For rows written twice it is faster
+ * than single vectors too. Found on Granite Rapids. */
+static int TILECORE_NAME(expand_vectors)(ptrdiff_t row, ptrdiff_t span, ptrdiff_t bytes)
 {
-    const int wide = TILECORE_STORE_WIDTH == 32, period = tilecore_period(span);
-    const ptrdiff_t most = 1 + bytes / TILECORE_EXPAND_MORE;
-    ptrdiff_t least = PTRDIFF_MAX;
-    int v = wide ? 4 : 5, vectors = 0;
-    for (v = most < v ? (int)most : v; v > 0; v--) {
-        const ptrdiff_t step = 32 * v / span * span;
-        ptrdiff_t lost = (32 * v - step) * (60 / v) + (v > 4);
-        if (wide ? bytes > 32768 && v > 1 && (step % 32 || span == 32) : step % 8) lost += 288;
-        if (lost < least) least = lost, vectors = v;
+    const int wide = TILECORE_STORE_WIDTH == 32, large = wide && bytes > TILECORE_EXPAND_CACHED;
+    const int crossing = wide ? 7 : 4;
+    const ptrdiff_t most = 2 + bytes / TILECORE_EXPAND_MORE;
+    int v, vectors = 1, least = 32, period = (int)span;
+    for (v = large && span > 2 * row ? 1 : 2; v <= most && v <= (wide && !large ? 4 : 5); v++) {
+        const int step = tilecore_divide(32 * v, span) * (int)span;
+        int lost = 32 * v - step + (!large && v != 4); /* of those whose masks stay in registers, four are fastest */
+        if (wide ? large && v > 1 && step % 32 : step % 8) lost += crossing * v;
+        if (lost * vectors < least * v) least = lost, vectors = v;
     }
-    return wide && vectors > 1 && least > 310 && period <= TILECORE_EXPAND_VECTORS && period <= most ? period : vectors;
+    while (large && period % 2 == 0 && 32 * period > span) period /= 2; /* until spans begin at a multiple of 32 */
+    return large && least >= crossing * vectors && period <= TILECORE_EXPAND_VECTORS ? period : vectors;
 }
 
 /* The masks and offsets of expand, by halves of 16 output bytes. Each half comes from at most 16 neighbouring source
@@ -201,20 +196,20 @@ static void TILECORE_NAME(prepare_expand)(tilecore_rows *self, ptrdiff_t rows)
 {
     TILECORE_ASSERT(tilecore_can_expand(self, rows));
     const ptrdiff_t row = self->row, span = self->span;
-    const int vectors = TILECORE_NAME(expand_vectors)(span, rows * span);
-    uint8_t index[32 * TILECORE_EXPAND_VECTORS]; /* the source byte of each output byte */
+    const int vectors = TILECORE_NAME(expand_vectors)(row, span, rows * span);
+    uint16_t index[32 * TILECORE_EXPAND_VECTORS], k; /* the source byte of each output byte */
     int half, j;
     tilecore_prepare_pattern(self, rows); /* `pattern` writes what is not a whole period */
-    for (j = 0; j < 32 * vectors; j++)
-        index[j] = (uint8_t)(j + (uint16_t)(tilecore_divide(j, span) - tilecore_divide(j, row)) * (uint16_t)row);
+    for (k = 0; k < (uint16_t)(32 * vectors); k++)
+        index[k] = (uint16_t)(k + (uint16_t)(tilecore_divide(k, span) - tilecore_divide(k, row)) * (uint16_t)row);
     self->u.short_rows.vectors = vectors;
     self->u.short_rows.period_rows = vectors * 32 / span;
     self->u.short_rows.reach = 0;
     TILECORE_ASSERT(vectors * 32 >= span && vectors * 32 / span * row < 256 - row);
     for (half = 0; half < 2 * vectors; half++) {
-        const uint8_t *const from = index + 16 * half;
-        const uint8_t copy = from[(row - 16 * half % row) & 15]; /* where the next one begins */
-        const uint8_t least = copy < from[0] ? copy : from[0];
+        const uint16_t *const from = index + 16 * half;
+        const uint16_t copy = from[(row - 16 * half % (int)row) & 15]; /* where the next one begins */
+        const uint16_t least = copy < from[0] ? copy : from[0];
         uint8_t *const mask = self->u.short_rows.mask[half / 2] + 16 * (half % 2);
         for (j = 0; j < 16; j++) mask[j] = (uint8_t)(from[j] - least);
         self->u.short_rows.offset[half / 2][half % 2] = least;

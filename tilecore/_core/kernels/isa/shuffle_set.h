@@ -9,21 +9,24 @@
 
 static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows)
 {
-    const ptrdiff_t row = self->row;
-    const int few = rows * repeats <= TILECORE_FEW;
+    const ptrdiff_t row = self->row, span = self->span;
+    const int few = rows * repeats <= TILECORE_FEW, cached = rows * span <= TILECORE_EXPAND_CACHED;
     if (row <= 16 && (few || tilecore_copies_pay(self, repeats))) return &TILECORE_KERNEL(copies);
     if (few) return row > TILECORE_REGISTERS_ROW ? &TILECORE_KERNEL(copies) : &TILECORE_KERNEL(register_rows);
-    /* With stores of 32 bytes, `expand` does not pay for a longer span that two stores of a pattern write. */
+    /* The compiler vectorises copies of words: whole vectors leave no tail, and few of them no mispredicted branch. */
+    if (TILECORE_STORE_WIDTH == 32 && cached && (row == 4 || row == 8) && span >= 64 && span < 448 && span % 32 == 0)
+        return &TILECORE_KERNEL(copies);
+    /* Patterns of 32 bytes are as good for long spans beyond the first-level cache, unless their period is short, and
+     * within it for rows of a byte, which take one load. */
     if (tilecore_can_expand(self, rows) &&
-        (TILECORE_STORE_WIDTH == 16 || self->span <= 48 || self->span > 2 * (32 / row * row)))
+        (TILECORE_STORE_WIDTH == 16 || span <= (cached || span % 4 == 0 ? 48 : 40) || (cached && row > 1)))
         return &TILECORE_KERNEL(expand);
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
     if (TILECORE_STORE_WIDTH < 32 && repeats == 2 && 16 % row == 0) return &TILECORE_KERNEL(copies);
     /* Of stores of 32 bytes every second one crosses a cache line: aligned ones soon beat them. Of 16 bytes few do. */
-    if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && self->span >= TILECORE_DOUBLING_SPAN)
+    if (row > TILECORE_REGISTERS_ROW ? repeats > 1 : TILECORE_STORE_WIDTH == 32 && span >= TILECORE_DOUBLING_SPAN)
         return &TILECORE_KERNEL(doubling);
-    if (row <= 16) return &TILECORE_KERNEL(pattern);
-    if (row < TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == self->span)
+    if (row <= 16 || (row < TILECORE_STORE_WIDTH && repeats > 1 && self->dst_pitch == span))
         return &TILECORE_KERNEL(pattern);
     if (row <= TILECORE_REGISTERS_ROW) return &TILECORE_KERNEL(register_rows);
     return &TILECORE_KERNEL(copies);
