@@ -31,13 +31,12 @@ static int addresses(void)
 {
     /* With addresses of 32 bits, this is half of all, and a program of few mappings may get them. */
     const ptrdiff_t most = PTRDIFF_MAX - 2 * TILECORE_HUGE_BYTES + 1;
-    check(sizeof(void *) < 8 || tilecore_range_new(most) == NULL, "more addresses than there are");
+    check(sizeof(void *) < 8 || tilecore_addresses_new(most) == NULL, "more addresses than there are");
 #if defined(__linux__)
     const ptrdiff_t bytes = 3 * TILECORE_HUGE_BYTES, part = bytes / 3 - TILECORE_HUGE_BYTES / 4;
     char *at = tilecore_addresses_new(2 * bytes);
-    check(at && (uintptr_t)at % TILECORE_HUGE_BYTES == 0, "reserved addresses");
+    check(at && (uintptr_t)at % TILECORE_HUGE_BYTES == 0, "addresses");
     if (!at) return 0;
-    check(tilecore_addresses_open(at, bytes) == 0, "open addresses");
     static unsigned char resident[3 * TILECORE_HUGE_BYTES / 4096];
     tilecore_addresses_populate(at, bytes - 5);
     check(mincore(at, (size_t)bytes, resident) == 0, "what is in memory");
@@ -47,8 +46,6 @@ static int addresses(void)
     tilecore_addresses_drop(at + part, part);
     check(all_are(at, part, 2) && all_are(at + 2 * part, bytes - 2 * part, 2), "the parts beside what is given back");
     check(all_are(at + part, part, 0), "a part that is given back");
-    check(tilecore_addresses_close(at + bytes / 3, bytes * 2 / 3) == 0, "closed addresses");
-    check(tilecore_addresses_open(at + bytes / 3, bytes) == 0 && all_are(at + bytes / 3, bytes, 0), "open once more");
     tilecore_pages_free(at, 2 * bytes);
     return 1;
 #else
@@ -72,7 +69,7 @@ static int files(void)
     }
     memset(twos, 2, sizeof twos);
     opened = tilecore_file_open(file, bytes);
-    range = tilecore_range_new(2 * bytes);
+    range = tilecore_addresses_new(2 * bytes);
     check(opened && range, "addresses for a file");
     if (!opened || !range) return 1;
     check(tilecore_file_extend(file, opened, 0, page) == 0 && all_are(opened, page, 0), "a file for writing in place");

@@ -32,17 +32,20 @@ def test_config_as_dicts():
 
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="the memory is known otherwise")
-@pytest.mark.parametrize("memory", [2**28, 2**50])
-def test_the_recycle_limit_follows_from_the_memory(memory, run, monkeypatch):
-    """A sixteenth, at most 1 GiB; of a control group's limit, if that is lower."""
+@pytest.mark.parametrize(("memory", "overcommit"), [(2**28, "0"), (2**50, "1"), (2**50, "2")])
+def test_the_recycle_limit_follows_from_the_memory(memory, overcommit, run, monkeypatch):
+    """A sixteenth, at most 1 GiB; of a control group's limit, if that is lower. 0 if addresses count as memory."""
     monkeypatch.delenv("TILECORE_RECYCLE_BYTES", raising=False)
     limit = run(sys.executable, "-P", "-c", f"""
-import os
-known = os.sysconf
+import builtins, io, os
+known, read = os.sysconf, builtins.open
+files = {{"/proc/sys/vm/overcommit_memory": "{overcommit}\\n"}}
+builtins.open = lambda path, *args, **kw: io.StringIO(files[path]) if path in files else read(path, *args, **kw)
 os.sysconf = lambda name: {{"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": {memory}}}.get(name) or known(name)
 import tilecore
 print(tilecore.get_recycle_limit())""")  # fmt: skip
-    assert int(limit) == min(memory // 16, physical_memory() // 16 if memory > 2**40 else memory, 2**30)
+    most = min(memory // 16, physical_memory() // 16 if memory > 2**40 else memory, 2**30)
+    assert int(limit) == (0 if overcommit == "2" else most)
 
 
 @pytest.mark.process

@@ -12,7 +12,6 @@
 #ifndef TILECORE_ARENA_H
 #define TILECORE_ARENA_H
 
-#include "atomics.h"
 #include "bitmap.h"
 #include "pages.h"
 #include "threads.h"
@@ -40,16 +39,14 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  * and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds; Zen 3), nor
  * was a first byte off the boundary of pages.
  *
- * Addresses are reserved without access: this takes no memory in any mode of overcommit. They are opened from the
- * lowest on. A new arena is as large as all before it, so there are few. Under an address limit nothing is recycled,
- * and an arena without results is removed. */
+ * Addresses alone take no memory. A new arena is as large as all before it, so there are few. Under an address limit
+ * nothing is recycled, and an arena without results is removed. */
 enum { TILECORE_ARENAS = 64 };
 
 typedef struct tilecore_arena {
     char *base;
-    ptrdiff_t open;       /* of its granules, from the first on */
-    tilecore_bitmap used; /* it covers all granules that were ever open */
-    uint64_t *begun, *paged, *unadvised; /* unadvised: by steps, of TILECORE_OPENED granules */
+    tilecore_bitmap used;
+    uint64_t *begun, *paged;
 } tilecore_arena;
 
 static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
@@ -78,17 +75,17 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     if (tilecore_arenas.n == TILECORE_ARENAS || n > PTRDIFF_MAX / 8 / tilecore_arenas.granule) return NULL;
     while (words < before || words * TILECORE_WORD < n) words *= 2;
     memset(a, 0, sizeof *a);
-    a->used.runs = (tilecore_runs *)calloc((size_t)words, 2 * sizeof *a->used.runs + 4 * sizeof *a->begun);
+    a->used.runs = (tilecore_runs *)calloc((size_t)words, 2 * sizeof *a->used.runs + 3 * sizeof *a->begun);
     a->base = a->used.runs ? tilecore_addresses_new(words * word) : NULL;
     if (!a->base) {
         free(a->used.runs);
         return NULL;
     }
     a->used.bits = (uint64_t *)(a->used.runs + 2 * words);
-    a->begun = a->used.bits + words, a->paged = a->begun + words, a->unadvised = a->paged + words;
+    a->begun = a->used.bits + words, a->paged = a->begun + words;
     a->used.size = words * TILECORE_WORD;
-    a->used.cover = TILECORE_OPENED;
-    tilecore_bitmap_set(&a->used, 0, TILECORE_OPENED, 0);
+    tilecore_bitmap_set(&a->used, 0, a->used.size, 0);
+    tilecore_addresses_advise(a->base, words * word, 1);
     tilecore_arenas.n++;
     return a;
 }
@@ -99,9 +96,9 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     tilecore_arena *a;
     for (a = tilecore_arenas.all; a < tilecore_arenas.all + tilecore_arenas.n; a++) {
         const uintptr_t at = (uintptr_t)data - (uintptr_t)a->base, granule = (uintptr_t)tilecore_arenas.granule;
-        if (at >= (uintptr_t)tilecore_arena_bytes(a->open)) continue;
+        if (at >= (uintptr_t)tilecore_arena_bytes(a->used.size)) continue;
         *from = (ptrdiff_t)(at / granule);
-        *end = tilecore_bits_find(a->used.bits, *from, a->open, 0);
+        *end = tilecore_bits_find(a->used.bits, *from, a->used.size, 0);
         if (at % granule || *end == *from) continue;
         *end = tilecore_bits_find(a->begun, *from + 1, *end, 1);
         return a;
@@ -109,49 +106,24 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     return NULL;
 }
 
-/* Opens all granules before `to`; returns 0 if the system refuses. */
-static int tilecore_arena_open(tilecore_arena *a, ptrdiff_t to)
-{
-    const ptrdiff_t open = (to + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
-    if (to <= a->open) return 1;
-    if (tilecore_addresses_open(tilecore_arena_at(a, a->open), tilecore_arena_bytes(open - a->open))) return 0;
-    a->open = open;
-    tilecore_bitmap_cover(&a->used, open);
-    return 1;
-}
-
-/* Advises the system to use huge pages for a step, or not to. After a part of a huge page is released, the system would
- * fill it again (khugepaged). So the step is then advised against huge pages, until all its pages are released. */
-static void tilecore_arena_advise(tilecore_arena *a, ptrdiff_t step, int huge)
-{
-    char *at = tilecore_arena_at(a, step * TILECORE_OPENED);
-    if (tilecore_bits_set(a->unadvised, step, step + 1, !huge) == huge)
-        tilecore_addresses_advise(at, tilecore_arena_bytes(TILECORE_OPENED), huge);
-}
-
-/* Releases the pages of each free run with granules in [from, to), from there to the run's end. The last run is closed
- * again: open addresses may count as memory. */
+/* Releases the pages of each free run with granules in [from, to), from there to the run's end. After a part of a huge
+ * page is released, the system would fill it again (khugepaged). So the step of TILECORE_STEP granules around it is
+ * advised against huge pages, until all its pages are released. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)
 {
     const uint64_t *used = a->used.bits;
-    ptrdiff_t end, next, step, stop;
+    ptrdiff_t end, next, low;
     for (; (from = tilecore_bits_find(used, from, to, 0)) < to; from = next) {
-        end = next = tilecore_bits_find(used, from, a->open, 1);
-        if (end < a->open && to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* no pages */
+        end = next = tilecore_bits_find(used, from, a->used.size, 1);
+        if (to < end && tilecore_bits_find(a->paged, to, end, 1) == end) end = to; /* no pages */
         tilecore_arenas.idle -= tilecore_bits_set(a->paged, from, end, 0);
-        stop = (from + TILECORE_OPENED - 1) / TILECORE_OPENED * TILECORE_OPENED;
-        if (end == a->open && stop < end &&
-            !tilecore_addresses_close(tilecore_arena_at(a, stop), tilecore_arena_bytes(end - stop))) {
-            tilecore_bits_set(a->unadvised, stop / TILECORE_OPENED, end / TILECORE_OPENED, 0);
-            a->open = end = stop;
-        }
-        if (from < end) tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
-        for (step = from / TILECORE_OPENED; step * TILECORE_OPENED < end; step++) {
-            const ptrdiff_t low = step * TILECORE_OPENED, high = low + TILECORE_OPENED;
-            if (tilecore_bits_find(used, low, high, 1) == high && tilecore_bits_find(a->paged, low, high, 1) == high)
-                tilecore_arena_advise(a, step, 1);
-            else if ((low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
-                tilecore_arena_advise(a, step, 0);
+        tilecore_addresses_drop(tilecore_arena_at(a, from), tilecore_arena_bytes(end - from));
+        for (low = from / TILECORE_STEP * TILECORE_STEP; low < end; low += TILECORE_STEP) {
+            const ptrdiff_t high = low + TILECORE_STEP;
+            const int empty = tilecore_bits_find(used, low, high, 1) == high &&
+                              tilecore_bits_find(a->paged, low, high, 1) == high;
+            if (empty || (low < from && from % TILECORE_WORD) || (end < high && end % TILECORE_WORD))
+                tilecore_addresses_advise(tilecore_arena_at(a, low), tilecore_arena_bytes(TILECORE_STEP), empty);
         }
     }
 }
@@ -165,8 +137,8 @@ static void tilecore_arena_shrink(ptrdiff_t limit)
     for (parts = !limit; parts < 2; parts++)
         for (k = tilecore_arenas.n; k-- > 0;) {
             tilecore_arena *a = tilecore_arenas.all + k;
-            if (!limit) tilecore_arena_drop(a, 0, a->open);
-            for (w = a->open / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > limit;)
+            if (!limit) tilecore_arena_drop(a, 0, a->used.size);
+            for (w = a->used.size / TILECORE_WORD; w-- > 0 && tilecore_arena_bytes(tilecore_arenas.idle) > limit;)
                 if ((a->paged[w] & ~a->used.bits[w]) && (parts || !a->used.bits[w]))
                     tilecore_arena_drop(a, w * TILECORE_WORD, (w + 1) * TILECORE_WORD);
         }
@@ -179,7 +151,7 @@ static void tilecore_arena_remove(void)
     tilecore_arena_shrink(0);
     for (a = tilecore_arenas.all + tilecore_arenas.n; a-- > tilecore_arenas.all;) {
         const ptrdiff_t bytes = tilecore_arena_bytes(a->used.size);
-        if (tilecore_bitmap_root(&a->used)->longest < a->used.cover) continue;
+        if (a->used.runs[1].longest < a->used.size) continue;
         tilecore_unpoison(a->base, bytes);
         tilecore_pages_free(a->base, bytes);
         free(a->used.runs);
@@ -241,7 +213,7 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
 {
     const ptrdiff_t page = tilecore_page_bytes();
     tilecore_arena *a = NULL;
-    ptrdiff_t n, step, from = -1, fresh = 0, populated = TILECORE_HUGE_BYTES;
+    ptrdiff_t n, from = -1, fresh = 0;
     char *data = NULL;
     int k;
     tilecore_acquire(&tilecore_arena_lock);
@@ -252,20 +224,17 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
     if ((from < 0 || bytes >= TILECORE_QUERY_BYTES || tilecore_bits_find(a->paged, from, from + n, 0) < from + n) &&
         tilecore_addresses_limited())
         tilecore_arena_remove();
-    else if ((from >= 0 || (from = 0, a = tilecore_arena_new(n))) && tilecore_arena_open(a, from + n)) {
+    else if (from >= 0 || (from = 0, a = tilecore_arena_new(n))) {
         tilecore_bitmap_set(&a->used, from, from + n, 1);
         tilecore_bits_set(a->begun, from, from + 1, 1);
         fresh = n - tilecore_bits_set(a->paged, from, from + n, 1);
         tilecore_arenas.alive += n, tilecore_arenas.idle -= n - fresh;
         data = tilecore_arena_at(a, from);
         tilecore_unpoison(data, tilecore_arena_bytes(n));
-        step = from / TILECORE_OPENED;
-        if (tilecore_bits_find(a->unadvised, step, step + 1, 1) == step)
-            populated = TILECORE_NEW_THREAD_BYTES;
     }
     tilecore_release(&tilecore_arena_lock);
     /* Populating ordinary pages takes 0.6 to 0.75 of the time of faults on one after the other (Zen 4). */
-    if (fresh && bytes < populated) tilecore_addresses_populate(data, bytes);
+    if (fresh && bytes < TILECORE_HUGE_BYTES) tilecore_addresses_populate(data, bytes);
     *prefaulted = data && 2 * fresh <= n;
     return data;
 }
@@ -342,8 +311,8 @@ static void tilecore_arena_in_child(void)
 {
     tilecore_arena *a;
     for (a = tilecore_arenas.all; a < tilecore_arenas.all + tilecore_arenas.n; a++) {
-        tilecore_arena_drop(a, 0, a->open);
-        memset(a->paged, 0, (size_t)(a->open / 8));
+        tilecore_arena_drop(a, 0, a->used.size);
+        memset(a->paged, 0, (size_t)(a->used.size / 8));
     }
     tilecore_arena_new_change();
     tilecore_release(&tilecore_arena_lock);

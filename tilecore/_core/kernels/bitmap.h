@@ -3,8 +3,7 @@
  *     bits     1 1 1 0 0 1 1 1 0 0 0 0 ...     the first run of 2: 3, of 3: 8
  *
  * The tree's leaves are the words, and each node stores the longest run below it. The time depends on the tree's height
- * alone, not on the number of runs that are too short. Bits from `cover` on are not in the tree, and all 0. Without a
- * lock: the caller keeps other threads away. */
+ * alone, not on the number of runs that are too short. Without a lock: the caller keeps other threads away. */
 #ifndef TILECORE_BITMAP_H
 #define TILECORE_BITMAP_H
 
@@ -46,19 +45,13 @@ typedef struct tilecore_runs {
 } tilecore_runs;
 
 typedef struct tilecore_bitmap {
-    ptrdiff_t size, cover; /* in bits: TILECORE_WORD, or 2, 4, .. times that; cover <= size */
+    ptrdiff_t size; /* in bits: TILECORE_WORD, or 2, 4, .. times that */
     uint64_t *bits;
     tilecore_runs *runs; /* the tree: runs[1] is for all bits, runs[2 * k] and the next for the halves of runs[k] */
 } tilecore_bitmap;
 
-/* What is known of all bits before `cover`. */
-TILECORE_UNUSED static tilecore_runs *tilecore_bitmap_root(const tilecore_bitmap *map)
-{
-    return map->runs + map->size / map->cover;
-}
-
-/* Sets the bits in [from, to), 0 <= from < to <= cover, to `value`. */
-static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t to, int value)
+/* Sets the bits in [from, to), 0 <= from < to <= size, to `value`. */
+TILECORE_UNUSED static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t to, int value)
 {
     ptrdiff_t first = (map->size + from) / TILECORE_WORD, last = (map->size + to - 1) / TILECORE_WORD;
     ptrdiff_t half = TILECORE_WORD, k, at, end;
@@ -76,7 +69,7 @@ static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t 
             if (r->longest < end - at) r->longest = end - at;
         }
     }
-    for (; first > map->size / map->cover; half *= 2)
+    for (; first > 1; half *= 2)
         for (k = first /= 2, last /= 2; k <= last; k++) {
             const tilecore_runs *low = map->runs + 2 * k, *high = low + 1;
             r = map->runs + k;
@@ -87,20 +80,11 @@ static void tilecore_bitmap_set(tilecore_bitmap *map, ptrdiff_t from, ptrdiff_t 
         }
 }
 
-/* Adds to the tree, so that it covers all bits before `to` <= size. */
-TILECORE_UNUSED static void tilecore_bitmap_cover(tilecore_bitmap *map, ptrdiff_t to)
-{
-    while (map->cover < to) map->cover *= 2, tilecore_bitmap_set(map, map->cover / 2, map->cover, 0);
-}
-
-/* The first run of `n` zeros, which may lie beyond `cover`; -1 if there is none. */
+/* The first run of `n` zeros; -1 if there is none. */
 TILECORE_UNUSED static ptrdiff_t tilecore_bitmap_find_run(const tilecore_bitmap *map, ptrdiff_t n)
 {
-    ptrdiff_t from = 0, half = map->cover, k = map->size / map->cover, end;
-    if (map->runs[k].longest < n) {
-        from = map->cover - map->runs[k].tail;
-        return map->size - from < n ? -1 : from;
-    }
+    ptrdiff_t from = 0, half = map->size, k = 1, end;
+    if (map->runs[k].longest < n) return -1;
     while ((half /= 2) >= TILECORE_WORD) {
         const tilecore_runs *low = map->runs + (k *= 2), *high = low + 1;
         if (low->longest >= n) continue;

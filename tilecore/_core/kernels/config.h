@@ -50,12 +50,11 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #ifndef TILECORE_MIN_RECYCLED_BYTES
 #define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
-#define TILECORE_SMALL_BYTES TILECORE_MIN_RECYCLED_BYTES
 
-/* Recycled memory: bytes of a granule, bytes of an arena, at least, and granules that are opened at once. */
+/* Recycled memory: bytes of a granule; bytes of an arena, at least; granules of a step, with or without huge pages. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_OPENED 256
+#define TILECORE_STEP 256
 
 /* Idle pages that are kept beyond a program's peak use, because the use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)
@@ -68,13 +67,6 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
-
-/* The cost of a mapping, and of a byte of the file, when repeats share pages: in bytes of an ordinary result that are
- * written in the same time, at 8 GB/s. A mapping takes 4 us; a file in memory is written at 1.1 to 2.4 GB/s. Repeats
- * share pages if this is faster by TILECORE_MAPPED_GAIN, at least. */
-#define TILECORE_MAPPING_COST 32768
-#define TILECORE_FILE_COST 6
-#define TILECORE_MAPPED_GAIN 2
 
 /* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
  * Found by the time of a tiling and of what uses its result, in a program that makes other arrays, relative to ordinary

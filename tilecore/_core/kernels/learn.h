@@ -23,7 +23,7 @@
 #ifndef TILECORE_LEARN_H
 #define TILECORE_LEARN_H
 
-#include "atomics.h"
+#include "threads.h"
 
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128

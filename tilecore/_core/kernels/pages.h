@@ -1,13 +1,13 @@
-/* Memory by the page: reserved addresses, to which pages are added and released; memory that is mapped at several
- * addresses. On systems that have neither, every function fails, and the caller uses ordinary memory.
- * C11 / C++17, and on Linux _GNU_SOURCE, as in threads.h.
+/* Memory by the page: addresses, to which pages are added and released; memory that is mapped at several addresses.
+ * On systems that have neither, every function fails, and the caller uses ordinary memory. C11 / C++17, and on Linux
+ * _GNU_SOURCE, as in threads.h.
  *
  * Example: 6 pages that show the same 2 pages three times, until one is written to.
  *
  *     ptrdiff_t page = tilecore_page_bytes();
  *     int file = tilecore_file_new(2 * page);
  *     tilecore_file_write(file, two_pages, 2 * page, 0);
- *     char *at = tilecore_range_new(6 * page);
+ *     char *at = tilecore_addresses_new(6 * page);
  *     for (int i = 0; i < 3; i++) tilecore_file_map(file, at + 2 * i * page, 2 * page);
  *     tilecore_file_free(file);                        // the mappings stay
  *     tilecore_pages_free(at, 6 * page);
@@ -42,11 +42,10 @@ TILECORE_UNUSED static void tilecore_pages_free(void *at, ptrdiff_t bytes)
 
 /* ---------------------------------------------------------------- addresses */
 
-/* `at` and `bytes` are whole pages within what tilecore_addresses_new returned. `close` and `drop` lose what they hold:
- * nobody may use it any more. No lock is needed. */
-
-/* Reserves `bytes` of addresses without access, on a boundary of huge pages. NULL if there are none, or if new mappings
- * are locked into memory (mlockall): they would have all pages at once, and keep them. */
+/* Reserves `bytes` of addresses, without pages, on a boundary of huge pages. NULL if there are none, or if new mappings
+ * are locked into memory (mlockall): they would have all pages at once, and keep them. With vm.overcommit_memory = 2
+ * the system counts addresses with access as memory. It must count them now: if it refused when a file is mapped there,
+ * Linux before 6.12 could leave a hole, into which another thread might map. */
 TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
 {
     const ptrdiff_t room = bytes + TILECORE_HUGE_BYTES;
@@ -59,8 +58,12 @@ TILECORE_UNUSED static char *tilecore_addresses_new(ptrdiff_t bytes)
     base = (char *)(((uintptr_t)at + TILECORE_HUGE_BYTES - 1) & ~(uintptr_t)(TILECORE_HUGE_BYTES - 1));
     if (base > at) munmap(at, (size_t)(base - at));
     if (base + bytes < at + room) munmap(base + bytes, (size_t)(at + room - base - bytes));
-    return base;
+    if (!mprotect(base, (size_t)bytes, PROT_READ | PROT_WRITE)) return base;
+    munmap(base, (size_t)bytes);
+    return NULL;
 }
+
+/* The functions below take whole pages of these addresses. No lock is needed. */
 
 /* Advises the system to use huge pages, or not to. Errors do not matter. */
 TILECORE_UNUSED static void tilecore_addresses_advise(char *at, ptrdiff_t bytes, int huge)
@@ -68,22 +71,7 @@ TILECORE_UNUSED static void tilecore_addresses_advise(char *at, ptrdiff_t bytes,
     madvise(at, (size_t)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/* Opens reserved addresses for reading and writing, in huge pages; returns 0, or -1. */
-TILECORE_UNUSED static int tilecore_addresses_open(char *at, ptrdiff_t bytes)
-{
-    if (mprotect(at, (size_t)bytes, PROT_READ | PROT_WRITE)) return -1;
-    tilecore_addresses_advise(at, bytes, 1);
-    return 0;
-}
-
-/* Closes addresses again, and releases their pages; returns 0, or -1. */
-TILECORE_UNUSED static int tilecore_addresses_close(char *at, ptrdiff_t bytes)
-{
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    return mmap(at, (size_t)bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED ? -1 : 0;
-}
-
-/* Releases the pages of open addresses. madvise fails if they were locked since: then a new mapping replaces them. */
+/* Releases pages: they are 0 then. madvise fails if they were locked since: then a new mapping replaces them. */
 TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -91,7 +79,7 @@ TILECORE_UNUSED static void tilecore_addresses_drop(char *at, ptrdiff_t bytes)
         (void)!mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
-/* Maps open pages that will be written next (Linux 5.14 and later; nothing happens elsewhere). `bytes`: any number. */
+/* Maps pages that will be written next (Linux 5.14 and later; nothing happens elsewhere). `bytes`: any number. */
 TILECORE_UNUSED static void tilecore_addresses_populate(char *at, ptrdiff_t bytes)
 {
     const ptrdiff_t page = tilecore_page_bytes();
@@ -113,14 +101,9 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void)
  * limit on file sizes (ulimit -f) ends the process, by SIGXFSZ: so the limit is read first. */
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
-#if defined(SYS_fallocate) && defined(SYS_memfd_create)
     struct rlimit size;
     if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < (rlim_t)bytes) return -1;
     return (int)syscall(SYS_memfd_create, "tilecore", 1u /* MFD_CLOEXEC */); /* glibc before 2.27 has no name for it */
-#else
-    (void)bytes;
-    return -1;
-#endif
 }
 
 TILECORE_UNUSED static void tilecore_file_free(int file) { close(file); }
@@ -154,18 +137,7 @@ TILECORE_UNUSED static int tilecore_file_extend(int file, char *at, ptrdiff_t of
     return 0;
 }
 
-/* Reserves `bytes` of open addresses, without pages; NULL if there are none. With vm.overcommit_memory = 2 the system
- * counts open addresses as memory. It must count them now: if it refused when a file is mapped there, Linux before 6.12
- * could leave a hole, into which another thread might map. */
-TILECORE_UNUSED static char *tilecore_range_new(ptrdiff_t bytes)
-{
-    char *at = tilecore_addresses_new(bytes);
-    if (!at || !mprotect(at, (size_t)bytes, PROT_READ | PROT_WRITE)) return at;
-    munmap(at, (size_t)bytes);
-    return NULL;
-}
-
-/* Maps the file's first `bytes`, whole pages, in place of what is at `at`, in a range of the caller's. A write there
+/* Maps the file's first `bytes`, whole pages, in place of what is at `at`, of the caller's addresses. A write there
  * copies the page first, and does not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
 {
@@ -183,19 +155,14 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 #define tilecore_file_write(file, src, bytes, offset) ((void)(file), (void)(src), (void)(bytes), (void)(offset), -1)
 #define tilecore_file_open(file, bytes) ((void)(file), (void)(bytes), (char *)NULL)
 #define tilecore_file_extend(file, at, offset, bytes) ((void)(file), (void)(at), (void)(offset), (void)(bytes), 1)
-#define tilecore_range_new(bytes) ((void)(bytes), (char *)NULL)
+#define tilecore_addresses_new(bytes) ((void)(bytes), (char *)NULL)
 #define tilecore_file_map(file, at, bytes) ((void)(file), (void)(at), (void)(bytes), -1)
 
 #endif
 
 /* ---------------------------------------------------------------- poisoned memory, for AddressSanitizer */
 
-#if defined(__has_feature) /* of Clang, which before version 21 has no __SANITIZE_ADDRESS__ */
-#define TILECORE_SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define TILECORE_SANITIZED 1
-#endif
-#if defined(TILECORE_SANITIZED) && TILECORE_SANITIZED
+#if defined(__SANITIZE_ADDRESS__) /* of gcc, and of Clang from version 21 on */
 #include <sanitizer/asan_interface.h>
 #define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
 #define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))

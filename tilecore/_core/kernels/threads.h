@@ -1,5 +1,5 @@
-/* Threads: locks, conditions, a clock, the processors that a thread may run on, handlers of fork(). C11 / C++17, and on
- * Linux _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
+/* Threads: atomic counters, locks, conditions, a clock, the processors that a thread may run on, handlers of fork().
+ * C11 / C++17, and on Linux _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
 
@@ -21,6 +21,20 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
+
+/* ---------------------------------------------------------------- atomic counters */
+
+/* Of type ptrdiff_t, in relaxed order. `add` returns the value before. */
+#if defined(_MSC_VER) && !defined(__clang__)
+#define tilecore_atomic_add(counter, n) \
+    ((ptrdiff_t)InterlockedExchangeAddSizeT((volatile size_t *)(counter), (size_t)(n)))
+#define tilecore_atomic_load(counter) (*(const volatile ptrdiff_t *)(counter))
+#define tilecore_atomic_store(counter, n) ((void)(*(volatile ptrdiff_t *)(counter) = (n)))
+#else
+#define tilecore_atomic_add(counter, n) __atomic_fetch_add(counter, n, __ATOMIC_RELAXED)
+#define tilecore_atomic_load(counter) __atomic_load_n(counter, __ATOMIC_RELAXED)
+#define tilecore_atomic_store(counter, n) __atomic_store_n(counter, n, __ATOMIC_RELAXED)
 #endif
 
 /* ---------------------------------------------------------------- a lock, conditions */
@@ -173,20 +187,17 @@ TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { retu
 
 /* ---------------------------------------------------------------- fork */
 
+#if !defined(_WIN32)
 /* Registers `before` to run before every fork(), `parent` and `child` after it. Returns 0, or an error number. Further
  * calls in one module do nothing: its import may be repeated after a failure. Of several modules, the `before` that was
  * registered last runs first. */
 TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
-#if defined(_WIN32)
-    (void)before, (void)parent, (void)child;
-    return 0;
-#else
     static int registered;
     int status = registered ? 0 : pthread_atfork(before, parent, child);
     registered = !status;
     return status;
-#endif
 }
+#endif
 
 #endif /* TILECORE_THREADS_H */

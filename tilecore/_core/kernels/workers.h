@@ -18,7 +18,6 @@
 #define TILECORE_WORKERS_H
 
 #include "learn.h"
-#include "threads.h"
 
 #include <string.h>
 

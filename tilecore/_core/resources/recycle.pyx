@@ -16,7 +16,7 @@ import os
 from numpy.lib import tracemalloc_domain as _tracemalloc_domain
 
 from tilecore._core.request.integers import bytes_from_environment, read_bytes
-from tilecore._core.resources.machine import physical_memory
+from tilecore._core.resources.machine import physical_memory, read_text
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -149,10 +149,9 @@ def recycled_bytes():
     True
 
     When a result of 128 KiB or more is garbage-collected, its memory is kept, and later results of any size reuse
-    it. New memory would cost more time than tiling. Tools count idle memory as part of the process. Idle memory is at
-    most 64 MiB plus the last minute's peak of memory in use. A minute after the last result was garbage-collected, all
-    idle memory goes back to the system if it is more than 64 MiB. `release_memory` returns it at once. A fork leaves at
-    most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
+    it. Idle memory is at most 64 MiB plus the last minute's peak of memory in use. A minute after the last result was
+    garbage-collected, all idle memory goes back to the system if it is more than 64 MiB. `release_memory` returns it at
+    once. A fork leaves at most 64 MiB idle in the parent, and none in the child. Recycling is Linux-only.
 
     Returns
     -------
@@ -181,7 +180,8 @@ def set_recycle_limit(n, /):
     >>> tilecore.set_recycle_limit(0)           # every result's memory is returned at once
     >>> tilecore.set_recycle_limit(before)
 
-    The default is 1/16 of the physical memory or of the cgroup's limit, and at most 1 GiB. The environment variable
+    The default is 1/16 of the physical memory or of the cgroup's limit, and at most 1 GiB; 0 under
+    ``vm.overcommit_memory=2``, because Linux then counts addresses as memory. The environment variable
     ``TILECORE_RECYCLE_BYTES`` sets another one. In a child process of multiprocessing the limit is at most an eighth
     of the default, unless the variable is set or the child calls this function.
 
@@ -220,6 +220,8 @@ def release_memory():
 if tilecore_arena_start():
     raise ImportError("tilecore: no memory to register what happens at fork()")
 
-cdef Py_ssize_t default_limit = min(physical_memory() // 16, 1 << 30)
+# With vm.overcommit_memory = 2 the system counts addresses as memory.
+cdef bint addresses_count = read_text("/proc/sys/vm/overcommit_memory").startswith("2")
+cdef Py_ssize_t default_limit = 0 if addresses_count else min(physical_memory() // 16, 1 << 30)
 
 tilecore_arena_set_limit(bytes_from_environment("TILECORE_RECYCLE_BYTES", default_limit))

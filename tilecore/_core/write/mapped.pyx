@@ -34,10 +34,10 @@ cnp.import_array()
 
 cdef enum:
     MIN_WRITTEN_BYTES = 65536   # of a source that the system copies to the file, once for each repeat
-
-
-cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_MAPPING_COST, TILECORE_FILE_COST, TILECORE_MAPPED_GAIN
+    # Costs, in bytes of an ordinary result that are written in the same time, at 8 GB/s
+    MAPPING_COST = 32768        # of a mapping: 4 us
+    FILE_COST = 6               # of a byte of the file, which is written at 1.1 to 2.4 GB/s
+    MIN_GAIN = 2                # the least that makes sharing worth it
 
 
 cdef extern from "kernels/pages.h" nogil:
@@ -48,7 +48,7 @@ cdef extern from "kernels/pages.h" nogil:
     int tilecore_file_write(int file, const char *src, Py_ssize_t bytes, Py_ssize_t offset)
     char *tilecore_file_open(int file, Py_ssize_t bytes)
     int tilecore_file_extend(int file, char *at, Py_ssize_t offset, Py_ssize_t bytes)
-    char *tilecore_range_new(Py_ssize_t bytes)
+    char *tilecore_addresses_new(Py_ssize_t bytes)
     int tilecore_file_map(int file, char *at, Py_ssize_t bytes)
 
 
@@ -67,11 +67,8 @@ cdef Py_ssize_t mappings        # of all living results; changed only by atomic 
 # ---------------------------------------------------------------- what to share
 
 cdef bint choose_sharing(Sharing *sharing, const Loop *outermost, Py_ssize_t nbytes) noexcept nogil:
-    """Choose the cheapest way to share; return False if there is none, or copying is cheaper.
-
-    A cost is measured in bytes of an ordinary result that are written in the same time.
-    """
-    cdef Py_ssize_t best = nbytes // TILECORE_MAPPED_GAIN
+    """Choose the cheapest way to share; return False if there is none, or copying is cheaper."""
+    cdef Py_ssize_t best = nbytes // MIN_GAIN
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef Py_ssize_t grouped, count, cost, block
     sharing[0] = Sharing(0, 0, 0)
@@ -82,8 +79,8 @@ cdef bint choose_sharing(Sharing *sharing, const Loop *outermost, Py_ssize_t nby
     while grouped < outermost.count and outermost.dst * grouped <= best:
         block = outermost.dst * grouped
         count = (outermost.count - 1) // grouped + 1
-        if count <= left and block <= min(best // TILECORE_FILE_COST, memory):
-            cost = count * TILECORE_MAPPING_COST + block * TILECORE_FILE_COST
+        if count <= left and block <= min(best // FILE_COST, memory):
+            cost = count * MAPPING_COST + block * FILE_COST
             if cost < best:
                 best = cost
                 sharing.grouped, sharing.mappings, sharing.file_bytes = grouped, count, block
@@ -164,7 +161,7 @@ cdef int write_and_map(Mapping mapping, const Sharing *sharing, const Nest *nest
     nest_push(&loops, sharing.grouped, 0, outermost.dst)
     status = write_file(file, &loops, src, sharing.file_bytes, options)
     if status == 0:
-        mapping.at = tilecore_range_new(mapping.bytes)
+        mapping.at = tilecore_addresses_new(mapping.bytes)
         if mapping.at == NULL or map_file(sharing, file, mapping.at, mapping.bytes) < 0:
             status = 1
     tilecore_file_free(file)  # the mappings keep its pages

@@ -1,4 +1,4 @@
-"""Results of less than TILECORE_SMALL_BYTES, as nine in ten are. Creating the array takes most of their time.
+"""Results of less than TILECORE_MIN_RECYCLED_BYTES, as nine in ten are. Creating the array takes most of their time.
 
 Each is created and written in one step, without a nest and without workers. See kernels/isa/small.h.
 """
