@@ -162,7 +162,12 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 
 /* ---------------------------------------------------------------- poisoned memory, for AddressSanitizer */
 
-#if defined(__SANITIZE_ADDRESS__) /* of gcc, and of Clang from version 21 on */
+#if defined(__has_feature) /* of Clang, which before version 21 has no __SANITIZE_ADDRESS__ */
+#define TILECORE_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define TILECORE_SANITIZED 1
+#endif
+#if defined(TILECORE_SANITIZED) && TILECORE_SANITIZED
 #include <sanitizer/asan_interface.h>
 #define tilecore_poison(at, bytes) __asan_poison_memory_region(at, (size_t)(bytes))
 #define tilecore_unpoison(at, bytes) __asan_unpoison_memory_region(at, (size_t)(bytes))

@@ -1,5 +1,5 @@
 /* Threads: atomic counters, locks, conditions, a clock, the processors that a thread may run on, handlers of fork().
- * C11 / C++17, and on Linux _GNU_SOURCE: Python.h defines it, and must come before the first header of the C library. */
+ * C11 / C++17, and on Linux _GNU_SOURCE: Python.h defines it, so it must precede the C library's headers. */
 #ifndef TILECORE_THREADS_H
 #define TILECORE_THREADS_H
 
