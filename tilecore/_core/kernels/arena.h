@@ -41,8 +41,6 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  *
  * Addresses alone take no memory. A new arena is as large as all before it, so there are few. Under an address limit
  * nothing is recycled, and an arena without results is removed. */
-enum { TILECORE_ARENAS = 64 };
-
 typedef struct tilecore_arena {
     char *base;
     tilecore_bitmap used;
@@ -53,7 +51,7 @@ static tilecore_lock tilecore_arena_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_arena_change; /* of `watched`; its clock is that of `freed` */
 static tilecore_thread tilecore_arena_watcher;
 static struct {
-    tilecore_arena all[TILECORE_ARENAS];
+    tilecore_arena all[64]; /* twenty would cover all addresses */
     int n;
     ptrdiff_t granule;     /* its bytes */
     ptrdiff_t alive, idle; /* granules of results; free ones with pages */
@@ -72,7 +70,7 @@ static tilecore_arena *tilecore_arena_new(ptrdiff_t n)
     tilecore_arena *a = tilecore_arenas.all + tilecore_arenas.n;
     ptrdiff_t words = TILECORE_ARENA_BYTES / word, before = 0, k;
     for (k = 0; k < tilecore_arenas.n; k++) before += tilecore_arenas.all[k].used.size / TILECORE_WORD;
-    if (tilecore_arenas.n == TILECORE_ARENAS || n > PTRDIFF_MAX / 8 / tilecore_arenas.granule) return NULL;
+    if (n > PTRDIFF_MAX / 8 / tilecore_arenas.granule) return NULL;
     while (words < before || words * TILECORE_WORD < n) words *= 2;
     memset(a, 0, sizeof *a);
     a->used.runs = (tilecore_runs *)calloc((size_t)words, 2 * sizeof *a->used.runs + 3 * sizeof *a->begun);
@@ -318,7 +316,6 @@ static void tilecore_arena_in_child(void)
     tilecore_release(&tilecore_arena_lock);
 }
 
-/* Call once, before all else: registers the handlers of fork(). Returns 0, or an error number. */
 TILECORE_UNUSED static int tilecore_arena_start(void)
 {
     tilecore_arena_new_change();

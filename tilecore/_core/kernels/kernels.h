@@ -96,17 +96,22 @@ enum {
     TILECORE_INDEX_BYTES = 256    /* what a byte can count */
 };
 
+typedef struct tilecore_rows tilecore_rows;
+
+/* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer rows; or, if a single row
+ * was prepared, fewer repeats. Reads `row` bytes at each src + i * src_pitch, writes span bytes at each
+ * dst + i * dst_pitch. */
+typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
+                                    ptrdiff_t repeats);
+
 /* Rows of one shape, and the kernel that was chosen for them. Filled by tilecore_prepare_rows. */
-typedef struct tilecore_rows {
+struct tilecore_rows {
     ptrdiff_t row;       /* bytes of one row */
     ptrdiff_t src_pitch; /* bytes from one source row to the next; may be 0 or negative */
     ptrdiff_t dst_pitch; /* bytes from one span to the next */
     ptrdiff_t span;      /* row * repeats */
     int in_first_cache;  /* the output, once written, lies in the first-level cache */
-    /* Writes `rows` rows, each `repeats` times. What was prepared may be written in parts: fewer rows; or, if a
-     * single row was prepared, fewer repeats. Reads `row` bytes at each src + i * src_pitch, writes span bytes at each
-     * dst + i * dst_pitch. */
-    void (*write)(const struct tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows, ptrdiff_t repeats);
+    tilecore_write_rows write;
     /* What a kernel has prepared for itself. */
     union {
         struct {
@@ -124,10 +129,7 @@ typedef struct tilecore_rows {
         } spread;
         uint8_t index[TILECORE_INDEX_BYTES]; /* byte k of the output is this byte of the source */
     } u;
-} tilecore_rows;
-
-typedef void (*tilecore_write_rows)(const tilecore_rows *self, char *dst, const char *src, ptrdiff_t rows,
-                                    ptrdiff_t repeats);
+};
 
 /* One way to write rows. */
 typedef struct tilecore_row_kernel {

@@ -2,7 +2,7 @@
  *
  *     static void task(void *job, ptrdiff_t first, ptrdiff_t last) { ... write the iterations first to last - 1 ... }
  *
- *     tilecore_register_workers();  // once, before all else: the handlers of fork(). This alone may fail
+ *     tilecore_register_workers();  // once, before all else: the handlers of fork(). Returns an error, or 0
  *     tilecore_job job = {task, argument, first, last, bytes_of_each};
  *     tilecore_parallel(&job, 8, record, until);  // moves job.first and job.last to what is left
  *
@@ -131,8 +131,7 @@ static void tilecore_help(tilecore_job *job, const ptrdiff_t *stop)
  * its caller waits for another time slice. If all processors are busy it wakes late. But at the end of a time slice it
  * may still run instead of its caller, or lose its processor in the middle of a chunk: see learn.h.
  *
- * At exit nobody ends or joins workers: they end with the process, by exit() or a return from main(). (A C program that
- * ends main() by pthread_exit() has to call exit() in its last thread.) */
+ * At exit nobody ends or joins workers: they end with the process, by exit() or a return from main(). */
 static tilecore_lock tilecore_workers_lock = TILECORE_LOCK_INIT;
 static tilecore_condition tilecore_work = TILECORE_CONDITION_INIT;   /* workers wait for it */
 static tilecore_condition tilecore_change = TILECORE_CONDITION_INIT; /* callers and fork() wait for it */
@@ -320,7 +319,6 @@ static void tilecore_after_fork_in_child(void)
 }
 #endif
 
-/* Registers the handlers of fork(). Call once, before all else. Returns 0, or an error number. */
 TILECORE_UNUSED static int tilecore_register_workers(void)
 {
 #if defined(_WIN32)

@@ -52,12 +52,6 @@ cdef extern from "kernels/pages.h" nogil:
     int tilecore_file_map(int file, char *at, Py_ssize_t bytes)
 
 
-cdef struct Sharing:
-    Py_ssize_t grouped      # how many repeats lie in the file, one after the other
-    Py_ssize_t mappings
-    Py_ssize_t file_bytes
-
-
 cdef Py_ssize_t page = tilecore_page_bytes()
 cdef Py_ssize_t memory          # of the machine; if a file takes more, Linux kills a process
 cdef Py_ssize_t most_mappings   # limit for all living results
@@ -66,26 +60,24 @@ cdef Py_ssize_t mappings        # of all living results; changed only by atomic 
 
 # ---------------------------------------------------------------- what to share
 
-cdef bint choose_sharing(Sharing *sharing, const Loop *outermost, Py_ssize_t nbytes) noexcept nogil:
-    """Choose the cheapest way to share; return False if there is none, or copying is cheaper."""
-    cdef Py_ssize_t best = nbytes // MIN_GAIN
+cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noexcept nogil:
+    """Return the size of the file, whole repeats, that costs least; 0 if none is possible, or copying is cheaper."""
+    cdef Py_ssize_t best = nbytes // MIN_GAIN, chosen = 0
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef Py_ssize_t grouped, count, cost, block
-    sharing[0] = Sharing(0, 0, 0)
     if outermost.src != 0 or nbytes > PY_SSIZE_T_MAX - page:
-        return False
+        return 0
     # As many repeats as make whole pages. A page is a power of two.
     grouped = page // min(outermost.dst & -outermost.dst, page)
     while grouped < outermost.count and outermost.dst * grouped <= best:
         block = outermost.dst * grouped
-        count = (outermost.count - 1) // grouped + 1
+        count = (nbytes - 1) // block + 1
         if count <= left and block <= min(best // FILE_COST, memory):
             cost = count * MAPPING_COST + block * FILE_COST
             if cost < best:
-                best = cost
-                sharing.grouped, sharing.mappings, sharing.file_bytes = grouped, count, block
+                best, chosen = cost, block
         grouped *= 2
-    return sharing.mappings > 0
+    return chosen
 
 
 # ---------------------------------------------------------------- file and mappings
@@ -121,13 +113,13 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     return status
 
 
-cdef int map_file(const Sharing *sharing, int file, char *at, Py_ssize_t nbytes) noexcept nogil:
+cdef int map_file(int file, Py_ssize_t file_bytes, char *at, Py_ssize_t nbytes) noexcept nogil:
     """Map the file for every group of repeats; return 0, or -1 if the system refuses."""
     cdef Py_ssize_t offset = 0
     while offset < nbytes:  # whole pages, except at the result's end
-        if tilecore_file_map(file, at + offset, round_to_pages(min(sharing.file_bytes, nbytes - offset))) < 0:
+        if tilecore_file_map(file, at + offset, round_to_pages(min(file_bytes, nbytes - offset))) < 0:
             return -1
-        offset += sharing.file_bytes
+        offset += file_bytes
     return 0
 
 
@@ -149,20 +141,20 @@ cdef class Mapping:
         tilecore_atomic_add(&mappings, -self.count)
 
 
-cdef int write_and_map(Mapping mapping, const Sharing *sharing, const Nest *nest, const char *src,
+cdef int write_and_map(Mapping mapping, Py_ssize_t file_bytes, const Nest *nest, const char *src,
                        WriteOptions *options) noexcept nogil:
     """Write the file and map it; return as write_file. `mapping` then unmaps all, also after an error."""
     cdef const Loop *outermost = &nest.loop[nest.n - 1]
     cdef Nest loops = nest[0]
-    cdef int status, file = tilecore_file_new(sharing.file_bytes)
+    cdef int status, file = tilecore_file_new(file_bytes)
     if file < 0:
         return 1
     loops.n -= 1
-    nest_push(&loops, sharing.grouped, 0, outermost.dst)
-    status = write_file(file, &loops, src, sharing.file_bytes, options)
+    nest_push(&loops, file_bytes // outermost.dst, 0, outermost.dst)
+    status = write_file(file, &loops, src, file_bytes, options)
     if status == 0:
         mapping.at = tilecore_addresses_new(mapping.bytes)
-        if mapping.at == NULL or map_file(sharing, file, mapping.at, mapping.bytes) < 0:
+        if mapping.at == NULL or map_file(file, file_bytes, mapping.at, mapping.bytes) < 0:
             status = 1
     tilecore_file_free(file)  # the mappings keep its pages
     return status
@@ -171,27 +163,28 @@ cdef int write_and_map(Mapping mapping, const Sharing *sharing, const Nest *nest
 cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     """The tiling of an array of plain items; None if its shape changed, sharing does not pay, or the system refuses."""
     cdef Nest nest
-    cdef Sharing sharing
     cdef StridedArray source
     cdef Mapping mapping
     cdef WriteOptions options
     cdef cnp.dtype dtype = array.descr
+    cdef Py_ssize_t file_bytes
     cdef int status
     choose_options(&options, plan.nbytes, 0, False, False)
     if not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     locate_array(&source, array)
     nest_init(plan, strides_or_null(&source), NULL, &nest)
-    if not choose_sharing(&sharing, &nest.loop[nest.n - 1], plan.nbytes):
+    file_bytes = choose_file_bytes(&nest.loop[nest.n - 1], plan.nbytes)
+    if file_bytes == 0:
         return None
-    check_size(sharing.file_bytes, "the block that its repeats share")
+    check_size(file_bytes, "the block that its repeats share")
     mapping = Mapping.__new__(Mapping)
-    mapping.count = sharing.mappings
+    mapping.count = (plan.nbytes - 1) // file_bytes + 1
     mapping.bytes = round_to_pages(plan.nbytes)
-    if tilecore_atomic_add(&mappings, sharing.mappings) > most_mappings - sharing.mappings:
+    if tilecore_atomic_add(&mappings, mapping.count) > most_mappings - mapping.count:
         return None
     with nogil:
-        status = write_and_map(mapping, &sharing, &nest, source.data, &options)
+        status = write_and_map(mapping, file_bytes, &nest, source.data, &options)
     if raise_on_error(status) > 0:
         return None
     return array_upon(mapping, plan.ndim, plan.output, NULL, dtype, mapping.at, NPY_ARRAY_CARRAY)
