@@ -31,34 +31,30 @@ enum {
 };
 
 #if defined(TILECORE_X86) && !defined(TILECORE_EMULATED)
-enum {
-    EAX,
-    EBX,
-    ECX,
-    EDX
-};
+typedef struct tilecore_registers {
+    unsigned eax, ebx, ecx, edx;
+} tilecore_registers;
 
 /* CPUID's answer for a leaf and one of its parts; all 0 for a leaf that the processor does not know. */
-static void tilecore_cpuid(unsigned leaf, unsigned part, unsigned registers[4])
+static tilecore_registers tilecore_cpuid(unsigned leaf, unsigned part)
 {
-    memset(registers, 0, 4 * sizeof *registers);
+    tilecore_registers answer = {0, 0, 0, 0};
 #if defined(_MSC_VER) && !defined(__clang__)
     int most[4];
     __cpuid(most, (int)(leaf & 0x80000000)); /* the last leaf of this kind */
-    if ((unsigned)most[0] >= leaf) __cpuidex((int *)registers, (int)leaf, (int)part);
+    if ((unsigned)most[0] >= leaf) __cpuidex((int *)&answer, (int)leaf, (int)part);
 #else
-    __get_cpuid_count(leaf, part, &registers[EAX], &registers[EBX], &registers[ECX], &registers[EDX]);
+    __get_cpuid_count(leaf, part, &answer.eax, &answer.ebx, &answer.ecx, &answer.edx);
 #endif
+    return answer;
 }
 
 unsigned tilecore_features(void)
 {
-    unsigned leaf0[4], leaf1[4], leaf7[4], paths[4], saved = 0, features = 0;
-    tilecore_cpuid(0, 0, leaf0);
-    tilecore_cpuid(1, 0, leaf1);
-    tilecore_cpuid(7, 0, leaf7);
-    tilecore_cpuid(0x8000001a, 0, paths);
-    if (leaf1[ECX] >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
+    const tilecore_registers leaf0 = tilecore_cpuid(0, 0), leaf1 = tilecore_cpuid(1, 0), leaf7 = tilecore_cpuid(7, 0);
+    const tilecore_registers paths = tilecore_cpuid(0x8000001a, 0);
+    unsigned saved = 0, features = 0;
+    if (leaf1.ecx >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
 #if defined(_MSC_VER) && !defined(__clang__)
         saved = (unsigned)_xgetbv(0);
 #else
@@ -67,20 +63,20 @@ unsigned tilecore_features(void)
         __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(saved), "=d"(high) : "c"(0));
 #endif
     }
-    if (leaf1[ECX] >> 9 & 1) features |= TILECORE_HAS_SSSE3;
+    if (leaf1.ecx >> 9 & 1) features |= TILECORE_HAS_SSSE3;
     /* XCR0: the 256-bit registers are bits 1 and 2; masks and 512-bit registers are bits 5 to 7. */
-    if ((saved & 0x06) == 0x06 && (leaf7[EBX] >> 5 & 1)) {
+    if ((saved & 0x06) == 0x06 && (leaf7.ebx >> 5 & 1)) {
         const unsigned avx512f_bw_bmi2 = 1u << 16 | 1u << 30 | 1u << 8;
         features |= TILECORE_HAS_AVX2;
-        if ((saved & 0xe6) == 0xe6 && (leaf7[EBX] & avx512f_bw_bmi2) == avx512f_bw_bmi2 && (leaf7[ECX] >> 1 & 1))
+        if ((saved & 0xe6) == 0xe6 && (leaf7.ebx & avx512f_bw_bmi2) == avx512f_bw_bmi2 && (leaf7.ecx >> 1 & 1))
             features |= TILECORE_HAS_AVX512VBMI;
     }
-    if (memcmp(&leaf0[EBX], "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
+    if (memcmp(&leaf0.ebx, "Auth", 4) == 0) features |= TILECORE_HAS_AMD; /* "AuthenticAMD" */
     /* AMD's alone: data paths of 256 bits (bit 2), and of 512 (bit 3). */
-    if ((paths[EAX] >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
+    if ((paths.eax >> 2 & 3) == 1) features |= TILECORE_HAS_HALVES;
     /* Fast short REP MOVSB, of "GenuineIntel", or of AMD's from Zen 5 on: family 26. */
-    if ((leaf7[EDX] >> 4 & 1) &&
-        (memcmp(&leaf0[EBX], "Genu", 4) == 0 || (features & TILECORE_HAS_AMD && (leaf1[EAX] >> 20 & 0xff) >= 11)))
+    if ((leaf7.edx >> 4 & 1) &&
+        (memcmp(&leaf0.ebx, "Genu", 4) == 0 || (features & TILECORE_HAS_AMD && (leaf1.eax >> 20 & 0xff) >= 11)))
         features |= TILECORE_HAS_QUICK_MOVE;
     return features;
 }
@@ -88,12 +84,13 @@ unsigned tilecore_features(void)
 /* glibc before 2.38 adds up all third-level caches of an AMD package; a core can use one of them. */
 ptrdiff_t tilecore_l3_bytes(void)
 {
-    unsigned leaf[2] = {0x8000001d, 4}, cache[4], k; /* AMD's; Intel's and others' */
+    const unsigned leaf[2] = {0x8000001d, 4}; /* AMD's; Intel's and others' */
+    int k;
     for (k = 0; k < 2; k++) {
-        tilecore_cpuid(leaf[k], 3, cache);
-        if ((cache[EAX] >> 5 & 7) == 3) /* its level; each factor is stored less 1: ways, partitions, line, sets */
-            return (ptrdiff_t)((cache[EBX] >> 22) + 1) * ((cache[EBX] >> 12 & 0x3ff) + 1) * ((cache[EBX] & 0xfff) + 1) *
-                   (ptrdiff_t)(cache[ECX] + 1);
+        const tilecore_registers cache = tilecore_cpuid(leaf[k], 3);
+        if ((cache.eax >> 5 & 7) == 3) /* its level; each factor is stored less 1: ways, partitions, line, sets */
+            return (ptrdiff_t)((cache.ebx >> 22) + 1) * ((cache.ebx >> 12 & 0x3ff) + 1) * ((cache.ebx & 0xfff) + 1) *
+                   (ptrdiff_t)(cache.ecx + 1);
     }
     return 0;
 }

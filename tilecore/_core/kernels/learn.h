@@ -32,7 +32,6 @@
 
 #define TILECORE_SIZES 20
 #define TILECORE_ONE 1024 /* ratios are counted in parts of this */
-#define TILECORE_RECORD_KINDS (2 * TILECORE_TASK_KINDS) /* each with prefaulted output, and with new */
 
 /* Counters, at first 0. */
 typedef struct tilecore_record {
@@ -44,7 +43,7 @@ typedef struct tilecore_record {
     ptrdiff_t pause, backoff; /* the last pause, and the serial calls after the last loss, less the gains since */
 } tilecore_record;
 
-static tilecore_record tilecore_records[TILECORE_RECORD_KINDS][TILECORE_SIZES];
+static tilecore_record tilecore_records[2 * TILECORE_TASK_KINDS][TILECORE_SIZES];
 
 /* Of TILECORE_SIZES: two for each power of two, from 1 MiB on. */
 TILECORE_UNUSED static int tilecore_size_class(ptrdiff_t bytes)
@@ -54,7 +53,7 @@ TILECORE_UNUSED static int tilecore_size_class(ptrdiff_t bytes)
     return size + (bytes > 2);
 }
 
-/* The record of a kind, 0 <= kind < TILECORE_RECORD_KINDS, and a size. */
+/* The record of a kind and a size. From TILECORE_TASK_KINDS on, the kinds are those of jobs that write new memory. */
 TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
 {
     return &tilecore_records[kind][tilecore_size_class(bytes)];

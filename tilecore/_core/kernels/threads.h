@@ -136,12 +136,9 @@ TILECORE_UNUSED static int tilecore_thread_new(tilecore_thread *thread, void (*r
 TILECORE_UNUSED static void tilecore_await_end(tilecore_thread *thread)
 {
 #if defined(__linux__)
-    const struct timespec nap = {0, 1000000};
+    const struct timespec nap = {0, 50000}; /* and as much again: timer slack */
     int tries;
-    for (tries = 0; tries < 2000 && !syscall(SYS_tgkill, getpid(), thread->id, 0); tries++) {
-        if (tries < 100) sched_yield();
-        else nanosleep(&nap, NULL);
-    }
+    for (tries = 0; tries < 20000 && !syscall(SYS_tgkill, getpid(), thread->id, 0); tries++) nanosleep(&nap, NULL);
     thread->id = 0; /* which no thread has: the next call returns at once */
 #else
     (void)thread;

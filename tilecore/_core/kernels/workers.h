@@ -317,15 +317,13 @@ static void tilecore_after_fork_in_child(void)
     tilecore_workers.taken = 0;
     tilecore_workers.inside = tilecore_workers.recalled = 0;
 }
-#endif
 
 TILECORE_UNUSED static int tilecore_register_workers(void)
 {
-#if defined(_WIN32)
-    return 0;
-#else
     return tilecore_at_fork(tilecore_before_fork, tilecore_after_fork_in_parent, tilecore_after_fork_in_child);
-#endif
 }
+#else
+#define tilecore_register_workers() 0
+#endif
 
 #endif /* TILECORE_WORKERS_H */

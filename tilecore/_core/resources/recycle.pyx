@@ -186,9 +186,8 @@ def set_recycle_limit(n, /):
     of the default, unless the variable is set or the child calls this function.
 
     Under an address limit (``RLIMIT_AS``, ``RLIMIT_DATA``; ``ulimit -v``, ``ulimit -d``) nothing is kept for any
-    `n`. Idle memory counts towards such a limit, so other allocations could fail. If such a limit is set later,
-    call `release_memory`, or make a result of 4 MiB or more. Until then memory may stay idle. Reserved addresses, 1 GiB
-    or more, stay until the last result is garbage-collected.
+    `n`, because idle memory counts towards it. If such a limit is set later, call `release_memory`, or make a result
+    of 4 MiB or more. Reserved addresses, 1 GiB or more, stay until the last result is garbage-collected.
 
     Parameters
     ----------
