@@ -20,10 +20,15 @@ SIZE, SIZES, OPAQUE = ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_ssize_t), ctypes
 
 
 class Nest(ctypes.Structure):
-    _fields_ = [("n", ctypes.c_int), ("src", SIZE), ("dst", SIZE), ("loop", SIZE * 3 * 64)]
+    _fields_ = [("n", ctypes.c_int), ("src_offset", SIZE), ("dst_offset", SIZE), ("loop", SIZE * 3 * 64)]
 
     def piece(self):
-        return self.src, self.dst, [(*loop,) for loop in self.loop[: self.n]]
+        return self.src_offset, self.dst_offset, [(*loop,) for loop in self.loop[: self.n]]
+
+
+class Region(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("n_start", "n_stop", "periodic")]
+    _fields_ += [(name, SIZE * 64) for name in ("start", "stop", "shape")]
 
 
 def function(module, name, result, *arguments):
@@ -37,7 +42,7 @@ def function(module, name, result, *arguments):
 
 plan_init = function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
 nest_init = function(module, "nest_init", None, OPAQUE, SIZES, SIZES, ctypes.POINTER(Nest))
-region_iter_init = function(module, "region_iter_init", None, OPAQUE, OPAQUE, SIZES, SIZES, SIZES, SIZES)
+region_iter_init = function(module, "region_iter_init", None, OPAQUE, OPAQUE, SIZES, SIZES, ctypes.POINTER(Region))
 next_piece = function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
 
 
@@ -47,7 +52,7 @@ def c_sizes(integers):
 
 def plan_of(shape, reps=(), itemsize=ITEMSIZE):
     sizes = ctypes.create_string_buffer(4096)  # more than the struct has
-    assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize) == 0
+    assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
     return sizes
 
 
@@ -116,9 +121,10 @@ def test_a_region(src, dst):
         starts, outputs = [[-d - 1, *range(-1, d), d + 1] for d in shape], [range(1, 2 * d + 2) for d in shape]
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
-            pieces, nest, region = [], Nest(), ctypes.create_string_buffer(8192)
-            region_iter_init(region, plan_of(shape), *map(c_sizes, (*strides, start, output)))
-            while next_piece(region, nest):
+            pieces, nest, pieces_left = [], Nest(), ctypes.create_string_buffer(8192)
+            region = Region(start=start, shape=output)
+            region_iter_init(pieces_left, plan_of(shape), *map(c_sizes, strides), region)
+            while next_piece(pieces_left, nest):
                 pieces.append(nest.piece())
             check("region_iter_init or next_piece", pieces, shape, start, output, *strides)
 

@@ -23,8 +23,9 @@ KINDS = [OPAQUE, OPAQUE, OPAQUE, ctypes.c_int, ctypes.c_int, ctypes.c_int, SIZE,
 
 
 class Packing(ctypes.Structure):
-    _fields_ = [("itemsize", SIZE), ("n", ctypes.c_int), ("loop", SIZE * 4 * 64), ("link", SIZE * 2 * 64)]
-    _fields_ += [(name, ctypes.c_int) for name in ("along_source", "packer", "inner", "across")]
+    _fields_ = [("itemsize", SIZE), ("as_nest", ctypes.c_int), ("n", ctypes.c_int)]
+    _fields_ += [("loop", SIZE * 4 * 64), ("link", SIZE * 2 * 64)]
+    _fields_ += [(name, ctypes.c_int) for name in ("finest", "packer", "along_row", "to_next_row")]
     _fields_ += [("shuffles", SIZE * 512)]  # more than the struct has
 
 

@@ -14,12 +14,11 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport PLAN_NEGATIVE, PLAN_OK, Plan, input_shape, plan_check, plan_init
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
+from tilecore._core.plan.regions cimport Region
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.strided_arrays cimport StridedArray, locate_memory
-from tilecore._core.write.tiling cimport (
-    WriteOptions, start_options, write_region, write_tiling,
-)
+from tilecore._core.write.tiling cimport WriteOptions, start_options, write_tiling
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.errors import RequestError, format_error
@@ -55,7 +54,7 @@ cdef extern from *:
 cdef int plan_for_c(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil:
     """Check rank, sign and overflow, in this order; return a status."""
-    cdef int k, status
+    cdef int k
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
         return TILECORE_BAD_RANK
     for k in range(ndim):
@@ -63,10 +62,12 @@ cdef int plan_for_c(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
             return TILECORE_BAD_SHAPE
     if itemsize < 0:
         return TILECORE_BAD_ITEMSIZE
-    status = plan_init(plan, ndim, shape, nreps, repeats, itemsize)
-    if status == PLAN_OK:
+    if plan_init(plan, ndim, shape, nreps, repeats, itemsize):
         return TILECORE_OK
-    return TILECORE_BAD_REPEATS if status == PLAN_NEGATIVE else TILECORE_OVERFLOW
+    for k in range(nreps):
+        if repeats[k] < 0:
+            return TILECORE_BAD_REPEATS
+    return TILECORE_OVERFLOW
 
 
 cdef const char *tilecore_status_text(int status) noexcept nogil:
@@ -93,14 +94,13 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
 cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const Py_ssize_t *repeats,
                                       Py_ssize_t itemsize) except NULL:
     cdef Plan failed
-    cdef int status, fault, k
+    cdef int status, k
     cdef tilecore_plan *plan = tilecore_plan_make(ndim, shape, repeats, itemsize, &status)
     if plan != NULL:
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            fault = plan_init(&failed, ndim, shape, ndim, repeats, itemsize)
-            plan_check(&failed, fault)  # names the axis
+            plan_check(&failed, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:
@@ -129,13 +129,12 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
     cdef const Plan *plan = <const Plan *>handle
     cdef StridedArray source, target
     cdef WriteOptions options
-    cdef int ndim = plan.input_ndim
     if plan.nbytes == 0:
         return
-    locate_memory(&source, src, src_strides, ndim, input_shape(plan), plan.itemsize)
+    locate_memory(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
     start_options(&options, plan.nbytes, threads, True)
-    write_tiling(plan, &source, &target, &options)
+    write_tiling(plan, NULL, &source, &target, &options)
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *src, const Py_ssize_t *src_strides,
@@ -144,18 +143,20 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
     cdef const Plan *plan = <const Plan *>handle
     cdef StridedArray source, target
     cdef WriteOptions options
-    cdef Py_ssize_t extent[MAX_RANK]
-    cdef Py_ssize_t nbytes = plan.itemsize
+    cdef Region region
     cdef int k
+    region.nbytes = plan.itemsize
     for k in range(plan.ndim):
-        extent[k] = stop[k] - start[k]
-        if extent[k] <= 0:
+        region.start[k], region.shape[k] = start[k], stop[k] - start[k]
+        if region.shape[k] <= 0:
             return
-        nbytes *= extent[k]  # at most the bytes of the whole output, unless it is empty
+        region.nbytes *= region.shape[k]  # at most the bytes of the whole output, unless it is empty
+    if plan.itemsize == 0:
+        return
     locate_memory(&source, src, src_strides, plan.ndim, plan.shape, plan.itemsize)
-    locate_memory(&target, dst, dst_strides, plan.ndim, extent, plan.itemsize)
-    start_options(&options, nbytes, threads, True)
-    write_region(plan, &source, &target, start, extent, &options)
+    locate_memory(&target, dst, dst_strides, plan.ndim, region.shape, plan.itemsize)
+    start_options(&options, region.nbytes, threads, True)
+    write_tiling(plan, &region, &source, &target, &options)
 
 
 # ---------------------------------------------------------------- in one call

@@ -20,7 +20,7 @@ from tilecore._core.numpy_api cimport (
 )
 from tilecore._core.plain cimport plan_without_callbacks, plan_request, tile_array
 from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init
-from tilecore._core.plan.regions cimport Bounds, read_bounds
+from tilecore._core.plan.regions cimport Region, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
@@ -34,11 +34,9 @@ cdef object MISSING = object()
 cdef dict NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and ours
 
 
-cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis, out=None):
+cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis):
     """The error that the function `name` raises; `array` is `a` as an array, or None if it was not read."""
     argument = getattr(error, "argument", None)  # a MemoryError has none: see format_error
-    if argument == "out" and type(reps) is int and type(out) is int:
-        error.what += f"; repeats of several axes are one argument: {(reps, out)}"
     if argument == "repeats" and PyArray_Check(reps) and cnp.PyArray_NDIM(reps) > 1 and type(a) is tuple:
         error.what += "; are a and reps swapped?"
     return format_error(error, name, a if PyArray_Check(a) else array, NAMES, reps=reps, axis=axis)
@@ -118,7 +116,7 @@ def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
         if (result := make_small(&plan, a)) is not None:
             return result
         try:  # entering it takes 3 % of a small call
-            return make_large(&plan, (<cnp.ndarray>a).descr, a, None, 0)
+            return make_large(&plan, NULL, a, None, 0)
         except RequestError as error:
             raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
     if reps is MISSING:
@@ -131,11 +129,14 @@ cdef tile_any(a, reps, out, axis, threads):
     cdef cnp.ndarray array = None
     try:
         array = read_plain_or_none(a)
+        if type(reps) is int and type(out) is int:
+            raise RequestError(TypeError, "must be a NumPy array, got int; repeats of several axes are one argument: "
+                               f"{(reps, out)}", "out")
         if array is None:
             return tile_other(a, reps, out, axis, threads)
         return tile_array(array, reps, out, threads, axis)
     except RequestError as error:
-        raise error_of_call(error, "tile", a, array, reps, axis, out) from error.__cause__
+        raise error_of_call(error, "tile", a, array, reps, axis) from error.__cause__
 
 
 cdef tile_other(a, reps, out, axis, threads):
@@ -156,12 +157,11 @@ cdef tile_other(a, reps, out, axis, threads):
     simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not simple and is_masked(a)
     check_rank(array, axis, n)
-    cdef int status = plan_array(&plan, array, n, repeats)
-    plan_check(&plan, status)
+    plan_check(&plan, plan_array(&plan, array, n, repeats))
     check_size(plan.nbytes)
     if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
-        return WRAP(a, make_result(&plan, array.descr, array, None, thread_limit), None, False)
+        return WRAP(a, make_result(&plan, array, None, thread_limit), None, False)
     counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
@@ -224,38 +224,39 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     Source: NumPy 2; the values are those of `numpy.tile` and ``numpy.pad(mode="wrap")``.
     """
     cdef Plan plan
-    cdef Bounds bounds
+    cdef Region region
     cdef cnp.ndarray array = None, target
     cdef int thread_limit
+    cdef bint masked
     try:
-        if not PyArray_CheckExact(a) and is_plain_masked(a):
-            return masked_region(a, reps, start, stop, out, axis, threads)
-        array = read_plain(a)
+        masked = not PyArray_CheckExact(a) and is_plain_masked(a)
+        if not masked:
+            array = read_plain(a)
         thread_limit = read_threads(threads)
-        read_bounds(&bounds, start, stop, reps is None)
+        read_bounds(&region, start, stop, reps is None)
+        if masked:
+            return masked_region(a, reps, &region, out, axis, threads)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = plan_request(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
-        target = make_region(&plan, &bounds, array.descr, array, target, thread_limit)
+        target = make_region(&plan, &region, array, target, thread_limit)
         return target if out is None else out
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
 
 
-cdef masked_region(a, reps, start, stop, out, axis, threads):
-    """The region of a masked array: of data and mask. Bounds and repeats may be iterators, so they are read once."""
-    cdef Bounds bounds
+cdef masked_region(a, reps, const Region *region, out, axis, threads):
+    """The region of a masked array: of data and mask. Repeats may be an iterator, so they are read once."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
     if out is not None:
         raise RequestError(TypeError, f"is not supported for an input of type {type(a).__name__}", "out")
-    read_bounds(&bounds, start, stop, reps is None)
     if reps is not None:
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
         check_rank(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
-    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.n_start),
-                                        stop=as_tuple(bounds.stop, bounds.n_stop), axis=axis, threads=threads))
+    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(region.start, region.n_start),
+                                        stop=as_tuple(region.stop, region.n_stop), axis=axis, threads=threads))
 
 
 def tile_view(a, reps, *, axis=None):
@@ -352,7 +353,7 @@ def tile_mapped(a, reps, *, axis=None):
         plan_request(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
-        return make_result(&plan, array.descr, array, None, 0) if result is None else result
+        return make_result(&plan, array, None, 0) if result is None else result
     except RequestError as error:
         raise error_of_call(error, "tile_mapped", a, array, reps, axis) from error.__cause__
 
@@ -381,13 +382,12 @@ def output_shape(shape, reps, *, axis=None):
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef Py_ssize_t dims[MAX_RANK]
-    cdef int ndim, n, status
+    cdef int ndim, n
     try:
         ndim = read_integers(shape, dims, "shape", 0)
         shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
-        status = plan_init(&plan, ndim, dims, n, repeats, 1)
-        plan_check(&plan, status)
+        plan_check(&plan, plan_init(&plan, ndim, dims, n, repeats, 1))
         return as_tuple(plan.output, plan.ndim)
     except RequestError as error:
         raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__

@@ -27,7 +27,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact
-from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_array
+from tilecore._core.plan.plan cimport Plan, plan_array
 from tilecore._core.request.arguments cimport KNOWN
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.write.results cimport make_result
@@ -72,11 +72,11 @@ cdef tile_as_numpy(A, reps):
     if not PyArray_Check(A):
         reps = as_tuple(counts, n)  # reading A may run code that changes a list of repeats
         A = cnp.PyArray_FROM_O(A)
-    if plan_array(&plan, A, n, counts) != PLAN_OK:
+    if not plan_array(&plan, A, n, counts):
         return numpy_tile(A, reps)
     if PyArray_CheckExact(A):
         try:
-            return make_result(&plan, (<cnp.ndarray>A).descr, A, None, 0)
+            return make_result(&plan, A, None, 0)
         except RequestError:  # of memory: `_tile` makes the error
             pass
     return _tile(A, reps)

@@ -1,7 +1,7 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport PLAN_OK, Plan, plan_array
+from tilecore._core.plan.plan cimport Plan, plan_array
 from tilecore._core.request.integers cimport read_fast
 
 
@@ -14,4 +14,4 @@ cdef inline bint plan_without_callbacks(Plan *plan, cnp.ndarray array, reps, Py_
     """Make the plan, if `reps` can be read without the caller's code and nothing is wrong; else return False."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n = read_fast(reps, min_repeat, repeats)
-    return n >= 0 and plan_array(plan, array, n, repeats) == PLAN_OK
+    return n >= 0 and plan_array(plan, array, n, repeats)

@@ -31,7 +31,7 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
     cdef Plan plan
     cdef int thread_limit = read_threads(threads)
     cdef cnp.ndarray target = plan_request(&plan, array, reps, axis, out)
-    target = make_result(&plan, array.descr, array, target, thread_limit)
+    target = make_result(&plan, array, target, thread_limit)
     return target if out is None else out
 
 
@@ -46,6 +46,6 @@ cdef tile_without_callbacks(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_s
     if max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= max_elements):
         return None
     try:
-        return make_result(&plan, array.descr, array, None, 0)
+        return make_result(&plan, array, None, 0)
     except RequestError:
         return None

@@ -20,9 +20,9 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, descr_of
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
-from tilecore._core.plan.regions cimport Bounds, read_bounds
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon, descr_of
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init, plan_stack
+from tilecore._core.plan.regions cimport Region, read_bounds
 from tilecore._core.request.arguments cimport read_items, read_out, read_plain, read_target, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
@@ -92,29 +92,21 @@ cdef class TilePlan:
             what = "shape" if shape is MISSING else "reps" if reps is MISSING else "dtype" if dtype is MISSING else ""
             raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and none but axis= beside them"
                             + (f"; {what} is missing" if what else ""))
-        try:
-            self.make_plan(shape, reps, dtype, axis)
-        except RequestError as error:
-            typed = shape if self.input_shape is None else self.input_shape
-            raise format_error(error, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from error.__cause__
-
-    cdef int make_plan(self, shape, reps, dtype, axis) except -1:
         cdef Py_ssize_t dims[MAX_RANK]
         cdef Py_ssize_t repeats[MAX_RANK]
         cdef Plan *plan = &self.plan
         cdef int ndim, n
         try:
-            self.dtype = numpy.dtype(dtype)
-        except (TypeError, ValueError) as reason:
-            pass_on(reason)
-            raise RequestError(TypeError, f"expected a dtype, got {short_repr(dtype)}") from reason
-        ndim = read_integers(shape, dims, "shape", 0)
-        self.input_shape = as_tuple(dims, ndim)
-        n = read_repeats(reps, axis, repeats, ndim)
-        plan_check(plan, plan_init(plan, ndim, dims, n, repeats, self.dtype.itemsize))
-        self.output_shape = as_tuple(plan.output, plan.ndim)
-        self.reps = as_tuple(plan.repeats, plan.ndim)
-        return 0
+            self.dtype = read_dtype(dtype)
+            ndim = read_integers(shape, dims, "shape", 0)
+            self.input_shape = as_tuple(dims, ndim)
+            n = read_repeats(reps, axis, repeats, ndim)
+            plan_check(plan, plan_init(plan, ndim, dims, n, repeats, self.dtype.itemsize))
+            self.output_shape = as_tuple(plan.output, plan.ndim)
+            self.reps = as_tuple(plan.repeats, plan.ndim)
+        except RequestError as error:
+            typed = shape if self.input_shape is None else self.input_shape
+            raise format_error(error, "TilePlan", None, NAMES, shape=typed, reps=reps, axis=axis) from error.__cause__
 
     @property
     def nbytes(self):
@@ -137,22 +129,22 @@ cdef class TilePlan:
             thread_limit = read_threads(threads)
             array = read_plain(a)
             target = self.check_array(array, out)
-            target = make_result(&self.plan, array.descr, array, target, thread_limit)
+            target = make_result(&self.plan, array, target, thread_limit)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
-        cdef Bounds bounds
+        cdef Region region
         cdef cnp.ndarray array = None, target
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
-            read_bounds(&bounds, start, stop, False)
+            read_bounds(&region, start, stop, False)
             array = read_plain(a)
             target = self.check_array(array, out)
-            target = make_region(&self.plan, &bounds, array.descr, array, target, thread_limit)
+            target = make_region(&self.plan, &region, array, target, thread_limit)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
@@ -193,8 +185,16 @@ cdef class TilePlan:
             As `tile`, for the whole result. If an array does not fit, the error names its index.
         """
         cdef cnp.ndarray target
+        cdef int thread_limit
         try:
-            target = tile_batch(&self.plan, self.dtype, arrays, out, read_threads(threads))
+            thread_limit = read_threads(threads)
+            if isinstance(arrays, (list, tuple)):
+                arrays = list(arrays)
+                read_items(arrays, self.dtype, self.plan.input_ndim, input_shape(&self.plan))
+                target = None if out is None else read_target(out, self.dtype)
+                target = make_batch(&self.plan, self.dtype, arrays, target, thread_limit)
+            else:
+                target = tile_stack(&self.plan, self.dtype, arrays, out, thread_limit)
             return target if out is None else out
         except RequestError as error:
             raise format_error(error, "TilePlan.batch", self.input_shape, {"input": "arrays"}, dtype=self.dtype,
@@ -229,45 +229,46 @@ cdef class TilePlan:
         return TilePlan, (self.input_shape, self.reps, self.dtype)
 
 
-cdef cnp.ndarray tile_batch(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
-    """Return the tilings of `arrays`, by a plan for `dtype`, in `out` or in a new array."""
-    cdef bint is_list = isinstance(arrays, (list, tuple))
-    cdef cnp.ndarray target = None
-    if is_list:
-        arrays = list(arrays)
-        read_items(arrays, dtype, plan.input_ndim, input_shape(plan))
-    else:
-        arrays = read_stack(arrays, dtype)
-        dtype = (<cnp.ndarray>arrays).descr
-    if out is not None:
-        target = read_target(out, dtype)
-    if not is_list:
-        check_stack(arrays, plan)
-    return make_batch(plan, dtype, arrays, target, threads)
+cdef cnp.dtype read_dtype(dtype):
+    try:
+        return numpy.dtype(dtype)
+    except (TypeError, ValueError) as reason:
+        pass_on(reason)
+        raise RequestError(TypeError, f"expected a dtype, got {short_repr(dtype)}") from reason
 
 
-cdef cnp.ndarray read_stack(arrays, cnp.dtype dtype):
-    """Return a stack as a plain array of this dtype; check_stack checks its shape."""
-    cdef cnp.ndarray array = read_plain(arrays)
+cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
+    """Return the tilings of the arrays in a stack, by a plan for `dtype`."""
+    cdef cnp.ndarray array = read_plain(arrays), target = None
+    cdef const Py_ssize_t *shape = input_shape(plan)
+    cdef Plan stack
+    cdef int k, n = plan.input_ndim
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type(arrays).__name__}", "input")
     if array.descr is not dtype and array.descr != dtype:
         raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", "input")
-    return array
-
-
-cdef int check_stack(cnp.ndarray array, const Plan *plan) except -1:
-    """Check that the stack holds arrays of the plan's shape."""
-    cdef const Py_ssize_t *shape = input_shape(plan)
-    cdef int k, n = plan.input_ndim
+    if out is not None:
+        target = read_out(out, array)
     cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize
     for k in range(n if fits else 0):
         fits &= cnp.PyArray_DIM(array, k + 1) == shape[k]
     if not fits:
         wanted = ", ".join(map(str, as_tuple(shape, n)))
         raise RequestError(ValueError, f"must have shape (n, {wanted}), got {(<object>array).shape}", "input")
-    return 0
+    plan_stack(&stack, plan, cnp.PyArray_DIM(array, 0))
+    return make_result(&stack, pad_stack(&stack, array), target, threads)
+
+
+cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
+    """The stack, with axes of length 1 after its first axis to pad each source: a view, so its shape stays as it is."""
+    cdef Py_ssize_t strides[MAX_RANK]
+    cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
+    if padding == 0:
+        return array
+    for k in range(stack.ndim):
+        strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
+    return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
 
 
 # Name the class as users do, in `help` and pickles; Cython cannot express this.

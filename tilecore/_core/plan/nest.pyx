@@ -35,27 +35,27 @@ Each combination of one piece per axis is a nest. A whole tiling is a region of 
 start or stop is a multiple of the extent. Of start, only its index within a repeat matters, not which repeat.
 """
 
+from tilecore._core.plan.regions cimport result_shape
 from tilecore._core.strided_arrays cimport magnitude
 
 
 cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides,
-                           const Py_ssize_t *dst_strides, const Py_ssize_t *start,
-                           const Py_ssize_t *shape) noexcept nogil:
-    """Fill `iter` for the region of `shape` at `start`, or at 0 for NULL; it must not be empty. NULL strides: C order.
+                           const Py_ssize_t *dst_strides, const Region *region) noexcept nogil:
+    """Fill `iter` for the region, or for the whole tiling for NULL; it must not be empty. NULL strides: C order.
 
     An axis that steps backward in the output begins at its other end. One that only continues its inner axis joins it.
     """
     cdef AxisIter axis
     cdef int i
-    iter.n, iter.src, iter.dst, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
-    sort_axes(iter, plan, src_strides, dst_strides, start, shape)
+    iter.n, iter.src_offset, iter.dst_offset, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
+    sort_axes(iter, plan, src_strides, dst_strides, region)
     for i in range(plan.ndim):
         axis = iter.axis[i]
-        if axis.dst < 0:
+        if axis.dst_step < 0:
             reverse_axis(iter, &axis)
-        if axis.extent == 1 or axis.src == 0 or axis.count <= axis.extent - axis.first:  # no wrap, or to the same byte
-            iter.src += axis.first * axis.src
-            axis.src = 0 if axis.extent == 1 else axis.src
+        if axis.extent == 1 or axis.src_step == 0 or axis.count <= axis.extent - axis.first:  # no wrap, or to the same byte
+            iter.src_offset += axis.first * axis.src_step
+            axis.src_step = 0 if axis.extent == 1 else axis.src_step
             axis.first, axis.extent = 0, axis.count
         axis.src_index = axis.first
         if axis.count > 1:
@@ -63,8 +63,9 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
 
 
 cdef void sort_axes(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
-                    const Py_ssize_t *start, const Py_ssize_t *shape) noexcept nogil:
+                    const Region *region) noexcept nogil:
     """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last."""
+    cdef const Py_ssize_t *shape = result_shape(plan, region)
     cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, first, src, dst
     cdef int i, k, padding = plan.ndim - plan.input_ndim
     for k in range(plan.ndim - 1, -1, -1):
@@ -72,9 +73,9 @@ cdef void sort_axes(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_st
         dst = dst_strides[k] if dst_strides != NULL else dst_bytes
         src_bytes *= plan.shape[k]
         dst_bytes *= shape[k]
-        first = start[k] % plan.shape[k] if start != NULL else 0
+        first = region.start[k] % plan.shape[k] if region != NULL else 0
         i = plan.ndim - 1 - k
-        while i > 0 and magnitude(iter.axis[i - 1].dst) > magnitude(dst):
+        while i > 0 and magnitude(iter.axis[i - 1].dst_step) > magnitude(dst):
             iter.axis[i] = iter.axis[i - 1]
             i -= 1
         iter.axis[i] = AxisIter(shape[k], plan.shape[k], first + (plan.shape[k] if first < 0 else 0), src, dst, 0, 0)
@@ -83,17 +84,18 @@ cdef void sort_axes(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_st
 cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
     """Begin an axis at its other end: there the first item is extent - 1 - (first + count - 1) % extent."""
     cdef Py_ssize_t rest = axis.extent - 1 - (axis.count - 1) % axis.extent  # the sum may overflow
-    iter.src += (axis.extent - 1) * axis.src
-    iter.dst += (axis.count - 1) * axis.dst
+    iter.src_offset += (axis.extent - 1) * axis.src_step
+    iter.dst_offset += (axis.count - 1) * axis.dst_step
     axis.first = rest - axis.first if rest >= axis.first else rest - axis.first + axis.extent
-    axis.src, axis.dst = -axis.src, -axis.dst
+    axis.src_step, axis.dst_step = -axis.src_step, -axis.dst_step
 
 
 cdef void add_axis(RegionIter *iter, const AxisIter *axis) noexcept nogil:
     """Add an axis around the others, or merge it with the outermost axis if it only continues that axis."""
     cdef AxisIter *inner = &iter.axis[iter.n - 1]
     if (iter.n and inner.first == 0 and inner.extent == inner.count
-            and continues(axis.src, inner.count, inner.src) and continues(axis.dst, inner.count, inner.dst)):
+            and continues(axis.src_step, inner.count, inner.src_step)
+            and continues(axis.dst_step, inner.count, inner.dst_step)):
         inner.first = inner.src_index = axis.first * inner.count
         inner.extent = axis.extent * inner.count
         inner.count *= axis.count
@@ -105,7 +107,7 @@ cdef void add_axis(RegionIter *iter, const AxisIter *axis) noexcept nogil:
 cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
     """Fill `nest` with the loops of the next piece, and return its bytes; return 0 after the last."""
     cdef AxisIter *axis
-    cdef Py_ssize_t index, left, length, src = iter.src, dst = iter.dst, nbytes = iter.itemsize
+    cdef Py_ssize_t index, left, length, src = iter.src_offset, dst = iter.dst_offset, nbytes = iter.itemsize
     cdef bint finished = True  # until an axis is found that has another piece
     cdef int k
     if iter.finished:
@@ -115,12 +117,12 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
         axis = &iter.axis[k]
         index = axis.src_index
         left = axis.count - axis.dst_index
-        src += index * axis.src
-        dst += axis.dst_index * axis.dst
+        src += index * axis.src_step
+        dst += axis.dst_index * axis.dst_step
         length = min(axis.extent - index, left)
-        nest_push(nest, length, axis.src, axis.dst)
+        nest_push(nest, length, axis.src_step, axis.dst_step)
         if length < left and length == axis.extent:
-            nest_push(nest, left // length, 0, axis.dst * length)
+            nest_push(nest, left // length, 0, axis.dst_step * length)
             length *= left // length
         nbytes *= length
         if not finished:
@@ -132,7 +134,7 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
         elif length < axis.count:  # this was the last of its pieces: back to the first
             axis.dst_index = 0
             axis.src_index = axis.first
-    nest.src, nest.dst = src, dst
+    nest.src_offset, nest.dst_offset = src, dst
     iter.finished = finished
     return nbytes
 
@@ -154,5 +156,5 @@ cdef void nest_init(const Plan *plan, const Py_ssize_t *src_strides, const Py_ss
             nest_push(nest, plan.repeats[k], 0, dst)
             dst *= plan.repeats[k]
         return
-    region_iter_init(&iter, plan, src_strides, dst_strides, NULL, plan.output)
+    region_iter_init(&iter, plan, src_strides, dst_strides, NULL)
     next_piece(&iter, nest)

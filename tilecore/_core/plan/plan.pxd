@@ -9,34 +9,20 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport MAX_RANK
 
 
-cdef extern from "kernels/config.h" nogil:
-    bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
-
-
-cdef enum PlanStatus:
-    PLAN_OK
-    PLAN_NEGATIVE        # a negative repeat
-    PLAN_AXIS_OVERFLOW   # extent * repeat of one axis
-    PLAN_COUNT_OVERFLOW  # the product of the output's extents
-    PLAN_BYTES_OVERFLOW  # this product * itemsize
-
-
 cdef struct Plan:
     int ndim                        # rank of the output
     int input_ndim
-    int axis                        # the axis at fault if plan_init fails
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the output
-    Py_ssize_t input_nbytes         # of the input; 0 if the output is empty
     Py_ssize_t copies               # of each input element; 0 if the output is empty
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
     Py_ssize_t output[MAX_RANK]     # shape * repeats
 
 
-cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                   Py_ssize_t itemsize) noexcept nogil
-cdef int plan_check(const Plan *plan, int status) except -1
+cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                    Py_ssize_t itemsize) noexcept nogil
+cdef int plan_check(const Plan *plan, bint fits) except -1
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
 
 
@@ -45,7 +31,7 @@ cdef inline const Py_ssize_t *input_shape(const Plan *plan) noexcept nogil:
     return &plan.shape[plan.ndim - plan.input_ndim]
 
 
-cdef inline int plan_array(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) noexcept:
+cdef inline bint plan_array(Plan *plan, cnp.ndarray array, int nreps, const Py_ssize_t *repeats) noexcept:
     """plan_init for the present shape of `array`."""
     return plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
                      cnp.PyArray_ITEMSIZE(array))

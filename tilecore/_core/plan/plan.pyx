@@ -10,15 +10,20 @@ from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.request.integers cimport as_tuple
 
 
-cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                   Py_ssize_t itemsize) noexcept nogil:
-    """Fill `plan`; return a PlanStatus. Both ranks must be at most MAX_RANK, and no extent negative.
+cdef extern from "kernels/config.h" nogil:
+    bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
 
-    As in NumPy, an empty result is an error if the product of its non-zero extents overflows.
+
+cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                    Py_ssize_t itemsize) noexcept nogil:
+    """Fill `plan`; return whether no repeat is negative and all sizes fit 64 bits.
+
+    Both ranks must be at most MAX_RANK, and no extent negative. As in NumPy, an empty result is an error if the product
+    of its non-zero extents overflows.
     """
     cdef Py_ssize_t k, rank = ndim if ndim > nreps else nreps, padding = rank - ndim, spared = rank - nreps
     cdef Py_ssize_t count = 1, extent, repeat, output, nbytes
-    cdef size_t elements = 1, copies = 1  # unsigned, because they overflow if `count` does
+    cdef size_t copies = 1  # unsigned, because it overflows if `count` does
     cdef bint empty = False, failed = False
     plan.ndim, plan.input_ndim, plan.itemsize = <int>rank, ndim, itemsize
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
@@ -28,54 +33,36 @@ cdef int plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, con
         plan.shape[k], plan.repeats[k], plan.output[k] = extent, repeat, output
         if output:
             failed |= tilecore_multiply(count, output, &count)
-            elements *= extent
             copies *= repeat
         else:
             empty = True
     failed |= tilecore_multiply(count, itemsize, &nbytes)
-    if failed:
-        return find_fault(plan)
     plan.nbytes = 0 if empty else nbytes
-    plan.input_nbytes = 0 if empty else elements * itemsize
     plan.copies = 0 if empty else copies
-    return PLAN_OK
+    return not failed
 
 
-cdef int find_fault(Plan *plan) noexcept nogil:
-    """Return why plan_init failed. It looks first for a negative repeat, then for an overflow of an axis, the elements,
-    the bytes. Set `axis` to the first one at fault.
+cdef int plan_check(const Plan *plan, bint fits) except -1:
+    """Unless the plan `fits`, as plan_init returns it, raise the RequestError.
+
+    It looks first for a negative repeat, then for an overflow of an axis, the elements, the bytes.
     """
     cdef Py_ssize_t count = 1, product
-    cdef int k, status = PLAN_BYTES_OVERFLOW
-    for k in range(plan.ndim):
-        if plan.repeats[k] < 0:
-            plan.axis = k
-            return PLAN_NEGATIVE
-        if tilecore_multiply(plan.shape[k], plan.repeats[k], &product):
-            if status != PLAN_AXIS_OVERFLOW:
-                status = PLAN_AXIS_OVERFLOW
-                plan.axis = k
-        elif product and tilecore_multiply(count, product, &count) and status == PLAN_BYTES_OVERFLOW:
-            status = PLAN_COUNT_OVERFLOW
-            plan.axis = k
-    return status
-
-
-cdef int plan_check(const Plan *plan, int status) except -1:
-    """Raise the RequestError for a `status` of plan_init other than PLAN_OK."""
     cdef int k
-    if status == PLAN_OK:
+    if fits:
         return 0
-    k = plan.axis
-    if status == PLAN_NEGATIVE:  # only in calls from C: for Python, read_generic has refused it
-        raise RequestError(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
-    if status == PLAN_AXIS_OVERFLOW:
-        raise RequestError(ValueError, f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "
-                           f"{PY_SSIZE_T_MAX}")
+    for k in range(plan.ndim):
+        if plan.repeats[k] < 0:  # only in calls from C: for Python, read_generic has refused it
+            raise RequestError(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
+    for k in range(plan.ndim):
+        if tilecore_multiply(plan.shape[k], plan.repeats[k], &product):
+            raise RequestError(ValueError, f"axis {k} overflows: {plan.shape[k]} * {plan.repeats[k]} is more than "
+                               f"{PY_SSIZE_T_MAX}")
     output = as_tuple(plan.output, plan.ndim)
-    if status == PLAN_COUNT_OVERFLOW:
-        raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
-                           f"{output} overflows at axis {plan.axis}")
+    for k in range(plan.ndim):
+        if plan.output[k] and tilecore_multiply(count, plan.output[k], &count):
+            raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} elements: its shape "
+                               f"{output} overflows at axis {k}")
     raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
                        f"with {plan.itemsize} bytes per element")
 
@@ -84,7 +71,7 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     """Fill `stacked` for a stack of `n` arrays: one more axis in front, which is not repeated."""
     cdef Py_ssize_t shape[MAX_RANK]
     cdef Py_ssize_t repeats[MAX_RANK]
-    cdef int k, status
+    cdef int k
     if plan.ndim == MAX_RANK:
         raise RequestError(ValueError, f"the result would have {plan.ndim + 1} axes, more than {MAX_RANK}, NumPy's "
                            "largest rank")
@@ -93,5 +80,4 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     for k in range(plan.ndim):
         shape[k + 1] = plan.shape[k]
         repeats[k + 1] = plan.repeats[k]
-    status = plan_init(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize)
-    return plan_check(stacked, status)
+    return plan_check(stacked, plan_init(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize))

@@ -1,22 +1,22 @@
 """A plan and many sources -> one array that holds all tilings, one after the other along its first axis.
 
-One array (n, *shape) is one source of a plan with one more axis: results.pyx makes its result. A list stays a list,
-even of views at a constant step. Each step is as in results.pyx, for all of them.
+The sources are a list, and stay one even if they are views at a constant step. Each step is as in results.pyx, for all
+of them.
 """
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+from cpython.list cimport PyList_GET_SIZE
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK, array_upon
+from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.results cimport allocate, make_result
+from tilecore._core.write.results cimport allocate
 from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
-from tilecore._core.write.signals cimport check_signals
+from tilecore._core.write.signals cimport check_signals, raise_on_error
 from tilecore._core.write.tiling cimport (
     TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, start_options, write_tiling,
 )
@@ -36,49 +36,38 @@ cdef struct Batch:
     WriteOptions options
 
 
-cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, sources, cnp.ndarray out, int threads):
-    """Return the tilings of a list of arrays, or of an array of their shape with one more axis in front.
-
-    They are written to `out`, as read_target returned it, or to a new array for None.
-    """
+cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp.ndarray out, int threads):
+    """Return the tilings of all sources: in `out`, as read_target returned it, or in a new array for None."""
     cdef Plan stack
-    if PyList_CheckExact(sources):
-        plan_stack(&stack, plan, PyList_GET_SIZE(sources))
-        return tile_list(plan, &stack, dtype, sources, out, threads)
-    plan_stack(&stack, plan, cnp.PyArray_DIM(sources, 0))
-    return make_result(&stack, dtype, pad_stack(&stack, sources), out, threads)
-
-
-cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
-    """The stack, with axes of length 1 after its first axis to pad each source: a view, so its shape stays as it is."""
-    cdef Py_ssize_t strides[MAX_RANK]
-    cdef int k, padding = stack.ndim - cnp.PyArray_NDIM(array)
-    if padding == 0:
-        return array
-    for k in range(stack.ndim):
-        strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
-    return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
-
-
-cdef cnp.ndarray tile_list(const Plan *plan, const Plan *stack, cnp.dtype dtype, list sources, cnp.ndarray out,
-                           int threads):
-    """Return the tilings of all sources, in an array of the shape of the stack's result."""
     cdef Batch batch
-    cdef bint is_new = out is None, prefaulted = True
+    cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
+    cdef Py_ssize_t i, n = PyList_GET_SIZE(sources)
+    cdef int status
+    plan_stack(&stack, plan, n)
+
     if is_new:
         out = allocate(stack.ndim, stack.output, stack.nbytes, dtype, &prefaulted)
-    choose_options(&batch.options, stack.nbytes, threads, prefaulted, PyDataType_REFCHK(dtype))
-    batch.plan, batch.n_sources = plan, PyList_GET_SIZE(sources)
+    choose_options(&batch.options, stack.nbytes, threads, prefaulted, references)
+
+    batch.plan, batch.n_sources = plan, n
     _places = locate_list(&batch, sources)  # kept until all is written
-    look_at_out(&batch, stack, out, is_new)
+    look_at_out(&batch, &stack, out, is_new)
+
     if stack.nbytes == 0:
         return out
-    if PyDataType_REFCHK(dtype):
-        write_list_references(&batch, sources, out, is_new and can_be_counted(dtype))
-    elif stack.nbytes < TILECORE_NOGIL_BYTES:
-        write_range(&batch, 0, batch.n_sources, &batch.options)
+    if references and not (is_new and can_be_counted(dtype)):
+        for i in range(n):
+            copy_references(plan, NULL, sources[i], place_of(&batch, i), out, &batch.target)
+            batch.target.data += batch.target_step
+        return out
+    if references or stack.nbytes < TILECORE_NOGIL_BYTES:
+        status = write_range(&batch, 0, n, &batch.options)
     else:
-        write_list_without_gil(&batch, stack.nbytes)
+        with nogil:
+            status = write_by_threads(&batch)
+    raise_on_error(status)
+    if references:
+        count_references(out, 0, out)  # 0: by PyArray_INCREF
     return out
 
 
@@ -127,25 +116,12 @@ cdef int look_at_out(Batch *batch, const Plan *stack, cnp.ndarray out, bint is_n
     return 0
 
 
-cdef int write_list_references(Batch *batch, list sources, cnp.ndarray out, bint as_bytes) except -1:
-    cdef StridedArray target = batch.target
-    cdef Py_ssize_t i
-    if as_bytes:
-        write_range(batch, 0, batch.n_sources, &batch.options)
-        return count_references(out, &target, 0, out)  # 0: by PyArray_INCREF
-    for i in range(batch.n_sources):
-        copy_references(batch.plan, sources[i], place_of(batch, i), out, &target, NULL, batch.plan.output)
-        target.data += batch.target_step
-    return 0
-
-
-cdef int write_list_without_gil(Batch *batch, Py_ssize_t nbytes) except -1:
-    """Write all tilings, `nbytes` in all. Threads take whole ones, or parts if they are large."""
-    with nogil:
-        # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
-        if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
-            return write_range(batch, 0, batch.n_sources, &batch.options)
-        return run_task(write_range_task, TILECORE_ARRAYS, batch, batch.n_sources, nbytes, &batch.options)
+cdef int write_by_threads(Batch *batch) noexcept nogil:
+    """Write all tilings, large ones in parts; return 0, or -1 if a signal handler raised."""
+    # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
+    if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
+        return write_range(batch, 0, batch.n_sources, &batch.options)
+    return run_task(write_range_task, TILECORE_ARRAYS, batch, batch.n_sources, batch.options.nbytes, &batch.options)
 
 
 cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -156,12 +132,12 @@ cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexc
 
 
 cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
-    """Write the tilings numbered first to last - 1; return 0, or -1 if a signal handler raised."""
+    """Write the tilings numbered first to last - 1; return as write_by_threads."""
     cdef StridedArray target = batch.target
     cdef Py_ssize_t i
     target.data += first * batch.target_step
     for i in range(first, last):
-        if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
+        if (write_tiling(batch.plan, NULL, place_of(batch, i), &target, options) < 0
                 or check_signals(&options.signals, batch.plan.nbytes) < 0):  # write_small does not check
             return -1
         target.data += batch.target_step

@@ -23,10 +23,10 @@ cdef struct Blocks:
     int n_outer
     int split               # the outer loop over the parts of a split loop, or -1; the last part may be shorter
     Py_ssize_t total        # number of blocks
-    # Output and source, set by the caller.
     char *dst
     const char *src
 
 
-cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, bint stream,
+                        bint reorder) noexcept nogil
 cdef void write_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil

@@ -27,9 +27,11 @@ cdef enum:
     MIN_STREAMED_ROW = 256
 
 
-cdef void choose_blocks(Blocks *blocks, const Nest *nest, bint stream, bint reorder) noexcept nogil:
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, bint stream,
+                        bint reorder) noexcept nogil:
     """Choose the block and its kernel, and order the loops over blocks: repeats innermost, or in the nest's order."""
     cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, stream)
+    blocks.dst, blocks.src = dst, src
     order_outer(blocks, nest, blocks_along, reorder)
     choose_kernel(blocks)
 
@@ -46,7 +48,7 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
     blocks.last_count = 0
     while n < nest.n:
         top = nest.loop[n]
-        if blocks.dense and top.dst != dst_end and top.count > 1:
+        if blocks.dense and top.dst_step != dst_end and top.count > 1:
             if payload >= (MIN_STREAMED_ROW if stream else TILECORE_BLOCK_BYTES // 8):
                 break  # a dense block this large is better than a larger one with gaps
             blocks.dense = False
@@ -54,12 +56,12 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
             break
         blocks.inner[n] = top
         payload *= top.count
-        dst_end = top.dst * top.count
+        dst_end = top.dst_step * top.count
         n += 1
     blocks.n_inner = n
     blocks.stream = stream and blocks.dense
     fitting = TILECORE_BLOCK_BYTES // payload
-    if n == nest.n or fitting < 2 or (n > 0 and blocks.dense and nest.loop[n].dst != dst_end):
+    if n == nest.n or fitting < 2 or (n > 0 and blocks.dense and nest.loop[n].dst_step != dst_end):
         return 0
     top = nest.loop[n]
     blocks_along = (top.count + fitting - 1) // fitting
@@ -67,7 +69,7 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
     if n == 0:
         fitting = (fitting + 63) & ~<Py_ssize_t>63              # a run: whole cache lines
     blocks_along = (top.count + fitting - 1) // fitting
-    blocks.inner[n] = Loop(fitting, top.src, top.dst)
+    blocks.inner[n] = Loop(fitting, top.src_step, top.dst_step)
     blocks.last_count = top.count - (blocks_along - 1) * fitting
     blocks.n_inner += 1
     return blocks_along
@@ -83,12 +85,12 @@ cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along,
     for k in range(2 if reorder else 1):  # first the loops that repeat, then those that move
         for i in range(begin, nest.n):
             loop = nest.loop[i]
-            if reorder and (loop.src == 0) != (k == 0):
+            if reorder and (loop.src_step == 0) != (k == 0):
                 continue
             if i < blocks.n_inner:
                 blocks.split = n
                 inside = blocks.inner[i].count
-                loop = Loop(blocks_along, loop.src * inside, loop.dst * inside)
+                loop = Loop(blocks_along, loop.src_step * inside, loop.dst_step * inside)
             blocks.outer[n] = loop
             blocks.total *= loop.count
             n += 1
@@ -104,10 +106,11 @@ cdef void choose_kernel(Blocks *blocks) noexcept nogil:
     blocks.kernel_loops = blocks.repeats = 1
     if n == 1:
         return
-    if inner[1].src == 0 and inner[1].dst == inner[0].count:
+    if inner[1].src_step == 0 and inner[1].dst_step == inner[0].count:
         blocks.repeats = inner[1].count
-        blocks.row = 2 if n > 2 and inner[2].src != 0 else 0
-    elif n > 2 and inner[1].count < inner[2].count and (not blocks.dense or (inner[1].src != 0 and inner[2].src != 0)):
+        blocks.row = 2 if n > 2 and inner[2].src_step != 0 else 0
+    elif (n > 2 and inner[1].count < inner[2].count
+            and (not blocks.dense or (inner[1].src_step != 0 and inner[2].src_step != 0))):
         # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
         blocks.beside, blocks.row = 1, 2
     else:
@@ -116,8 +119,8 @@ cdef void choose_kernel(Blocks *blocks) noexcept nogil:
     rows = inner[blocks.row] if blocks.row else Loop(1, 0, 0)
     if blocks.split >= 0 and blocks.row == n - 1:
         rows.count *= blocks.outer[blocks.split].count  # the rows of all blocks: what a kernel prepares serves them all
-    tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, blocks.repeats, rows.src, rows.dst, rows.count,
-                          blocks.n_outer == 0)
+    tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, blocks.repeats, rows.src_step, rows.dst_step,
+                          rows.count, blocks.n_outer == 0)
 
 
 cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, const char *src) noexcept nogil:
@@ -130,20 +133,17 @@ cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, 
     elif n == blocks.kernel_loops:
         rows = count if blocks.row else 1
         repeats = blocks.repeats if blocks.row else count
-        if blocks.beside == 0:
-            blocks.rows.write(&blocks.rows, dst, src, rows, repeats)
-            return
         inside = &blocks.inner[blocks.beside]
-        for i in range(inside.count):
-            blocks.rows.write(&blocks.rows, dst + i * inside.dst, src + i * inside.src, rows, repeats)
+        for i in range(inside.count if blocks.beside else 1):
+            blocks.rows.write(&blocks.rows, dst + i * inside.dst_step, src + i * inside.src_step, rows, repeats)
     else:
         inside = &blocks.inner[n - 2]
-        if top.src == 0 and blocks.dense:
+        if top.src_step == 0 and blocks.dense:
             write_inner(blocks, n - 1, inside.count, dst, src)
-            kernels.replicate(dst, top.dst, count)
+            kernels.replicate(dst, top.dst_step, count)
         else:
             for i in range(count):
-                write_inner(blocks, n - 1, inside.count, dst + i * top.dst, src + i * top.src)
+                write_inner(blocks, n - 1, inside.count, dst + i * top.dst_step, src + i * top.src_step)
 
 
 cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -157,7 +157,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef LoopIter outer[MAX_LOOPS]
     cdef const char *block = NULL   # the block last made: `ready` steps
     cdef const char *made = src     # its source
-    cdef Py_ssize_t ready = 0, count, nbytes, _block
+    cdef Py_ssize_t ready = 0, count, _block
     cdef const Loop *top = &blocks.inner[blocks.n_inner - 1]
     if blocks.n_outer == 0:
         write_inner(blocks, blocks.n_inner, top.count, dst, src)
@@ -176,22 +176,25 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         if not blocks.dense:
             write_inner(blocks, blocks.n_inner, count, dst, src)
         else:
-            nbytes = top.dst * count
             if blocks.n_inner == 1:
                 block = src
             elif src != made or ready < count:  # not made yet, or with fewer steps
                 made, ready, block = src, count, aligned if stream else dst
                 write_inner(blocks, blocks.n_inner, count, <char *>block, src)
-            if stream:
-                kernels.stream(dst, block, nbytes)
-            elif block != dst and nbytes >= move_bytes:
-                tilecore_move(dst, block, nbytes)
-            elif block != dst:
-                kernels.copy(dst, block, nbytes)
+            copy_block(dst, block, top.dst_step * count, stream)
         next_step(outer, blocks.n_outer, &dst, &src)
     if stream:
         kernels.stream_end()
     free(scratch)
+
+
+cdef inline void copy_block(char *dst, const char *block, Py_ssize_t nbytes, bint stream) noexcept nogil:
+    if stream:
+        kernels.stream(dst, block, nbytes)
+    elif block != dst and nbytes >= move_bytes:
+        tilecore_move(dst, block, nbytes)
+    elif block != dst:
+        kernels.copy(dst, block, nbytes)
 
 
 cdef void start_outer(const Blocks *blocks, Py_ssize_t number, LoopIter *outer, char **dst,
@@ -204,6 +207,6 @@ cdef void start_outer(const Blocks *blocks, Py_ssize_t number, LoopIter *outer, 
         loop = &blocks.outer[k]
         index = number % loop.count
         number //= loop.count
-        outer[k] = LoopIter(loop.count, index, loop.src, loop.dst)
-        dst[0] += index * loop.dst
-        src[0] += index * loop.src
+        outer[k] = LoopIter(loop.count, index, loop.src_step, loop.dst_step)
+        dst[0] += index * loop.dst_step
+        src[0] += index * loop.src_step

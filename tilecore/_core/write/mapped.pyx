@@ -65,12 +65,12 @@ cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noex
     cdef Py_ssize_t best = nbytes // MIN_GAIN, chosen = 0
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef Py_ssize_t grouped, count, cost, block
-    if outermost.src != 0 or nbytes > PY_SSIZE_T_MAX - page:
+    if outermost.src_step != 0 or nbytes > PY_SSIZE_T_MAX - page:
         return 0
     # As many repeats as make whole pages. A page is a power of two.
-    grouped = page // min(outermost.dst & -outermost.dst, page)
-    while grouped < outermost.count and outermost.dst * grouped <= best:
-        block = outermost.dst * grouped
+    grouped = page // min(outermost.dst_step & -outermost.dst_step, page)
+    while grouped < outermost.count and outermost.dst_step * grouped <= best:
+        block = outermost.dst_step * grouped
         count = (nbytes - 1) // block + 1
         if count <= left and block <= min(best // FILE_COST, memory):
             cost = count * MAPPING_COST + block * FILE_COST
@@ -88,7 +88,7 @@ cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nby
     cdef Py_ssize_t size = loops.loop[0].count, offset = 0, begin, chunk
     cdef char *at
     cdef int status = 0
-    if loops.n == 1 or loops.n == 2 and loops.loop[1].src == 0 and size >= MIN_WRITTEN_BYTES:
+    if loops.n == 1 or loops.n == 2 and loops.loop[1].src_step == 0 and size >= MIN_WRITTEN_BYTES:
         while offset < nbytes:  # the source's bytes as they are, once or a few times
             begin = offset % size
             chunk = min(size - begin, TILECORE_CHECK_BYTES)
@@ -150,7 +150,7 @@ cdef int write_and_map(Mapping mapping, Py_ssize_t file_bytes, const Nest *nest,
     if file < 0:
         return 1
     loops.n -= 1
-    nest_push(&loops, file_bytes // outermost.dst, 0, outermost.dst)
+    nest_push(&loops, file_bytes // outermost.dst, 0, outermost.dst_step)
     status = write_file(file, &loops, src, file_bytes, options)
     if status == 0:
         mapping.at = tilecore_addresses_new(mapping.bytes)

@@ -59,7 +59,7 @@ cdef bint may_pack(const Nest *nest) noexcept nogil:
     """
     cdef Py_ssize_t itemsize = nest.loop[0].count
     cdef int first = first_moving(nest)
-    return itemsize <= 16 and not itemsize & (itemsize - 1) and first < nest.n and nest.loop[first].src != itemsize
+    return itemsize <= 16 and not itemsize & (itemsize - 1) and first < nest.n and nest.loop[first].src_step != itemsize
 
 
 cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char *src, bint stream,
@@ -88,33 +88,34 @@ cdef bint packing_pays(const Nest *nest, Py_ssize_t *size, Py_ssize_t *copies) n
     cdef int k
     copies[0] = 1
     for k in range(1, nest.n):
-        if nest.loop[k].src == 0:
+        if nest.loop[k].src_step == 0:
             copies[0] *= nest.loop[k].count
         else:
             items *= nest.loop[k].count
     size[0] = items * nest.loop[0].count
     if copies[0] == 1:
-        return nest.loop[1].dst == nest.loop[0].count and items >= MIN_DIRECT_ITEMS  # strided to strided does not pay
-    rows = items * copies[0] // nest.loop[first_moving(nest)].count // (top.count if top.src == 0 else 1)
+        # Strided to strided does not pay.
+        return nest.loop[1].dst_step == nest.loop[0].count and items >= MIN_DIRECT_ITEMS
+    rows = items * copies[0] // nest.loop[first_moving(nest)].count // (top.count if top.src_step == 0 else 1)
     return items * copies[0] >= MIN_ITEMS or rows >= MIN_GATHERED_ROWS  # outermost repeats copy the first
 
 
 cdef void choose_store(Panels *panels, Py_ssize_t size, bint stream, bint prefaulted) noexcept nogil:
     """Choose where the panels of a source of `size` bytes are packed to, and by which stores."""
     cdef const PackedLoop *loop = &panels.packing.loop[0]
-    cdef Py_ssize_t row_bytes = loop[panels.packing.inner].count * panels.packing.itemsize
+    cdef Py_ssize_t row_bytes = loop[panels.packing.along_row].count * panels.packing.itemsize
     cdef bint transposed = panels.packing.packer == TRANSPOSE
     cdef Py_ssize_t min_streamed = MIN_STREAMED_TRANSPOSED if transposed else MIN_STREAMED_DEINTERLEAVED
-    cdef bint as_nest = panels.packing.n == panels.nest.n  # no loop repeats, and none was merged or moved
+    cdef bint as_nest = panels.packing.as_nest
     panels.stream = stream or (as_nest and prefaulted and transposed and size >= ALIASED_BYTES
-                               and loop[panels.packing.across].dst % 4096 == 0)
+                               and loop[panels.packing.to_next_row].dst_step % 4096 == 0)
     panels.store, panels.store_mode = SCRATCH, TILECORE_BY_TILES
     if as_nest and not panels.stream:
         panels.store, panels.store_mode = OUTPUT, kernels.into_memory if size > CACHED_BYTES else TILECORE_BY_TILES
     elif as_nest and panels.packing.packer != GATHER and row_bytes >= min_streamed:
         panels.store, panels.store_mode = PAST_CACHES, TILECORE_PAST_CACHES
     panels.cell_bytes = 0
-    if transposed and (panels.store == PAST_CACHES or loop[1].src % 1024 == 0):
+    if transposed and (panels.store == PAST_CACHES or loop[1].src_step % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
 
 
@@ -124,23 +125,23 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     cdef Py_ssize_t budget = max(PANEL_BYTES, SIDE_BYTES * SIDE_BYTES // itemsize)
     cdef Py_ssize_t row_items = panels.nest.loop[first_moving(panels.nest)].count
     cdef PackedLoop *loop = panels.packing.loop
-    cdef int k, n = panels.packing.n, along_source = panels.packing.along_source
+    cdef int k, n = panels.packing.n, finest = panels.packing.finest
     if panels.store == PAST_CACHES:
         budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
     elif panels.store == OUTPUT:
         budget = DIRECT_BYTES
     elif row_items <= budget // MIN_SIDE_BYTES:  # whole rows: row_items * side bytes fit the panel
         side = min(side, budget // row_items)
-    left, step = budget // itemsize, magnitude(loop[along_source].src)
-    if (along_source < n and step < side  # to deinterleave: unless loop 1 itself runs along the source
-            and (panels.packing.packer != DEINTERLEAVE or step < magnitude(loop[1].src))):
-        left = choose_steps(panels, along_source, side // step, left)
+    left, step = budget // itemsize, magnitude(loop[finest].src_step)
+    if (finest < n and step < side  # to deinterleave: unless loop 1 itself runs along the source
+            and (panels.packing.packer != DEINTERLEAVE or step < magnitude(loop[1].src_step))):
+        left = choose_steps(panels, finest, side // step, left)
     for k in range(1, n):
         if loop[k].steps == 1:
             left = choose_steps(panels, k, left, left)
-    if left > 1 and loop[along_source].steps < loop[along_source].count:
-        left *= loop[along_source].steps  # what the other loops left over makes the panel longer along the source
-        choose_steps(panels, along_source, left, left)
+    if left > 1 and loop[finest].steps < loop[finest].count:
+        left *= loop[finest].steps  # what the other loops left over makes the panel longer along the source
+        choose_steps(panels, finest, left, left)
 
 
 cdef void place_loops(Panels *panels) noexcept nogil:
@@ -152,7 +153,7 @@ cdef void place_loops(Panels *panels) noexcept nogil:
         if k == 2 and loop[1].steps < loop[1].count and panels.nbytes % 1024 == 0:
             panels.nbytes += 64  # the steps of loop 2 map to different sets of the first-level cache
         if panels.store == SCRATCH:
-            loop[k].dst = panels.nbytes
+            loop[k].dst_step = panels.nbytes
         panels.nbytes *= loop[k].steps
 
 
@@ -169,12 +170,12 @@ cdef Py_ssize_t choose_steps(Panels *panels, int packed, Py_ssize_t limit, Py_ss
     for i in range(1, panels.nest.n):
         link = &panels.packing.link[i]
         all_steps = panels.nest.loop[i].count
-        if link.packed == packed and link.unit <= limit < link.unit * all_steps:  # it is cut here
-            panels_along = divide_up(all_steps, limit // link.unit)
+        if link.packed == packed and link.packed_steps <= limit < link.packed_steps * all_steps:  # it is cut here
+            panels_along = divide_up(all_steps, limit // link.packed_steps)
             count = divide_up(all_steps, panels_along)
-            if count > line and link.unit == 1:
+            if count > line and link.packed_steps == 1:
                 count = divide_up(count, line) * line
-            loop.steps = link.unit * count
+            loop.steps = link.packed_steps * count
     return max(left // loop.steps, 1)
 
 
@@ -186,9 +187,9 @@ cdef inline Py_ssize_t steps_in_panel(const Panels *panels, int i) noexcept nogi
     """Return the steps of the nest's loop `i` in a panel; the last panel along the loop may have fewer."""
     cdef const Link *link = &panels.packing.link[i]
     cdef Py_ssize_t count = panels.nest.loop[i].count
-    if link.unit == 0:
+    if link.packed == 0:
         return count
-    return min(count, max(panels.packing.loop[link.packed].steps // link.unit, 1))
+    return min(count, max(panels.packing.loop[link.packed].steps // link.packed_steps, 1))
 
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -211,8 +212,8 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
             panel += panels.cell_bytes
     for number in range(first, last):
         find_panel(panels, number // panels.parts, panel != NULL, &nest, steps)
-        dst = panels.dst + nest.dst
-        src = panels.src + nest.src
+        dst = panels.dst + nest.dst_offset
+        src = panels.src + nest.src_offset
         if panels.store != SCRATCH:
             pack(&panels.packing, steps, dst, src, panels.store_mode, cells)
             continue
@@ -233,7 +234,7 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, bint is_packed, Ne
     """
     cdef const Loop *loop
     cdef const Link *link
-    cdef Py_ssize_t count, along, first
+    cdef Py_ssize_t count, along, first, step
     cdef int i
     nest_begin(nest, panels.packing.itemsize)
     for i in range(panels.packing.n + 1):
@@ -247,17 +248,17 @@ cdef void find_panel(const Panels *panels, Py_ssize_t number, bint is_packed, Ne
         number //= along
         count = min(count, loop.count - first)  # the last panel along the loop is shorter
         steps[link.packed] *= count
-        nest.dst += first * loop.dst
-        nest.src += first * loop.src
-        nest_push(nest, count, link.unit * panels.packing.loop[link.packed].dst if is_packed else loop.src, loop.dst)
+        nest.dst_offset += first * loop.dst_step
+        nest.src_offset += first * loop.src_step
+        step = link.packed_steps * panels.packing.loop[link.packed].dst_step if is_packed else loop.src_step
+        nest_push(nest, count, step, loop.dst_step)
 
 
 cdef void tile_part(const Panels *panels, Py_ssize_t part, const Nest *nest, char *dst, const char *src) noexcept nogil:
     """Write a part of a panel's output, of the blocks of `nest`."""
     cdef Blocks blocks
     cdef Py_ssize_t begin, end
-    choose_blocks(&blocks, nest, panels.stream, True)
-    blocks.dst, blocks.src = dst, src
+    choose_blocks(&blocks, nest, dst, src, panels.stream, True)
     begin, end = part_begin(blocks.total, panels.parts, part), part_begin(blocks.total, panels.parts, part + 1)
     if begin < end:
         write_blocks(&blocks, begin, end)

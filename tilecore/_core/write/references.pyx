@@ -14,6 +14,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
 from tilecore._core.plan.nest cimport MAX_LOOPS, Nest, RegionIter, next_piece, region_iter_init
 from tilecore._core.plan.plan cimport Plan
+from tilecore._core.plan.regions cimport Region
 from tilecore._core.resources.memory cimport no_memory_error
 from tilecore._core.strided_arrays cimport StridedArray, strides_or_null
 
@@ -62,30 +63,29 @@ cdef bint can_be_counted(cnp.dtype dtype) noexcept:
     return TILECORE_HAS_GIL and dtype.type_num == cnp.NPY_OBJECT
 
 
-cdef int count_references(cnp.ndarray array, const StridedArray *source, Py_ssize_t copies,
-                          cnp.ndarray result) except -1:
-    """Count the references in `result`. `copies`: how many it holds of each item of the source, or 0 if it varies."""
+cdef int count_references(cnp.ndarray array, Py_ssize_t copies, cnp.ndarray result) except -1:
+    """Count the references in `result`. `copies`: how many it holds of each item of `array`, or 0 if it varies."""
     if copies and cnp.PyArray_ISONESEGMENT(array):  # in any order
-        tilecore_add(source.data, cnp.PyArray_SIZE(array), copies)
+        tilecore_add(cnp.PyArray_DATA(array), cnp.PyArray_SIZE(array), copies)
         return 0
     return PyArray_INCREF(result)
 
 
-cdef int copy_references(const Plan *plan, cnp.ndarray array, const StridedArray *source, cnp.ndarray result,
-                         const StridedArray *target, const Py_ssize_t *start, const Py_ssize_t *shape) except -1:
-    """Write the region of `shape` at `start`, or the whole tiling if `start` is NULL. It must not be empty."""
+cdef int copy_references(const Plan *plan, const Region *region, cnp.ndarray array, const StridedArray *source,
+                         cnp.ndarray result, const StridedArray *target) except -1:
+    """Write a region, or the whole tiling for NULL. It must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
     cdef const char *src = source.data
-    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), start, shape)
+    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), region)
     try:
-        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and start == NULL and plan.copies > 1 and not source.contiguous
-                and iter.axis[0].src != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
+        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and region == NULL and plan.copies > 1 and not source.contiguous
+                and iter.axis[0].src_step != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
             array = <cnp.ndarray>cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
             src = cnp.PyArray_BYTES(array)
-            region_iter_init(&iter, plan, NULL, strides_or_null(target), start, shape)
+            region_iter_init(&iter, plan, NULL, strides_or_null(target), region)
         while next_piece(&iter, &nest):
-            copy_nest(&nest, array, src + nest.src, result, target.data + nest.dst)
+            copy_nest(&nest, array, src + nest.src_offset, result, target.data + nest.dst_offset)
         return 0
     except MemoryError:  # for a view, or a string
         raise no_memory_error(cnp.PyArray_NBYTES(result)) from None
@@ -94,7 +94,7 @@ cdef int copy_references(const Plan *plan, cnp.ndarray array, const StridedArray
 cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
     """Copy one nest. A short run that repeats is written once, and then doubled within the result."""
     cdef Py_ssize_t run = nest.loop[0].count, count = nest.loop[1].count, done = 1, n
-    if (nest.n != 2 or nest.loop[1].src != 0 or nest.loop[1].dst != run or count < 16
+    if (nest.n != 2 or nest.loop[1].src_step != 0 or nest.loop[1].dst_step != run or count < 16
             or run >= SHORT_RUN * cnp.PyArray_ITEMSIZE(array)):
         return copy_views(nest, array, src, result, dst)
     nest.n = 1
@@ -117,8 +117,8 @@ cdef int copy_views(const Nest *nest, cnp.ndarray array, const char *src, cnp.nd
     for k in range(nest.n):
         itemsize = 1 if k < last else cnp.PyArray_ITEMSIZE(array)
         shape[k] = nest.loop[last - k].count // itemsize
-        src_strides[k] = nest.loop[last - k].src * itemsize
-        dst_strides[k] = nest.loop[last - k].dst * itemsize
+        src_strides[k] = nest.loop[last - k].src_step * itemsize
+        dst_strides[k] = nest.loop[last - k].dst_step * itemsize
     return PyArray_CopyInto(
         array_upon(result, nest.n, shape, dst_strides, result.descr, dst, NPY_ARRAY_WRITEABLE),
         array_upon(array, nest.n, shape, src_strides, array.descr, <char *>src, 0))

@@ -14,66 +14,67 @@ cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
-from tilecore._core.plan.regions cimport Bounds, plan_region
+from tilecore._core.plan.regions cimport Region, plan_region, result_shape
 from tilecore._core.request.arguments cimport check_out
-from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.overlaps cimport share_bytes
-from tilecore._core.resources.memory cimport check_size, new_array, no_memory_error
+from tilecore._core.resources.memory cimport new_array
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
+from tilecore._core.write.signals cimport raise_on_error
 from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
-from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_region, write_tiling
+from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_tiling
 
 from tilecore._core.request.errors import RequestError, shape_changed
 
 cnp.import_array()
 
 
-cdef struct Call:
-    const Plan *plan            # of the whole tiling
-    const Py_ssize_t *start     # of a region; NULL for the whole tiling
-    const Py_ssize_t *shape     # of the result
-    Py_ssize_t nbytes           # of the result
-    WriteOptions options        # set by choose_options; the next two by `look`
-    StridedArray source
-    StridedArray target
+cdef cnp.ndarray make_region(const Plan *plan, Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
+    """Return a region of the tiling, as make_result."""
+    cdef Plan tiling
+    if plan_region(&tiling, region, plan):
+        return make_result(&tiling, array, out, threads)
+    return make_large(plan, region, array, out, threads)
 
 
-cdef cnp.ndarray make_large(const Plan *plan, cnp.dtype dtype, cnp.ndarray source, cnp.ndarray out, int threads):
-    """The tiling, in `out` or in a new array; for results that make_small did not make."""
-    cdef Call call
-    call.plan, call.start, call.nbytes = plan, NULL, plan.nbytes
-    call.shape = &plan.output[0]
-    return execute(&call, dtype, source, out, threads)
+cdef cnp.ndarray make_large(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
+    """The region, or the whole tiling for NULL, in `out` or in a new array: what make_small did not make."""
+    cdef const Py_ssize_t *shape = result_shape(plan, region)
+    cdef Py_ssize_t nbytes = plan.nbytes if region == NULL else region.nbytes
+    cdef cnp.dtype dtype = array.descr
+    cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
+    cdef StridedArray source, target
+    cdef WriteOptions options
+    cdef int status
 
-
-cdef cnp.ndarray make_region(const Plan *plan, const Bounds *bounds, cnp.dtype dtype, cnp.ndarray source,
-                             cnp.ndarray out, int threads):
-    """Return the region `bounds` of the tiling, as make_result."""
-    cdef Call call
-    cdef Plan region
-    if plan_region(&region, plan, bounds):
-        return make_result(&region, dtype, source, out, threads)
-    call.plan, call.nbytes = plan, region.nbytes
-    call.start = &bounds.start[0]
-    call.shape = &region.output[0]
-    return execute(&call, dtype, source, out, threads)
-
-
-cdef cnp.ndarray execute(Call *call, cnp.dtype dtype, cnp.ndarray source, cnp.ndarray out, int threads):
-    cdef bint is_new = out is None, prefaulted = True
     if is_new:
-        out = allocate(call.plan.ndim, call.shape, call.nbytes, dtype, &prefaulted)
-    choose_options(&call.options, call.nbytes, threads, prefaulted, PyDataType_REFCHK(dtype))
-    look(call, source, out, is_new)
-    if call.nbytes == 0:
-        return out
-    if PyDataType_REFCHK(dtype):
-        write_references(call, source, out, is_new and can_be_counted(dtype))
-    elif call.nbytes < TILECORE_NOGIL_BYTES:
-        write(call)
+        out = allocate(plan.ndim, shape, nbytes, dtype, &prefaulted)
+    choose_options(&options, nbytes, threads, prefaulted, references)
+
+    # No other code runs from here until the bytes are written.
+    if not has_shape(array, plan.input_ndim, input_shape(plan)):
+        raise shape_changed()
+    locate_array(&source, array)
+    if is_new:
+        locate_array(&target, out)
     else:
-        write_without_gil(call)
+        check_out(out, shape, plan.ndim, plan.itemsize, &target)
+        if share_bytes(&source, input_shape(plan), &target, shape, plan.itemsize):
+            raise RequestError(ValueError, "must not share memory with the input", "out")
+
+    if nbytes == 0:
+        return out
+    if references and not (is_new and can_be_counted(dtype)):
+        copy_references(plan, region, array, &source, out, &target)
+        return out
+    if references or nbytes < TILECORE_NOGIL_BYTES:
+        status = write_tiling(plan, region, &source, &target, &options)
+    else:
+        with nogil:
+            status = write_tiling(plan, region, &source, &target, &options)
+    raise_on_error(status)
+    if references:
+        count_references(array, plan.copies if region == NULL else 0, out)
     return out
 
 
@@ -84,44 +85,7 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
         return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, prefaulted)
     # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
     dtype = numpy.dtype((<object>dtype).str[:2] + "1")
-    cdef int status = plan_init(&plan, ndim, shape, 0, NULL, dtype.itemsize)
-    plan_check(&plan, status)
-    check_size(plan.nbytes)
-    try:
-        return numpy.zeros(as_tuple(shape, ndim), dtype)
-    except MemoryError:
-        raise no_memory_error(plan.nbytes) from None
-
-
-cdef int look(Call *call, cnp.ndarray source, cnp.ndarray out, bint is_new) except -1:
-    """Look where the arrays lie, and check them. No other code runs from here until the bytes are written."""
-    cdef const Plan *plan = call.plan
-    if not has_shape(source, plan.input_ndim, input_shape(plan)):
-        raise shape_changed()
-    locate_array(&call.source, source)
-    if is_new:
-        locate_array(&call.target, out)
-        return 0
-    check_out(out, call.shape, plan.ndim, plan.itemsize, &call.target)
-    if share_bytes(&call.source, input_shape(plan), &call.target, call.shape, plan.itemsize):
-        raise RequestError(ValueError, "must not share memory with the input", "out")
-    return 0
-
-
-cdef int write_references(Call *call, cnp.ndarray source, cnp.ndarray out, bint as_bytes) except -1:
-    if not as_bytes:
-        return copy_references(call.plan, source, &call.source, out, &call.target, call.start, call.shape)
-    write(call)
-    return count_references(source, &call.source, 0 if call.start != NULL else call.plan.copies, out)
-
-
-cdef int write_without_gil(Call *call) except -1:
-    with nogil:
-        return write(call)
-
-
-cdef inline int write(Call *call) except -1 nogil:
-    """Write the bytes; raise what a signal handler raised."""
-    if call.start == NULL:
-        return write_tiling(call.plan, &call.source, &call.target, &call.options)
-    return write_region(call.plan, &call.source, &call.target, call.start, call.shape, &call.options)
+    plan_check(&plan, plan_init(&plan, ndim, shape, 0, NULL, dtype.itemsize))
+    array = new_array(ndim, <Py_ssize_t *>shape, dtype, plan.nbytes, prefaulted)
+    cnp.PyArray_FILLWBYTE(array, 0)
+    return array

@@ -50,7 +50,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
 
 cdef inline bint can_pack(const Plan *plan) noexcept:
     cdef Py_ssize_t item = plan.itemsize
-    return plan.input_nbytes <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
+    return plan.nbytes // plan.copies <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
 
 
 cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:

@@ -2,6 +2,7 @@
 
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
+from tilecore._core.plan.regions cimport Region
 from tilecore._core.strided_arrays cimport StridedArray
 from tilecore._core.write.signals cimport SignalChecks
 
@@ -25,10 +26,8 @@ cdef struct WriteOptions:   # how a call writes
 cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
                         bint references) except -1
 cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil
-cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
+cdef int write_tiling(const Plan *plan, const Region *region, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
-cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                      const Py_ssize_t *start, const Py_ssize_t *shape, WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,

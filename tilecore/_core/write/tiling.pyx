@@ -1,7 +1,6 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
-    write_tiling    a small result at once (kernels/isa/small.h); else the nest of the plan
-    write_region    a nest for each of its pieces, each written as a whole tiling is (nest.pyx)
+    write_tiling    a small result at once (kernels/isa/small.h); else its nest; of a region, the nest of each piece
       write_nest    by panels, if the source has to be packed (panels.pyx), else by blocks; perhaps only the first
                     repeat is packed, and the others are copied from it
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
@@ -9,8 +8,6 @@
 This module decides whether a call checks for signals, how many threads write each of its jobs, and whether stores may
 bypass the cache. Nothing can fail: the plan has checked every offset, and the others do a missing worker's share.
 """
-
-from libc.limits cimport LLONG_MAX
 
 from tilecore._core.plan.nest cimport (
     Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
@@ -53,11 +50,6 @@ cdef extern from "kernels/hot.h" nogil:
     void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 
 
-cdef union Job:
-    Blocks blocks
-    Panels panels
-
-
 # ---------------------------------------------------------------- options
 
 cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
@@ -79,8 +71,7 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
 
 cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
     """Set options without the GIL and without checks for signals: for C callers, and as a start for choose_options."""
-    options.nbytes, options.prefaulted = nbytes, prefaulted
-    options.signals.next, options.signals.work = LLONG_MAX, 0
+    options.nbytes, options.prefaulted, options.signals = nbytes, prefaulted, signal_checks(False)
     options.threads, options.by_default = threads, threads <= 0
     if options.by_default:
         options.threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
@@ -108,37 +99,30 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
 
 # ---------------------------------------------------------------- all results
 
-cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
+cdef int write_tiling(const Plan *plan, const Region *region, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil:
-    """Write the whole result; return 0, or -1 if a signal handler raised."""
-    cdef Nest nest
-    if source.contiguous and target.contiguous and is_small(plan):
-        write_small(plan, target.data, source.data)
-        return 0
-    nest_init(plan, strides_or_null(source), strides_or_null(target), &nest)
-    return write_nest(&nest, target.data, source.data, plan.nbytes, options)
+    """Write a region, or the whole tiling for NULL; return 0, or -1 if a signal handler raised.
 
-
-cdef int write_region(const Plan *plan, const StridedArray *source, const StridedArray *target,
-                      const Py_ssize_t *start, const Py_ssize_t *shape, WriteOptions *options) noexcept nogil:
-    """Write the region of `shape` at `start`; return as write_tiling.
-
-    `target` has the region's shape. No axis is empty if `options.nbytes` is above 0. Preparing a piece takes 0.1 us.
+    `target` has the shape of the result, which must not be empty. Preparing a piece of a region takes 0.1 us.
     """
     cdef RegionIter iter
     cdef Nest nest
-    cdef Py_ssize_t piece_bytes
-    if options.nbytes == 0:
-        return 0
-    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), start, shape)
-    while True:
-        piece_bytes = next_piece(&iter, &nest)
-        if piece_bytes == 0:
+    cdef Py_ssize_t nbytes
+    if region == NULL:
+        if source.contiguous and target.contiguous and is_small(plan):
+            write_small(plan, target.data, source.data)
             return 0
-        if write_nest(&nest, target.data, source.data, piece_bytes, options) < 0:
+        nest_init(plan, strides_or_null(source), strides_or_null(target), &nest)
+        return write_nest(&nest, target.data, source.data, plan.nbytes, options)
+    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), region)
+    nbytes = next_piece(&iter, &nest)
+    while nbytes:
+        if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
             return -1
         if check_signals(&options.signals, PREPARED_ITEMS * plan.itemsize) < 0:  # counts the cost of preparing
             return -1
+        nbytes = next_piece(&iter, &nest)
+    return 0
 
 
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
@@ -154,7 +138,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     # The system clears a new page at its first touch, and so brings it into the cache. Then the page is filled at once:
     # no stores that bypass the cache, and no blocks copied to distant pages in turn.
     if options.prefaulted and nbytes >= stream_bytes // 2:
-        stream = tilecore_hot_streams(dst + nest.dst, nbytes, stream_bytes, &begin)
+        stream = tilecore_hot_streams(dst + nest.dst_offset, nbytes, stream_bytes, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     first_bytes = nbytes // nest.loop[nest.n - 1].count
     if first_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first, &others):
@@ -163,7 +147,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
             status = write_by_panels_or_blocks(&others, dst, dst, nbytes - first_bytes, stream, options)
     else:
         status = write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
-    tilecore_note_written(dst + nest.dst, nbytes, stream, begin)
+    tilecore_note_written(dst + nest.dst_offset, nbytes, stream, begin)
     return status
 
 
@@ -174,13 +158,13 @@ cdef bint split_first_repeat(const Nest *nest, Nest *first, Nest *others) noexce
     """
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef int k
-    if top.src != 0 or not may_pack(nest):
+    if top.src_step != 0 or not may_pack(nest):
         return False
     nest_begin(others, nest.loop[0].count)
     for k in range(1, nest.n - 1):
-        nest_push(others, nest.loop[k].count, nest.loop[k].dst, nest.loop[k].dst)
-    nest_push(others, top.count - 1, 0, top.dst)
-    others.src, others.dst = nest.dst, nest.dst + top.dst
+        nest_push(others, nest.loop[k].count, nest.loop[k].dst_step, nest.loop[k].dst_step)
+    nest_push(others, top.count - 1, 0, top.dst_step)
+    others.src_offset, others.dst_offset = nest.dst_offset, nest.dst_offset + top.dst_step
     first[0] = nest[0]
     first.n -= 1
     return others.loop[0].count >= LONG_RUN_BYTES
@@ -189,14 +173,14 @@ cdef bint split_first_repeat(const Nest *nest, Nest *first, Nest *others) noexce
 cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
                                    WriteOptions *options) noexcept nogil:
     """Return as write_tiling."""
-    cdef Job job
-    dst += nest.dst
-    src += nest.src
-    if choose_panels(&job.panels, nest, dst, src, stream, options.prefaulted):
-        return run_task(write_panels, TILECORE_PANELS + stream, &job, job.panels.total, nbytes, options)
-    choose_blocks(&job.blocks, nest, stream, options.prefaulted or nbytes < cached_bytes)
-    job.blocks.dst, job.blocks.src = dst, src
-    return run_task(write_blocks, TILECORE_BLOCKS + stream, &job, job.blocks.total, nbytes, options)
+    cdef Panels panels
+    cdef Blocks blocks
+    dst += nest.dst_offset
+    src += nest.src_offset
+    if choose_panels(&panels, nest, dst, src, stream, options.prefaulted):
+        return run_task(write_panels, TILECORE_PANELS + stream, &panels, panels.total, nbytes, options)
+    choose_blocks(&blocks, nest, dst, src, stream, options.prefaulted or nbytes < cached_bytes)
+    return run_task(write_blocks, TILECORE_BLOCKS + stream, &blocks, blocks.total, nbytes, options)
 
 
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
