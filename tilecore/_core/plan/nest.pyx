@@ -53,7 +53,8 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
         axis = iter.axis[i]
         if axis.dst_step < 0:
             reverse_axis(iter, &axis)
-        if axis.extent == 1 or axis.src_step == 0 or axis.count <= axis.extent - axis.first:  # no wrap, or to the same byte
+        # It does not wrap around, or to the same byte.
+        if axis.extent == 1 or axis.src_step == 0 or axis.count <= axis.extent - axis.first:
             iter.src_offset += axis.first * axis.src_step
             axis.src_step = 0 if axis.extent == 1 else axis.src_step
             axis.first, axis.extent = 0, axis.count

@@ -117,7 +117,7 @@ cdef int look_at_out(Batch *batch, const Plan *stack, cnp.ndarray out, bint is_n
 
 
 cdef int write_by_threads(Batch *batch) noexcept nogil:
-    """Write all tilings, large ones in parts; return 0, or -1 if a signal handler raised."""
+    """Write all tilings; return as write_tiling. Threads take whole ones, or parts if they are large."""
     # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
     if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
         return write_range(batch, 0, batch.n_sources, &batch.options)
@@ -132,7 +132,7 @@ cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexc
 
 
 cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
-    """Write the tilings numbered first to last - 1; return as write_by_threads."""
+    """Write the tilings numbered first to last - 1; return as write_tiling."""
     cdef StridedArray target = batch.target
     cdef Py_ssize_t i
     target.data += first * batch.target_step
