@@ -1,4 +1,4 @@
-from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 
 
 cdef extern from "kernels/config.h":
@@ -7,7 +7,7 @@ cdef extern from "kernels/config.h":
 
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2
 cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1
-cdef int read_signed(given, Py_ssize_t *values, str argument) except -1
+cdef int read_generic_signed(given, Py_ssize_t *values, str argument) except -1
 cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -1
 cdef int read_threads(threads) except -1
 cdef tuple as_tuple(const Py_ssize_t *values, int n)
@@ -20,6 +20,12 @@ cdef inline int read_integers(given, Py_ssize_t *values, str argument, int min_r
     """
     cdef int n = read_fast(given, 0, values)
     return n if n >= 0 else read_generic(given, values, argument, min_rank)
+
+
+cdef inline int read_signed(given, Py_ssize_t *values, str argument) except -1:
+    """`read_integers` for integers of either sign."""
+    cdef int n = read_fast(given, -PY_SSIZE_T_MAX - 1, values)
+    return n if n >= 0 else read_generic_signed(given, values, argument)
 
 
 cdef inline int read_repeats(reps, axis, Py_ssize_t *repeats, int ndim) except -1:

@@ -193,11 +193,8 @@ cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) exc
     return <int>len(integers)
 
 
-cdef int read_signed(given, Py_ssize_t *values, str argument) except -1:
-    """`read_integers` for integers of either sign."""
-    cdef int n = read_fast(given, -PY_SSIZE_T_MAX - 1, values)
-    if n >= 0:
-        return n
+cdef int read_generic_signed(given, Py_ssize_t *values, str argument) except -1:
+    """read_signed for whatever read_fast does not read."""
     cdef list integers = draw_integers(given, argument)
     for k, value in enumerate(integers):
         if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:

@@ -133,8 +133,11 @@ cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, 
     elif n == blocks.kernel_loops:
         rows = count if blocks.row else 1
         repeats = blocks.repeats if blocks.row else count
+        if blocks.beside == 0:
+            blocks.rows.write(&blocks.rows, dst, src, rows, repeats)
+            return
         inside = &blocks.inner[blocks.beside]
-        for i in range(inside.count if blocks.beside else 1):
+        for i in range(inside.count):
             blocks.rows.write(&blocks.rows, dst + i * inside.dst_step, src + i * inside.src_step, rows, repeats)
     else:
         inside = &blocks.inner[n - 2]

@@ -9,6 +9,8 @@ This module decides whether a call checks for signals, how many threads write ea
 bypass the cache. Nothing can fail: the plan has checked every offset, and the others do a missing worker's share.
 """
 
+from libc.limits cimport LLONG_MAX
+
 from tilecore._core.plan.nest cimport (
     Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
@@ -71,7 +73,8 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
 
 cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
     """Set options without the GIL and without checks for signals: for C callers, and as a start for choose_options."""
-    options.nbytes, options.prefaulted, options.signals = nbytes, prefaulted, signal_checks(False)
+    options.nbytes, options.prefaulted = nbytes, prefaulted
+    options.signals.next, options.signals.work = LLONG_MAX, 0
     options.threads, options.by_default = threads, threads <= 0
     if options.by_default:
         options.threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
