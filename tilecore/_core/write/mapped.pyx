@@ -150,7 +150,7 @@ cdef int write_and_map(Mapping mapping, Py_ssize_t file_bytes, const Nest *nest,
     if file < 0:
         return 1
     loops.n -= 1
-    nest_push(&loops, file_bytes // outermost.dst, 0, outermost.dst_step)
+    nest_push(&loops, file_bytes // outermost.dst_step, 0, outermost.dst_step)
     status = write_file(file, &loops, src, file_bytes, options)
     if status == 0:
         mapping.at = tilecore_addresses_new(mapping.bytes)
