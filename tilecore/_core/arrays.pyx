@@ -43,7 +43,7 @@ cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis):
 
 
 @cython.embedsignature(False)
-def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
+def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     """tile(a, reps, out=None, *, axis=None, threads=None)\n--\n
 
     Repeat a whole array along its axes, as `numpy.tile` does.
@@ -119,8 +119,8 @@ def tile(a, reps=MISSING, out=None, *, axis=None, threads=None):
             return make_large(&plan, NULL, a, None, 0)
         except RequestError as error:
             raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
-    if reps is MISSING:
-        raise TypeError("tile: reps is missing")
+    if a is MISSING or reps is MISSING:
+        raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
     return tile_any(a, reps, out, axis, threads)
 
 
