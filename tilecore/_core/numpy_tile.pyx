@@ -92,7 +92,8 @@ cdef bint dispatches(argument) except -1:
 cdef class Replacement:
     """A function that stands in for `numpy.tile`: the same attributes, the same hash, and it compares equal.
 
-    So a library's table of NumPy's functions has the same entry for both.
+    So a library's table of NumPy's functions has the same entry for both. It replaces `numpy.tile` from `begin` to
+    `end`. Replacements may end in any order: an ended one that a patcher of `numpy.tile` has restored is recognised.
     """
 
     cdef vectorcallfunc vectorcall
@@ -101,6 +102,21 @@ cdef class Replacement:
     cdef bint is_tile
     cdef bint in_force
     cdef dict __dict__
+
+    cdef begin(self):
+        self.found = module.tile
+        self.in_force = True
+        module.tile = self
+
+    cdef end(self):
+        self.in_force = False
+        present = getattr(module, "tile", None)
+        found = skip_ended(present)
+        if found is not present:
+            module.tile = found
+        while isinstance(found, Replacement):  # keep none that has ended
+            (<Replacement>found).found = skip_ended((<Replacement>found).found)
+            found = (<Replacement>found).found
 
     def __init__(self, function):
         self.function, self.is_tile, self.vectorcall = function, function is tile, call
@@ -136,26 +152,12 @@ kind.tp_vectorcall_offset = <char *>&example.vectorcall - <char *><PyObject *>ex
 kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
 
 
-@cython.final
-@cython.auto_pickle(False)
-cdef class Same:
-    """What a copy or a pickle calls. A copy gets the function; a process that loads the pickle, its `numpy.tile`."""
-
-    cdef object function
-
-    def __init__(self, function):
-        self.function = function
-
-    def __call__(self):
-        return self.function
-
-    def __reduce__(self):
-        return functools.partial, (pkgutil.resolve_name, "numpy:tile")  # a process may lack tilecore
-
-
 cdef reduce_tile(function):
-    """A function is pickled by its name. While the name means another function, `pickle` would refuse it."""
-    return "tile" if getattr(module, "tile", None) is function else (Same(function), ())
+    """A copy, and what a pickle gives, is the `numpy.tile` of that moment and process. The process may lack tilecore.
+
+    A function is pickled by its name. While the name means another function, `pickle` would refuse it.
+    """
+    return "tile" if getattr(module, "tile", None) is function else (pkgutil.resolve_name, ("numpy:tile",))
 
 
 def reduce_numpy_function(function):
@@ -165,37 +167,8 @@ def reduce_numpy_function(function):
 copyreg.pickle(type(numpy_tile), reduce_numpy_function)
 
 
-@cython.final
-@cython.auto_pickle(False)
-cdef class Override:
-    """Replaces `numpy.tile` by a function, from `begin` to `end`. Overrides may end in any order.
-
-    Each override has its own Replacement. So it recognises an ended one that a patcher of `numpy.tile` has restored.
-    """
-
-    cdef Replacement replacement
-
-    def __init__(self, function):
-        self.replacement = Replacement(function)
-
-    cpdef begin(self):
-        self.replacement.found = module.tile
-        self.replacement.in_force = True
-        module.tile = self.replacement
-
-    cpdef end(self):
-        self.replacement.in_force = False
-        present = getattr(module, "tile", None)
-        found = skip_ended(present)
-        if found is not present:
-            module.tile = found
-        while isinstance(found, Replacement):  # keep none that has ended
-            (<Replacement>found).found = skip_ended((<Replacement>found).found)
-            found = (<Replacement>found).found
-
-
 cdef skip_ended(function):
-    """The function, or what was `numpy.tile` before all overrides that have ended."""
+    """The function, or what was `numpy.tile` before all replacements that have ended."""
     while isinstance(function, Replacement) and not (<Replacement>function).in_force:
         function = (<Replacement>function).found
     return function
@@ -208,24 +181,24 @@ cdef class ProfileBlock:
 
     cdef object profile, function
     cdef list active
-    cdef Override override  # None until `__enter__`
+    cdef Replacement replacement  # None until `__enter__`
 
     def __init__(self, profile, list active, function):
         self.profile, self.active, self.function = profile, active, function
 
     def __enter__(self):
-        if self.override is not None:
+        if self.replacement is not None:
             raise RuntimeError("profile: already used; create a new one")
         table = self.profile.start()
-        self.override = Override(self.function)
-        self.override.begin()
+        self.replacement = Replacement(self.function)
+        self.replacement.begin()
         self.active.append(self.profile)
         return table
 
     def leave(self):
         """End the block. Return whether the profile was active: in a forked child it is not."""
-        if self.override is not None:
-            self.override.end()
+        if self.replacement is not None:
+            self.replacement.end()
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
@@ -283,21 +256,21 @@ cdef class replace_numpy_tile:
     Source: NumPy 2, `numpy.tile`.
     """
 
-    cdef Override override  # None if restored
+    cdef Replacement replacement  # None if restored
     cdef bint entered
 
     def __init__(self, *unknown, **more):
         global in_force
         if unknown or more:  # Cython would name __init__
             raise TypeError("replace_numpy_tile: expected no arguments")
-        if self.override is None:
-            override = Override(tile)
-            override.begin()
-            self.override = override
+        if self.replacement is None:
+            replacement = Replacement(tile)
+            replacement.begin()
+            self.replacement = replacement
             in_force += 1
 
     def __del__(self):
-        cdef bint forgotten = self.override is not None and not self.entered
+        cdef bint forgotten = self.replacement is not None and not self.entered
         self.restore()
         if forgotten and not is_finalizing():
             warnings.warn("replace_numpy_tile: the returned object was garbage-collected, so numpy.tile is restored; "
@@ -318,13 +291,13 @@ cdef class replace_numpy_tile:
         If other code has replaced `numpy.tile` in the meantime, its function stays.
         """
         global in_force
-        if self.override is not None:
-            self.override.end()
-            self.override = None
+        if self.replacement is not None:
+            self.replacement.end()
+            self.replacement = None
             in_force -= 1
 
     def __enter__(self):
-        if self.override is None:
+        if self.replacement is None:
             raise RuntimeError("replace_numpy_tile: already restored; create a new one")
         self.entered = True
         return self
