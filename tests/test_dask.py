@@ -66,8 +66,11 @@ def test_a_memory_mapped_file(tmp_path):
         np.testing.assert_array_equal(result.compute(), np.array([1, 2, 3] * 2, "i4"), strict=True)
 
 
-def test_an_empty_result_can_be_written():
-    assert tile(np.ones((0, 3)), (2, 2)).compute().flags.writeable
+@pytest.mark.parametrize("chunks", ["auto", "64B", 4, ("auto", -1), {1: "auto"}, ((0,), (4, 2))], ids=str)
+def test_an_empty_result_can_be_written(chunks):
+    result = tile(da.ones((0, 3)), (2, 2), chunks)
+    assert result.chunks == ((0,), (6,) if "auto" in str(chunks) or chunks == "64B" else (4, 2))
+    assert result.compute().flags.writeable
 
 
 def test_one_task_for_each_chunk():

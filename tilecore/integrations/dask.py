@@ -13,9 +13,7 @@ times along two axes. Here each chunk of the result is a region of the tiling, b
 from __future__ import annotations
 
 # mypy: allow-untyped-calls, no-warn-return-any
-from collections.abc import Sequence
 from math import isnan, prod
-from numbers import Number
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import dask.array as da
@@ -90,26 +88,20 @@ def tile(
         plan = tilecore.TilePlan(array.shape, reps, array.dtype, axis=axis)
     except (RequestError, TypeError, ValueError, MemoryError) as error:
         raise reformat_error(error, "dask.tile", array, names, reps=reps, axis=axis) from error.__cause__
-    ndim = len(plan.output_shape)
-    requested = spread_chunks(chunks, ndim)
-    automatic = [isinstance(c, str) for c in requested]  # "auto", or a size in bytes
-    if 0 in plan.output_shape:  # with "auto" Dask would divide by zero
-        requested = [-1 if a else c for a, c in zip(automatic, requested, strict=True)]
-        empty = da.empty(plan.output_shape, dtype=plan.dtype, chunks=tuple(requested))
-        return empty.map_blocks(np.copy, dtype=plan.dtype)  # which can be written; the oldest Dask's own is read-only
-
-    if ndim > array.ndim:
-        array = array[(None,) * (ndim - array.ndim)]
+    if (more := len(plan.output_shape) - array.ndim) > 0:
+        array = array[(None,) * more]
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
     nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask arrays have no nbytes
     small = nbytes <= parse_bytes(config.get("array.chunk-size"))
-    wanted = choose_chunks(requested, plan, None if small else blocks)
+    wanted = choose_chunks(chunks, plan, None if small else blocks)
+    if 0 in plan.output_shape:
+        empty = da.empty(plan.output_shape, dtype=plan.dtype, chunks=wanted)
+        return empty.map_blocks(np.copy, dtype=plan.dtype)  # which can be written; the oldest Dask's own is read-only
     pieces = tuple(
         (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w)) for b, w in zip(blocks, wanted, strict=True)
     )
     result = tile_pieces(array, pieces, wanted, plan)
-    exact = tuple(c if a else w for c, a, w in zip(result.chunks, automatic, wanted, strict=True))
-    return result if result.chunks == exact else result.rechunk(exact)
+    return result if isinstance(chunks, str) or result.chunks == wanted else result.rechunk(wanted)
 
 
 def check_input(x: Any) -> Any:
@@ -129,36 +121,24 @@ def check_input(x: Any) -> Any:
     return x
 
 
-def spread_chunks(chunks: Any, ndim: int) -> list[Any]:
-    """`chunks` for each axis, from any of Dask's forms."""
-    if isinstance(chunks, dict):
-        return [chunks.get(axis) for axis in range(ndim)]
-    if isinstance(chunks, (Number, str)):
-        return [chunks] * ndim
-    if not isinstance(chunks, (Sequence, np.ndarray)):
-        got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
-        raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}")
-    sizes = chunks.tolist() if isinstance(chunks, np.ndarray) else list(chunks)
-    if ndim == 1 and len(sizes) > 1:
-        return [tuple(sizes)]  # for one axis, (2, 3) means ((2, 3),)
-    return sizes if ndim else []
-
-
-def choose_chunks(requested: list[Any], plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
-    """The `requested` chunks in numbers; "auto" follows the `blocks` of the input, if given."""
+def choose_chunks(chunks: Any, plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
+    """The `chunks` in numbers; "auto" follows the `blocks` of the input, if given."""
     previous = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
         previous = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
     # Dask refuses to count the bytes of objects; here they are references of a known size.
     plain = np.dtype(f"V{max(plan.dtype.itemsize, 1)}")
     try:
-        wanted: Chunks = normalize_chunks(requested, plan.output_shape, dtype=plain, previous_chunks=previous)
-    except ZeroDivisionError:
-        raise ValueError(f"dask.tile: chunks must be larger than 0, got {requested}") from None
-    if any(isnan(c) for axis in wanted for c in axis):
-        raise ValueError(f"dask.tile: chunks must be known sizes, got {requested}")
-    if any(c < 0 for axis in wanted for c in axis):
-        raise ValueError(f"dask.tile: chunks must be larger than 0, got {requested}")
+        wanted: Chunks = normalize_chunks(chunks, plan.output_shape, dtype=plain, previous_chunks=previous)
+    except ZeroDivisionError as reason:  # chunks of 0, or "auto" for an empty result
+        if 0 not in plan.output_shape:
+            raise ValueError(f"dask.tile: chunks must be larger than 0, got {chunks!r:.80}") from reason
+        wanted = tuple((n,) for n in plan.output_shape)
+    except TypeError as reason:
+        got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
+        raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}") from reason
+    if not all(c >= 0 for axis in wanted for c in axis):  # NaN is an unknown size
+        raise ValueError(f"dask.tile: chunks must be known sizes of 1 or more, got {chunks!r:.80}")
     return wanted
 
 
