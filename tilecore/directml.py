@@ -8,7 +8,6 @@ level decides the ranks and data types.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import overload
 
@@ -20,7 +19,7 @@ from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
 from tilecore._dialects.dialect import Dialect, Option
 from tilecore._dialects.dims import Shape, ShapeLike
-from tilecore._dialects.tensors import Types, make_types
+from tilecore._dialects.tensors import make_types
 from tilecore._dialects.version import Version
 
 __all__ = ["infer_shape", "supported_types", "tile"]
@@ -28,23 +27,14 @@ __dir__ = __all__.copy
 
 _UINT_MAX = 2**32 - 1
 _ONLY_4, _1_TO_8 = range(4, 5), range(1, 9)
-
-
-def _make_types(names: str) -> Types:
-    return make_types({name: name.upper() for name in names.split()})
-
-
-_FLOATS = _make_types("float32 float16")
-_TO_32 = _make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8")
-_TO_64 = _make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8")
+_FLOATS = make_types("float32 float16", str.upper)
+_TO_32 = make_types("float32 float16 int32 int16 int8 uint32 uint16 uint8", str.upper)
+_TO_64 = make_types("float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8", str.upper)
 
 # The ranks, and the data types in the specification's order, since each feature level.
-_SINCE = {(1, 0): (_ONLY_4, _FLOATS), (2, 1): (_ONLY_4, _TO_32), (3, 1): (_1_TO_8, _TO_32), (4, 1): (_1_TO_8, _TO_64)}
+_SINCE = {"1_0": (_ONLY_4, _FLOATS), "2_1": (_ONLY_4, _TO_32), "3_1": (_1_TO_8, _TO_32), "4_1": (_1_TO_8, _TO_64)}
 
-# The levels that Microsoft has named. Any level up to the newest follows the highest row that is not above it.
-_NAMED = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4".split()
-_NEWEST = tuple(map(int, _NAMED[-1].split("_")))
-_VERSIONS: dict[str, Version] = {}  # by level, each from its first use on
+_NAMED = "1_0 2_0 2_1 3_0 3_1 4_0 4_1 5_0 5_1 5_2 6_0 6_1 6_2 6_3 6_4"  # the levels that Microsoft has named
 
 
 @overload
@@ -154,14 +144,9 @@ def _find_version(feature_level: str = "4_1") -> Version:
     if not isinstance(feature_level, str):
         kind = type(feature_level).__name__
         raise TypeError(f"DirectML Tile: feature_level is of type {kind}, expected a str such as '4_1'")
-    match = re.fullmatch("([1-9])_([0-9])", feature_level)  # all levels have one digit on each side
-    if match is None or (number := (int(match[1]), int(match[2]))) > _NEWEST:
-        given = short_repr(feature_level)
-        raise ValueError(f"DirectML Tile: feature_level {given}, expected one of {' '.join(_NAMED)}")
-    ranks, types = _SINCE[max(since for since in _SINCE if since <= number)]
-    name = f"DirectML Tile, feature level {match[0]}"  # of a subclass of str too
-    made = Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
-    return _VERSIONS.setdefault(match[0], made)
+    if feature_level not in _VERSIONS:
+        raise ValueError(f"DirectML Tile: feature_level {short_repr(feature_level)}, expected one of {_NAMED}")
+    return _VERSIONS[feature_level]
 
 
 DIALECT = Dialect(
@@ -188,3 +173,13 @@ def _check(version: Version, shape: Sequence[int], repeats: tuple[int, ...]) -> 
         if elements > _UINT_MAX:
             raise RequestError(ValueError, f"the output would have more than {_UINT_MAX} elements, up to axis {axis}")
     return repeats
+
+
+def _make_version(level: str) -> Version:
+    ranks, types = _SINCE[max(since for since in _SINCE if since <= level)]
+    name = f"DirectML Tile, feature level {level}"
+    return Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
+
+
+# Every level from 1_0 to 6_4, named or not. Each follows the highest row that is not above it.
+_VERSIONS = {level: _make_version(level) for level in (f"{n // 10}_{n % 10}" for n in range(10, 65))}

@@ -29,7 +29,7 @@ __dir__ = __all__.copy
 
 def _make_version(name: str, types: str) -> Version:
     words = {"float32": "float", "float64": "double", "str": "string"}
-    return Version(name, make_types({word: f"tensor({words.get(word, word)})" for word in types.split()}), INT64)
+    return Version(name, make_types(types, lambda word: f"tensor({words.get(word, word)})"), INT64)
 
 
 _INTEGERS, _FLOATS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64", "float16 float32 float64"

@@ -64,16 +64,13 @@ def multiply(dim: Dim | Range, repeat: Dim | Range, products: bool = False) -> D
     >>> multiply("N", 2, products=True)
     '2*N'
 
-    A known product beyond int64 raises `OverflowError`. A range beyond it has no upper limit, because the actual
-    sizes may fit.
+    A range beyond int64 has no upper limit, because the actual sizes may fit.
     """
     if repeat == 1:
         return dim
     if dim == 1:
         return repeat
     if isinstance(dim, int) and isinstance(repeat, int):
-        if dim * repeat > INT64_MAX:
-            raise OverflowError
         return dim * repeat
     if products and isinstance(dim, (int, str)) and isinstance(repeat, (int, str)):
         return multiply_symbols(dim, repeat)
@@ -130,14 +127,11 @@ def check_flag(value: object, argument: str) -> None:
 
 def tile_dims(dims: Dims, repeats: Dims, products: bool = False) -> Dims:
     """The dimensions of the tiling: each dimension times its repeat."""
-    result = []
-    for axis, (dim, repeat) in enumerate(zip(dims, repeats, strict=True)):
-        try:
-            result.append(multiply(dim, repeat, products))
-        except OverflowError as reason:
-            pass_on(reason)
-            raise RequestError(ValueError, f"axis {axis} overflows int64: {dim} * {repeat}") from None
-    return tuple(result)
+    result = tuple(multiply(dim, repeat, products) for dim, repeat in zip(dims, repeats, strict=True))
+    for axis, size in enumerate(result):
+        if isinstance(size, int) and size > INT64_MAX:
+            raise RequestError(ValueError, f"axis {axis} overflows int64: {dims[axis]} * {repeats[axis]}")
+    return result
 
 
 def match_repeats(shape: Dims | None, length: Dim, counts: Dims | None) -> tuple[Dims, Dims] | None:

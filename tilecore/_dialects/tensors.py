@@ -6,7 +6,7 @@ Each dialect decides what is legal; the core does all arithmetic on sizes. Input
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -32,20 +32,21 @@ class Types(NamedTuple):
     type_mask: int  # a bit for each of NumPy's type numbers
 
 
-def make_types(names: Mapping[str, str] | Iterable[str]) -> Types:
-    """
-    >>> make_types(["float32", "bool"]).type_mask == 1 << np.dtype("float32").num | 1
+def make_types(names: str, rename: Callable[[str], str] = str) -> Types:
+    """Types from NumPy's names; `rename` makes the specification's names.
+
+    >>> make_types("float32 bool").type_mask == 1 << np.dtype("float32").num | 1
     True
     """
-    names = names if isinstance(names, Mapping) else {name: name for name in names}
-    numbers = {np.dtype(code).num for code in (*_CODES, "U") if _NAMES[np.dtype(code).type] in names}
-    return Types(names, sum(1 << number for number in numbers))
+    renamed = {name: rename(name) for name in names.split()}
+    numbers = {np.dtype(code).num for code in (*_CODES, "U") if _NAMES[np.dtype(code).type] in renamed}
+    return Types(renamed, sum(1 << number for number in numbers))
 
 
 EVERY_TYPE = Types({}, 2**32 - 1)
-INT64 = make_types(["int64"])
+INT64 = make_types("int64")
 # Types of less than 8 bits are from ml_dtypes, which need not be installed.
-INTEGERS = make_types([f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)])
+INTEGERS = make_types("int2 int4 int8 int16 int32 int64 uint2 uint4 uint8 uint16 uint32 uint64")
 
 
 def name_element_type(tensor: NDArray[Any]) -> str:
