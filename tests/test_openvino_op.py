@@ -280,16 +280,15 @@ def test_replaced_in_a_model_from_a_file(tmp_path, oracle):
     read = written_and_read(ov.Model([second, first], [data, repeats]), tmp_path)
     assert kinds(read) == (2, 0)
     shapes = [output.get_partial_shape() for output in read.outputs]
-    (tile,) = (node for node in read.get_ops() if node.get_friendly_name() == "first")
-    tile.get_rt_info()["affinity"] = "CPU"
+    for node in read.get_ops():
+        node.get_rt_info()["affinity"] = "CPU"  # HETERO wants all or none
     assert replace_tile(read) == 2
     gc.collect()  # only the model holds the new nodes
     assert kinds(read) == (0, 2) and [output.get_partial_shape() for output in read.outputs] == shapes
     sources = [read.output(name).get_node().input_value(0) for name in ("tiled", "result")]
     assert sources[0].get_node().get_friendly_name() == "first"
-    assert sources[0].get_node().get_rt_info()["affinity"] == "CPU"
     assert [source.get_names() for source in sources] == [{"tiled"}, {"result"}]
-    result = CORE.compile_model(read, "CPU")([XX, counts := np.array([2, 1, 3])])
+    result = CORE.compile_model(read, "HETERO:CPU")([XX, counts := np.array([2, 1, 3])])
     tiled = oracle(XX, (2, 1))
     np.testing.assert_array_equal(result["tiled"], tiled, strict=True)
     np.testing.assert_array_equal(result["result"], oracle(tiled, counts), strict=True)
@@ -330,6 +329,18 @@ def test_replaced_in_the_body_of_a_loop(tmp_path, oracle):
     read = written_and_read(ov.Model([result], [data]), tmp_path)
     assert replace_tile(read) == 1
     np.testing.assert_array_equal(run(read, XX), oracle(XX, (4, 1)), strict=True)
+
+
+@pytest.mark.parametrize(("repeats", "replaces"), [([2**31 - 1], True), ([1, 2**31], False), ([2**40], False)])
+def test_constant_repeats_beyond_int32_are_refused(repeats, replaces):
+    data = opset1.parameter([0], np.float32)
+    proto = ov.Model([opset1.tile(opset1.tile(data, [2]), repeats)], [data])
+    if replaces:
+        assert replace_tile(proto) == 2
+    else:
+        with pytest.raises(ValueError, match=rf"^replace_tile: Tile_\d+ has repeats \[.*{repeats[-1]}\], but the CPU"):
+            replace_tile(proto)
+        assert kinds(proto) == (2, 0)
 
 
 @pytest.mark.parametrize(("kind", "length_type"), [("i4", "i64"), ("u4", "i64"), ("f32", "i4"), ("f32", "u4")])

@@ -9,6 +9,7 @@ level decides the ranks and data types.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import intern
 from typing import overload
 
 from numpy.typing import ArrayLike, NDArray
@@ -181,5 +182,6 @@ def _make_version(level: str) -> Version:
     return Version(name, types, ranks=ranks, min_repeat=1, max_elements=_UINT_MAX, check=_check)
 
 
-# Every level from 1_0 to 6_4, named or not. Each follows the highest row that is not above it.
-_VERSIONS = {level: _make_version(level) for level in (f"{n // 10}_{n % 10}" for n in range(10, 65))}
+# Every level from 1_0 to 6_4, named or not. Each follows the highest row that is not above it. Interned, literals are
+# found without comparing characters.
+_VERSIONS = {level: _make_version(level) for level in (intern(f"{n // 10}_{n % 10}") for n in range(10, 65))}

@@ -4,7 +4,8 @@ Use it if the built-in operation fails: the CPU plugin's Tile is wrong for some 
 axes, and refuses empty repeats. `openvino.Model.evaluate`, without a plugin, crashes on some empty data.
 
 The CPU plugin passes int64 and uint64 to every operation as int32, and float64 as float32; so repeats above 2**31 - 1
-count as 2**31 - 1, as for its own Tile. `openvino.Model.evaluate` keeps the element types.
+count as 2**31 - 1, as for its own Tile, and `replace_tile` refuses constants of these. `openvino.Model.evaluate` keeps
+the element types.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = ["Tile", "replace_tile"]
 __dir__ = __all__.copy
 
 VERSION = DIALECT.version()
+INT32_MAX = 2**31 - 1
 
 
 class Tile(Op):
@@ -191,6 +193,8 @@ def replace_tile(model: Model) -> int:
     ------
     TypeError
         An argument that is not a model: a compiled one cannot be changed.
+    ValueError
+        Constant repeats above 2**31 - 1. The model stays as it is.
 
     Source: OpenVINO Tile-1, and openvino.utils.replace_node.
     """
@@ -198,6 +202,11 @@ def replace_tile(model: Model) -> int:
         what = f"expected an openvino.Model, as from Core().read_model, got {type(model).__name__}"
         raise TypeError(f"replace_tile: {what}")
     replaced = [(node, Tile(*node.input_values())) for node in _find_built_in(model)]
+    for old, _ in replaced:
+        repeats = old.input_value(1).get_node()
+        if isinstance(repeats, Constant) and repeats.data.max(initial=0) > INT32_MAX:
+            what = f"{old.get_friendly_name()} has repeats {repeats.data.tolist()}, but the CPU plugin holds int32 only"
+            raise ValueError(f"replace_tile: {what}")
     for old, new in replaced:
         new.set_friendly_name(old.get_friendly_name())
         for key, item in old.get_rt_info().items():  # such as the affinity that HETERO reads
