@@ -16,7 +16,7 @@ parse_model = pytest.importorskip("onnx.parser").parse_model
 ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
 OpRun = pytest.importorskip("onnx.reference.op_run").OpRun
 integration = pytest.importorskip("tilecore.integrations.onnx_reference")
-OPS, TileEvaluator = integration.OPS, integration.TileEvaluator
+OPS = integration.OPS
 
 NEWEST = onnx.defs.onnx_opset_version()
 
@@ -26,10 +26,9 @@ def model(opset, body, signature, functions=""):
     return parse_model(f"{header} example {signature} {{ {body} }} {functions}")
 
 
-def run(model, *inputs, evaluator=ReferenceEvaluator, **options):
-    options = options or {"new_ops": OPS}
+def run(model, *inputs):
     names = [value.name for value in model.graph.input]
-    (output,) = evaluator(model, **options).run(None, dict(zip(names, inputs, strict=True)))
+    (output,) = ReferenceEvaluator(model, new_ops=OPS).run(None, dict(zip(names, inputs, strict=True)))
     return output
 
 
@@ -58,9 +57,9 @@ def test_later_versions(oracle, opset):
     name = "Tile-6" if opset < 13 else "Tile-13"
     with pytest.raises(ValueError, match=f"{name}: repeats has length 1, expected"):
         run(new, X, np.array([2]))  # numpy.tile would prepend a 1
-    for evaluator in (ReferenceEvaluator, TileEvaluator):  # neither hides it in a TypeError of its own
-        with pytest.raises(TypeError, match=f"^ONNX {name}: repeats has dtype int32, expected int64"):
-            run(new, X, np.array([2, 2], np.int32), evaluator=evaluator, new_ops=OPS)
+    # The evaluator does not hide it in a TypeError of its own.
+    with pytest.raises(TypeError, match=f"^ONNX {name}: repeats has dtype int32, expected int64"):
+        run(new, X, np.array([2, 2], np.int32))
 
 
 @pytest.mark.parametrize("opset", [1, 6, 13])
@@ -86,46 +85,29 @@ def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     assert tiled.tolist() == expected.tolist() if kind == "string" else tiled.tobytes() == expected.tobytes()
 
 
-FUNCTION = '<domain: "mine", opset_import: ["": %d]> Again (x, %s) => (y) { y = Tile(x, %s) }'
-
-
-@pytest.mark.parametrize("opset", [1, 5, 6, 12, 13, NEWEST])
-@pytest.mark.parametrize("outer", [5, 6, NEWEST])
-def test_functions_have_opsets_of_their_own(oracle, opset, outer):
-    names, signature = ("n", TILE[1])
-    inputs = [X, np.array([1, 2])]
-    if opset < 6:
-        names, signature = "n, k", TILE[1].replace("int64[C] n", "float[1] n, float[1] k")
-        inputs = [X, np.array([2], "f"), np.array([1], "f")]
-    function = FUNCTION % (opset, names, names)
-    proto = model(outer, f"y = mine.Again(x, {names})", signature, function)
-    tiled = run(proto, *inputs, evaluator=TileEvaluator, verbose=0)
-    np.testing.assert_array_equal(tiled, oracle(X, (1, 2)), strict=True)
-    if opset >= 6:
-        with pytest.raises(ValueError, match=f"Tile-{6 if opset < 13 else 13}: repeats has length"):
-            run(proto, X, np.array([2]), evaluator=TileEvaluator, verbose=0)
+def test_functions_are_put_into_the_graph(oracle):
+    """Of another opset than the model."""
+    inline = pytest.importorskip("onnx.inliner").inline_local_functions
+    function = '<domain: "mine", opset_import: ["": 6]> Again (x, n) => (y) { y = Tile(x, n) }'
+    inlined = inline(model(NEWEST, "y = mine.Again(x, n)", TILE[1], function), True)
+    np.testing.assert_array_equal(run(inlined, X, np.array([1, 2])), oracle(X, (1, 2)), strict=True)
+    with pytest.raises(ValueError, match="Tile-13: repeats has length 1"):
+        run(inlined, X, np.array([2]))
 
 
 BRANCHES = """y = If(yes) <then_branch = then () => (float[D, E] a) { a = Tile(x, n) },
                            else_branch = other () => (float[D, E] b) { b = Identity(x) }>"""
-MAYBE = f'<domain: "mine", opset_import: ["": %d]> Maybe (yes, x, n) => (y) {{ {BRANCHES} }}'
 
 
 @pytest.mark.parametrize("opset", [12, 13, NEWEST])
-@pytest.mark.parametrize(
-    ("evaluator", "nested"), [(ReferenceEvaluator, False), (TileEvaluator, False), (TileEvaluator, True)]
-)
-def test_branches(oracle, opset, evaluator, nested):
-    """In the model itself, or in a function of it, with the function's opset."""
+def test_branches(oracle, opset):
     proto = model(opset, BRANCHES, CHOICE)
-    if nested:
-        proto = model(NEWEST, "y = mine.Maybe(yes, x, n)", CHOICE, MAYBE % opset)
     for repeats in ([2, 3], [2, 1]):
-        tiled = run(proto, np.array(True), X, np.array(repeats), evaluator=evaluator)
+        tiled = run(proto, np.array(True), X, np.array(repeats))
         np.testing.assert_array_equal(tiled, oracle(X, repeats), strict=True)
-    assert run(proto, np.array(False), X, np.array([2, 3]), evaluator=evaluator).shape == (2, 3)
+    assert run(proto, np.array(False), X, np.array([2, 3])).shape == (2, 3)
     with pytest.raises(ValueError, match=f"Tile-{6 if opset < 13 else 13}: repeats has length 1"):
-        run(proto, np.array(True), X, np.array([2]), evaluator=evaluator)
+        run(proto, np.array(True), X, np.array([2]))
 
 
 def test_loop(oracle):

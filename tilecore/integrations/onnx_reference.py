@@ -4,7 +4,7 @@ The evaluator's own Tile is `numpy.tile`. It cannot run Tile-1, and accepts repe
 length other than the input's rank, or of a type other than int64.
 
 The evaluator uses `new_ops` in the model's graph and the subgraphs of If, Loop and Scan, but not in the model's
-functions. `TileEvaluator` uses them there too, each by the opset of its function.
+functions: put these into the graph first, by `onnx.inliner.inline_local_functions`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 from onnx import NodeProto
-from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from tilecore.onnx import for_opset, tile_1
 
-__all__ = ["OPS", "Tile", "TileEvaluator"]
+__all__ = ["OPS", "Tile"]
 __dir__ = __all__.copy
 
 
 class Tile(OpRun):
-    """The Tile of a node, by the opset of its model or function.
+    """The Tile of a node, by the opset of its model.
 
     >>> import numpy as np
     >>> Tile.eval(np.array([[1, 2, 3]]), np.array([2, 1]))      # by itself: the newest opset
@@ -64,36 +63,3 @@ class Tile(OpRun):
 
 #: The list for ``ReferenceEvaluator(model, new_ops=OPS)``.
 OPS: list[type[OpRun]] = [Tile]
-
-
-class TileEvaluator(ReferenceEvaluator):
-    """The reference evaluator with `OPS` everywhere, the model's functions included.
-
-    >>> import numpy as np
-    >>> from onnx.parser import parse_model
-    >>> model = parse_model('''<ir_version: 8, opset_import: ["": 21, "mine": 1]>
-    ... example (float[N] x, int64[1] n) => (float[M] y) { y = mine.Again (x, n) }
-    ... <domain: "mine", opset_import: ["": 6]>
-    ... Again (x, n) => (y) { y = Tile(x, n) }''')
-    >>> x, repeats = np.ones(3, "float32"), np.array([2])
-    >>> TileEvaluator(model).run(None, {"x": x, "n": repeats})[0].shape
-    (6,)
-
-    Parameters
-    ----------
-    As those of `onnx.reference.ReferenceEvaluator`. If `new_ops` has a Tile too, that is used instead of `OPS`.
-
-    Source: ONNX, FunctionProto: the opsets of a function's nodes are the function's.
-    """
-
-    def __init__(
-        self,
-        proto: Any,
-        opsets: dict[str, int] | None = None,
-        functions: list[Any] | None = None,
-        verbose: int = 0,
-        new_ops: list[type[OpRun]] | None = None,
-        **options: Any,
-    ) -> None:
-        # The evaluator makes the evaluators of functions and subgraphs itself, as instances of its own class.
-        super().__init__(proto, opsets, functions, verbose, [*(new_ops or ()), *OPS], **options)
