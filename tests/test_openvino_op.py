@@ -60,7 +60,7 @@ def test_shapes_are_those_of_the_built_in():
     dims, unknown = [0, -1, 1, 2, 3, (1, 2), (2, 5), (0, 3), (1, -1), (3, -1)], ov.PartialShape.dynamic()
     lengths = [partial(1), partial(3), partial(-1), unknown]
     for number in range(200):
-        picked = rng.integers(number % 3 == 0, len(dims), rng.integers(0, 5))  # of unknown repeats it gets no 0
+        picked = rng.integers(0, len(dims), rng.integers(0, 5))
         shape = partial(*[dims[i] for i in picked]) if number % 8 else unknown
         if number % 3:
             repeats = constant(rng.integers(-2, 4, rng.integers(0, 5)))
@@ -68,7 +68,6 @@ def test_shapes_are_those_of_the_built_in():
             repeats = opset1.parameter(lengths[number // 3 % 4], np.int64)
         ours, theirs = (make(opset1.parameter(shape), repeats).output(0).get_partial_shape() for make in TILES)
         assert ours == theirs, (shape, repeats)
-    assert model(partial(2, 3), 0).output(0).get_partial_shape() == partial(2, 3)  # the built-in knows less
 
 
 @pytest.mark.parametrize("kind", ["i64", "i32"])

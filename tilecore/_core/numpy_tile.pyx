@@ -277,19 +277,7 @@ cdef class replace_numpy_tile:
                           "keep the object for as long as the replacement should last", RuntimeWarning, stacklevel=1)
 
     def restore(self):
-        """Restore `numpy.tile`; calling it again does nothing.
-
-        >>> import numpy, tilecore
-        >>> before = numpy.tile
-        >>> replaced = tilecore.replace_numpy_tile()
-        >>> numpy.tile is before
-        False
-        >>> replaced.restore()
-        >>> numpy.tile is before
-        True
-
-        If other code has replaced `numpy.tile` in the meantime, its function stays.
-        """
+        """Restore `numpy.tile`; calling it again does nothing. A function that other code has put there since stays."""
         global in_force
         if self.replacement is not None:
             self.replacement.end()

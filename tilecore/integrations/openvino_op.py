@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from openvino import Dimension, DiscreteTypeInfo, Model, Node, Op, Output, PartialShape, Shape, Tensor, Type, opset1
+from openvino import Dimension, DiscreteTypeInfo, Model, Node, Op, Output, PartialShape, Tensor, Type, opset1
 from openvino.op import Constant
 from openvino.utils import replace_node
 
@@ -94,7 +94,7 @@ class Tile(Op):
             raise TypeError(f"{name}: data of element type {kind.to_string()}, expected a type of whole bytes")
         if repeats_kind.is_static() and (not repeats_kind.is_integral_number() or repeats_kind.bitwidth % 8):
             raise TypeError(f"{name}: repeats of element type {repeats_kind.to_string()}, expected an integer type")
-        self.set_output_type(0, kind, _infer_shape(self.get_input_partial_shape(0), self.input_value(1)))
+        self.set_output_type(0, kind, _infer_shape(self.input_value(0), self.input_value(1)))
 
     def clone_with_new_inputs(self, new_inputs: list[Output]) -> Tile:
         return Tile(*new_inputs)
@@ -136,10 +136,17 @@ def _as_node(value: Any, position: int) -> Node | Output:
     return Constant(np.array(repeats, np.int64))
 
 
-def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
-    length, node = repeats.get_partial_shape(), repeats.get_node()
-    entries = node.data if isinstance(node, Constant) else _find_known(repeats)
-    dims = infer_shape(shape, entries, repeats_shape=length)
+def _infer_shape(data: Output, repeats: Output) -> PartialShape:
+    """The shape by the values of a Constant, or as OpenVINO's own Tile infers it, which finds bounds of other values."""
+    shape, node, entries = data.get_partial_shape(), repeats.get_node(), None
+    if isinstance(node, Constant):
+        entries = node.data
+    elif repeats.get_element_type() != Type.u64:  # Tile takes a large uint64 for a negative number
+        try:
+            return opset1.tile(data, repeats).output(0).get_partial_shape()
+        except RuntimeError as reason:  # an entry may be negative
+            pass_on(reason)
+    dims = infer_shape(shape, entries, repeats_shape=repeats.get_partial_shape())
     if dims is None:
         return PartialShape.dynamic()
     bounds = map(get_bounds, dims)
@@ -149,26 +156,6 @@ def _infer_shape(shape: PartialShape, repeats: Output) -> PartialShape:
             if entries[axis] == 1:
                 result[axis] = shape[axis]  # with its symbol, if it has one
     return PartialShape(result)
-
-
-def _find_known(repeats: Output) -> list[Dimension] | None:
-    """The bounds that OpenVINO finds for the entries of a tensor that is not a Constant.
-
-    OpenVINO's own Tile of a single element reveals them: the output's sizes are the repeats. The element has one axis
-    more than there are repeats, and the size of this axis is unknown if OpenVINO finds no bounds at all. Tile raises if
-    an entry may be negative, and takes a large uint64 for a negative number.
-    """
-    length = repeats.get_partial_shape()
-    if length.is_dynamic or len(length) != 1 or repeats.get_element_type() == Type.u64:
-        return None
-    element = Constant(Type.u8, Shape([1] * (length[0].get_length() + 1)), [0])
-    try:
-        known = opset1.tile(element, repeats).output(0).get_partial_shape()
-    except RuntimeError as reason:
-        pass_on(reason)
-        return None
-    front, *entries = [known[k] for k in range(len(known))]
-    return entries if front.is_static or not entries else None
 
 
 def replace_tile(model: Model) -> int:
