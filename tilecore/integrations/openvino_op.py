@@ -99,9 +99,6 @@ class Tile(Op):
     def clone_with_new_inputs(self, new_inputs: list[Output]) -> Tile:
         return Tile(*new_inputs)
 
-    def visit_attributes(self, visitor: Any) -> bool:
-        return True  # there are no attributes
-
     def has_evaluate(self) -> bool:
         return True
 
