@@ -134,7 +134,7 @@ def _as_node(value: Any, position: int) -> Node | Output:
 
 
 def _infer_shape(data: Output, repeats: Output) -> PartialShape:
-    """The shape by the values of a Constant, or as OpenVINO's own Tile infers it, which finds bounds of other values."""
+    """By the values of a Constant. For other repeats OpenVINO's own Tile infers the shape: it may know their bounds."""
     shape, node, entries = data.get_partial_shape(), repeats.get_node(), None
     if isinstance(node, Constant):
         entries = node.data
