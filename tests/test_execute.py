@@ -25,6 +25,33 @@ class TestRegion:
             assert (plan.region(x, (at,), (at + 100,)) == got).all()
             assert (got == np.arange(at % 2**20, at % 2**20 + 100).astype("u1")).all()
 
+    @pytest.mark.parametrize(
+        "new",
+        [
+            lambda counts, dtype: np.zeros(counts, dtype),
+            lambda counts, dtype: np.zeros(counts[::-1], dtype).T,
+            lambda counts, dtype: np.zeros([n + 5 for n in counts], dtype)[tuple(map(slice, counts))],
+            lambda counts, dtype: np.zeros(counts, dtype)[..., ::-1],
+        ],
+        ids=["C", "Fortran", "gaps", "backwards"],
+    )
+    def test_by_several_threads(self, new):
+        """By slabs; by pieces, if there is one axis, if slabs are few, if the source is packed, or leaves the cache."""
+        x = np.random.default_rng(1).integers(0, 256, (70, 90, 3), "u1")
+        large = np.random.default_rng(2).integers(0, 256, (2**14 + 1, 720), "u1")
+        for source, start, stop in [
+            (x, (-75, -7, 0), (900, 700, 4)),
+            (x.view("V3")[..., 0], (3, 100), (803, 1151)),
+            (x.ravel(), (-1,), (2**21,)),
+            (x[:2], (1, -9, 1), (4, 7000, 120)),
+            (x[:, :, 0].T, (5, 1), (2205, 1000)),
+            (large, (-9, 1), (2**14 + 200, 722)),
+        ]:
+            out = new([b - a for a, b in zip(start, stop, strict=True)], source.dtype)
+            index = [np.arange(a, b) % n for a, b, n in zip(start, stop, source.shape, strict=True)]
+            assert tilecore.tile_region(source, None, start, stop, out, threads=3) is out
+            assert (out == source[np.ix_(*index)]).all()
+
     def test_many_axes_of_few_elements(self):
         """2**16 pieces, of an element each."""
         x = np.arange(2**16, dtype="u2").reshape((2,) * 16)

@@ -55,6 +55,7 @@ ways = [
     lambda: tilecore.tile(x, (64, 1)),
     lambda: tilecore.tile_region(x, (99, 1), (7, 0), (71, 2**18)),
     lambda: tilecore.tile_region(x[::-1], (99, 2), (7, 5), (71, 2**18)),
+    lambda: tilecore.tile_region(x.reshape(512, 512), (9, 9), (7, 5), (4000, 4000)),
     lambda: plan.tile(x),
     lambda: plan.region(x, (0, 0), (64, 2**18), out),
     lambda: tilecore.tile_mapped(wide.reshape(-1, 4096)[:, ::-1], (1, 64, 1)),

@@ -19,7 +19,7 @@ cdef struct LoopIter:               # a loop, and a position in it
 
 
 cdef struct AxisIter:               # one axis of a region, and a position on it
-    Py_ssize_t count                # items in the output, at least 2
+    Py_ssize_t count                # items in the output, at least 2, or 1 in a slab
     Py_ssize_t extent               # items in the source, after which it wraps around; `count` if it does not
     Py_ssize_t first                # source index of the region's first item
     Py_ssize_t src_step, dst_step   # bytes to the next item
