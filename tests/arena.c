@@ -14,6 +14,11 @@ void trim(ptrdiff_t most) { tilecore_arena_trim(most); }
 void set_limit(ptrdiff_t most) { tilecore_arena_set_limit(most); }
 ptrdiff_t idle(void) { return tilecore_arena_idle(); }
 void forget_peak(void) { tilecore_arenas.peak[0] = tilecore_arenas.peak[1] = 0; } /* as after a minute */
+void wake(void) /* after a change of `minute` */
+{
+    tilecore_acquire(&tilecore_arena_lock), tilecore_wake_all(&tilecore_arena_change);
+    tilecore_release(&tilecore_arena_lock);
+}
 
 int main(void)
 {

@@ -4,7 +4,7 @@
  *     faults_arm("mmap", 3, 1 << 20, 0);    // the third mmap() of at least 1 MiB
  *     ...
  *     met = faults_disarm();                // how many calls were made to fail
- *     faults_wait(60);                      // as if a minute had passed
+ *     faults_wait(60);                      // as if a minute had passed: from the first such call the clock stands still
  *
  * "fallocate, interrupted" fails because of a signal. "tgkill" says that a thread is still there before the n-th call.
  * "thread clock" counts how often it is read, twice in a job of several threads; another clock stops meanwhile.
@@ -113,14 +113,18 @@ int madvise(void *at, size_t bytes, int advice)
     return (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
-/* As if so much time had passed. */
-static long passed;
-void faults_wait(long seconds) { passed += seconds; }
+static struct timespec stopped; /* what the clock shows since then */
+
+void faults_wait(long seconds)
+{
+    if (!stopped.tv_sec) syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &stopped);
+    stopped.tv_sec += seconds;
+}
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     const int status = (int)syscall(SYS_clock_gettime, clock, now);
-    now->tv_sec += passed;
+    if (clock == CLOCK_MONOTONIC && stopped.tv_sec) *now = stopped;
     if (clock == CLOCK_THREAD_CPUTIME_ID) fails("thread clock", 0);
     else if (clock == CLOCK_MONOTONIC && is_armed("thread clock"))
         now->tv_sec = now->tv_nsec = 0;

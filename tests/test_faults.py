@@ -191,6 +191,7 @@ def test_idle_memory_follows_use(faulty):
     """
     faulty("""
 tilecore.set_recycle_limit(2**30)
+faults.faults_wait(0)                   # now the clock stands still
 def idle(): return tilecore.recycled_bytes() // MIB
 burst = [tilecore.tile(x, n) for n in (1, 1, 1, 3, 3, 200)]
 last = tilecore.tile(x, 1)              # its address is the highest

@@ -67,7 +67,7 @@ def handler(signum, frame):
     all_kinds(7)
 
 signal.signal(signal.SIGINT, handler)
-list(map(operator.call, [interrupt_main, functools.partial(tilecore.tile, x, (150, 1), out, threads=3)]))
+list(map(operator.call, [interrupt_main, functools.partial(tilecore.tile, x, (150, 1), out, threads=2)]))
 assert (out == x).all() and len(pids) == 1
 if pids[0]: assert os.waitpid(pids[0], 0)[1] == 0
 """)

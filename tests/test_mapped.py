@@ -65,6 +65,7 @@ COPIED = [  # sharing does not pay
 @pytest.mark.whole_process
 @pytest.mark.parametrize(("shape", "reps", "dtype"), SHARED + COPIED)
 def test_shared_or_an_ordinary_copy(shape, reps, dtype, oracle):
+    before = mappings() if available else 0
     x = numbered(shape, "i4").astype(dtype)
     y, want = tilecore.tile_mapped(x, reps), oracle(x, reps)
     assert mapped(y) == (available and (shape, reps, dtype) in SHARED) != y.flags.owndata
@@ -73,7 +74,7 @@ def test_shared_or_an_ordinary_copy(shape, reps, dtype, oracle):
     x[...] = 0  # a copy of it, not the input itself, is what shows
     assert np.array_equal(y, want)
     del y  # and nothing was mapped after its end
-    assert not available or mappings() == 0
+    assert not available or mappings() <= before
 
 
 LAYOUTS = [np.asarray, np.transpose, np.asfortranarray, np.flip, lambda x: x[..., ::2], lambda x: x[None, ::-1]]
@@ -152,6 +153,7 @@ def test_no_more_mappings_than_its_share(program):
     program("""
 pattern = numpy.arange(750, dtype="f4")
 with open("/proc/sys/vm/max_map_count") as file: most = int(file.read()) // 4
+if most > 2**20: sys.exit(0)        # more than there is memory for
 tilecore.set_max_bytes(2**30)
 live = []
 def make_many():

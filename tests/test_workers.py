@@ -114,13 +114,15 @@ assert (out[:63] == x).all()
 def test_workers_take_no_processor_from_their_caller(callers, workers, program):
     """On a busy machine a worker that wakes would otherwise run in its caller's place."""
     program(f"""
-os.sched_setscheduler(0, os.SCHED_{callers}, os.sched_param(0))
-tilecore.tile(x, (64, 1), out, threads=2)
+def call():
+    os.sched_setscheduler(0, os.SCHED_{callers}, os.sched_param(0))
+    tilecore.tile(x, (8, 1), out[:8], threads=2)    # little, for an idle one seldom has a processor
+    assert os.sched_getscheduler(0) == os.SCHED_{callers}
+together(call)
 patience = time.monotonic() + 60    # seconds: a worker begins when there is a processor for it
 while [os.sched_getscheduler(worker) for worker in workers()] != [os.SCHED_{workers}]:
     assert time.monotonic() < patience
     time.sleep(0.01)
-assert os.sched_getscheduler(0) == os.SCHED_{callers}
 """)
 
 
