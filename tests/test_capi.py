@@ -1,9 +1,10 @@
-"""The C functions as Numba and ctypes find them: by the name of the module and of the function."""
+"""The C functions as Numba and ctypes find them: by the name of the module and of the function. See docs/c-api.md."""
 
 import ctypes
 import os
 import re
 import sysconfig
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,38 +12,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_every_way import bounds, check, refers, repeats_of_axes
+from test_nest import SIZE, c_sizes, get_function
 
 import tilecore
 from tilecore import capi
 
 pytestmark = pytest.mark.quick
 
-POINTER, INT, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_ssize_t
-
-
-def address(name):
-    """As in docs/c-api.md, which is not there where the package alone is tested."""
-    api = ctypes.pythonapi
-    of_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
-    of_pointer = ctypes.PYFUNCTYPE(POINTER, ctypes.py_object, ctypes.c_char_p)
-    capsule = capi.__pyx_capi__[name]
-    return of_pointer(("PyCapsule_GetPointer", api))(capsule, of_name(capsule))
-
-
-def function(name, *types, result=None, kind=ctypes.CFUNCTYPE):
-    return kind(result, *types)(address(name))
-
-
-plan_new = function("tilecore_plan_new", INT, POINTER, POINTER, SIZE, result=POINTER, kind=ctypes.PYFUNCTYPE)
-plan_make = function("tilecore_plan_make", INT, POINTER, POINTER, SIZE, ctypes.POINTER(INT), result=POINTER)
-plan_free = function("tilecore_plan_free", POINTER)
-plan_nbytes = function("tilecore_plan_nbytes", POINTER, result=SIZE)
-plan_output_shape = function("tilecore_plan_output_shape", POINTER, POINTER)
-execute = function("tilecore_plan_execute", *[POINTER] * 5, INT)
-execute_region = function("tilecore_plan_execute_region", *[POINTER] * 7, INT)
-output_shape = function("tilecore_output_shape", INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER, result=INT)
-tile_once = function("tilecore_tile", INT, POINTER, POINTER, INT, POINTER, SIZE, *[POINTER] * 3, INT, result=INT)
-status_text = function("tilecore_status_text", INT, result=ctypes.c_char_p)
+POINTER, INT = ctypes.c_void_p, ctypes.c_int
+function = partial(get_function, capi)
+plan_new = function("tilecore_plan_new", POINTER, INT, POINTER, POINTER, SIZE, kind=ctypes.PYFUNCTYPE)
+plan_make = function("tilecore_plan_make", POINTER, INT, POINTER, POINTER, SIZE, ctypes.POINTER(INT))
+plan_free = function("tilecore_plan_free", None, POINTER)
+plan_nbytes = function("tilecore_plan_nbytes", SIZE, POINTER)
+plan_output_shape = function("tilecore_plan_output_shape", None, POINTER, POINTER)
+execute = function("tilecore_plan_execute", None, *[POINTER] * 5, INT)
+execute_region = function("tilecore_plan_execute_region", None, *[POINTER] * 7, INT)
+output_shape = function("tilecore_output_shape", INT, INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER)
+tile_once = function("tilecore_tile", INT, INT, POINTER, POINTER, INT, POINTER, SIZE, *[POINTER] * 3, INT)
+status_text = function("tilecore_status_text", ctypes.c_char_p, INT)
 
 
 class Plan:
@@ -50,7 +38,7 @@ class Plan:
 
     def __init__(self, shape, reps, itemsize):
         status = INT(-1)
-        self.pointer = plan_make(len(shape), counts(shape), counts(reps), itemsize, status)
+        self.pointer = plan_make(len(shape), c_sizes(shape), c_sizes(reps), itemsize, status)
         assert status.value == capi.TILECORE_OK
 
     def __enter__(self):
@@ -58,10 +46,6 @@ class Plan:
 
     def __exit__(self, *exception):
         plan_free(self.pointer)
-
-
-def counts(values):
-    return (SIZE * max(1, len(values)))(*values)
 
 
 def test_the_headers_numbers_are_the_modules():
@@ -95,16 +79,16 @@ REFUSED = {
 @pytest.mark.parametrize(("shape", "reps", "itemsize", "status", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_has_a_status_and_writes_nothing(shape, reps, itemsize, status, text):
     status = getattr(capi, "TILECORE_" + status)
-    sizes, nbytes, found = counts([-7] * 65), SIZE(-7), INT(-7)
-    asked = (len(shape), counts(shape), len(reps), counts(reps), itemsize)
+    sizes, nbytes, found = c_sizes([-7] * 65), SIZE(-7), INT(-7)
+    asked = (len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
     assert output_shape(*asked, sizes, ctypes.byref(nbytes)) == status
     assert set(sizes) == {-7} and nbytes.value == -7
-    asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
+    asked = (len(shape), c_sizes(shape), None, len(reps), c_sizes(reps), itemsize)
     source, target = ctypes.create_string_buffer(b"a" * 64), ctypes.create_string_buffer(b"b" * 64)
     assert tile_once(*asked, source, target, None, 1) == status
     assert set(target.raw) == {ord("b"), 0}
     if len(reps) == len(shape):
-        asked = (len(shape), counts(shape), counts(reps), itemsize)
+        asked = (len(shape), c_sizes(shape), c_sizes(reps), itemsize)
         assert plan_make(*asked, found) is None and found.value == status
         with pytest.raises(ValueError, match="tilecore_plan_new: ") as error:
             plan_new(*asked)
@@ -114,7 +98,7 @@ def test_what_is_refused_has_a_status_and_writes_nothing(shape, reps, itemsize, 
 
 @pytest.mark.parametrize("ndim", [-1, -(2**31), 2**31 - 1])
 def test_a_rank_out_of_range_is_refused(ndim):
-    one, made = counts([1]), plan_new(2, counts([2, 3]), counts([1, 2]), 4)
+    one, made = c_sizes([1]), plan_new(2, c_sizes([2, 3]), c_sizes([1, 2]), 4)
     assert plan_nbytes(made) == 2 * 3 * 2 * 4
     plan_free(made)
     assert output_shape(ndim, one, 1, one, 1, None, None) == capi.TILECORE_BAD_RANK
@@ -128,16 +112,16 @@ def test_a_rank_out_of_range_is_refused(ndim):
     [((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1), ((HALF, HALF), (0, 0), 8)],
 )
 def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
-    asked = (len(shape), counts(shape), None, len(reps), counts(reps), itemsize)
+    asked = (len(shape), c_sizes(shape), None, len(reps), c_sizes(reps), itemsize)
     assert tile_once(*asked, None, None, None, 0) == capi.TILECORE_OK
     nbytes = SIZE(-7)
-    asked = (len(shape), counts(shape), len(reps), counts(reps), itemsize)
+    asked = (len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
     assert output_shape(*asked, None, ctypes.byref(nbytes)) == capi.TILECORE_OK
     assert nbytes.value == 0
     if len(shape) == len(reps):
         with Plan(shape, reps, itemsize) as plan:
             assert plan_nbytes(plan) == 0
-            steps, zeros = counts([1] * len(shape)), counts([0] * len(shape))
+            steps, zeros = c_sizes([1] * len(shape)), c_sizes([0] * len(shape))
             execute(plan, None, None, None, None, 0)
             execute(plan, None, steps, None, steps, 0)
             execute_region(plan, None, steps, None, steps, zeros, zeros, 0)
@@ -145,22 +129,22 @@ def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
 
 def strides(draw, array):
     """NULL stands for those of C order."""
-    return None if array.flags.c_contiguous and draw(st.booleans()) else counts(array.strides)
+    return None if array.flags.c_contiguous and draw(st.booleans()) else c_sizes(array.strides)
 
 
 def without_a_plan(draw, x, asked, tiled):
     """Between any two ranks and layouts."""
     assume(not refers(x))
     want, reps = tiled(x), repeats_of_axes(asked, x.ndim)
-    asked = (len(reps), counts(reps), x.itemsize)
-    sizes, nbytes = counts([-7] * (want.ndim + 1)), SIZE(-7)
-    assert output_shape(x.ndim, counts(x.shape), *asked, sizes, ctypes.byref(nbytes)) == 0
+    asked = (len(reps), c_sizes(reps), x.itemsize)
+    sizes, nbytes = c_sizes([-7] * (want.ndim + 1)), SIZE(-7)
+    assert output_shape(x.ndim, c_sizes(x.shape), *asked, sizes, ctypes.byref(nbytes)) == 0
     assert tuple(sizes)[: want.ndim + 1] == (*want.shape, -7) and nbytes.value == want.size * x.itemsize
 
     def call(out=None, threads=1):
         out = np.empty(want.shape, x.dtype) if out is None else out
         ends = (x.ctypes.data, out.ctypes.data, strides(draw, out), threads)
-        assert tile_once(x.ndim, counts(x.shape), strides(draw, x), *asked, *ends) == 0
+        assert tile_once(x.ndim, c_sizes(x.shape), strides(draw, x), *asked, *ends) == 0
         return out
 
     return want, call
@@ -178,13 +162,13 @@ def by_plan(draw, x, asked, tiled):
         out = np.empty(part.shape, x.dtype) if out is None else out
         ends = (x.ctypes.data, strides(draw, x), out.ctypes.data, strides(draw, out))
         with Plan(x.shape, reps, x.itemsize) as plan:
-            sizes = counts([-7] * len(reps))
+            sizes = c_sizes([-7] * len(reps))
             plan_output_shape(plan, sizes)
             assert tuple(sizes)[: want.ndim] == want.shape and plan_nbytes(plan) == want.size * x.itemsize
             if start is None:
                 execute(plan, *ends, threads)
             else:
-                execute_region(plan, *ends, counts(start), counts(stop), threads)
+                execute_region(plan, *ends, c_sizes(start), c_sizes(stop), threads)
         return out
 
     return part, call
@@ -198,11 +182,11 @@ def test_every_way(oracle, way, data):
 
 START = f"""
 sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_capi import counts, tile_once
+from test_capi import c_sizes, tile_once
 x, out = numpy.ones(2**20, "u1"), numpy.empty((24, 2**20), "u1")
 def more_threads(number=0, calls=200):  # after a job that was a loss, the next 128 calls at most go alone
     before, made = len(os.listdir("/proc/self/task")), 0
-    sizes, reps = counts([2**20]), counts([24, 1])
+    sizes, reps = c_sizes([2**20]), c_sizes([24, 1])
     while calls and not made:
         assert tile_once(1, sizes, None, 2, reps, 1, x.ctypes.data, out.ctypes.data, None, number) == 0
         calls, made = calls - 1, len(os.listdir("/proc/self/task")) - before

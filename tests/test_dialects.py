@@ -3,7 +3,6 @@
 import inspect
 import pkgutil
 import re
-import tomllib
 import typing
 from pathlib import Path
 
@@ -21,7 +20,6 @@ pytestmark = pytest.mark.quick
 DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
 X = np.ones((1, 1, 2, 3), np.float32)
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/guide.md", "docs/index.md")
 
 
 @pytest.fixture(params=DIALECTS, ids=lambda module: module.__name__)
@@ -33,19 +31,6 @@ def test_the_package_offers_every_dialect():
     names = {module.__name__ for module in DIALECTS}
     assert names >= {"tilecore.directml", "tilecore.onnx", "tilecore.openvino"}
     assert {name.removeprefix("tilecore.") for name in names} <= set(tilecore.__all__)
-
-
-@pytest.mark.tree
-def test_the_pages_name_every_dialect(dialect):
-    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    texts |= {"pyproject.toml": project["description"], "tilecore/__init__.py": tilecore.__doc__.partition("\n")[0]}
-    for place, text in texts.items():
-        assert dialect.DIALECT.name in text, place
-    name = dialect.__name__.removeprefix("tilecore.")
-    assert name in project["keywords"] and f"`tilecore.{name}`" in tilecore.__doc__
-    (row,) = re.findall(r"^\| `--dialect` .*", (ROOT / "docs/files.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert f"`{name}`" in row, "docs/files.md"
 
 
 @pytest.mark.tree

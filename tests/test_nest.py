@@ -31,19 +31,19 @@ class Region(ctypes.Structure):
     _fields_ += [(name, SIZE * 64) for name in ("start", "stop", "shape")]
 
 
-def function(module, name, result, *arguments):
+def get_function(module, name, result, *arguments, kind=ctypes.CFUNCTYPE):
     capsule, api = module.__pyx_capi__[name], ctypes.pythonapi
     get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     get_pointer = ctypes.PYFUNCTYPE(OPAQUE, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
     signature = get_name(capsule)
     assert signature.count(b",") + 1 == len(arguments), signature
-    return ctypes.CFUNCTYPE(result, *arguments)(get_pointer(capsule, signature))
+    return kind(result, *arguments)(get_pointer(capsule, signature))
 
 
-plan_init = function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
-nest_init = function(module, "nest_init", None, OPAQUE, SIZES, SIZES, ctypes.POINTER(Nest))
-region_iter_init = function(module, "region_iter_init", None, OPAQUE, OPAQUE, SIZES, SIZES, ctypes.POINTER(Region))
-next_piece = function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
+plan_init = get_function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
+nest_init = get_function(module, "nest_init", None, OPAQUE, SIZES, SIZES, ctypes.POINTER(Nest))
+region_iter_init = get_function(module, "region_iter_init", None, OPAQUE, OPAQUE, SIZES, SIZES, ctypes.POINTER(Region))
+next_piece = get_function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
 
 
 def c_sizes(integers):

@@ -10,6 +10,7 @@ import tilecore
 numba = pytest.importorskip("numba", exc_type=ImportError)
 from numba.typed import List  # noqa: E402
 
+numba.config.OPT = 0  # compiling takes the time, and in programs of their own and on a page it is as usual
 pytestmark = pytest.mark.process  # most start none, but compiling takes longer than quick tests may
 
 X = np.arange(6.0).reshape(2, 3)
@@ -41,19 +42,26 @@ def with_threads(a, reps, threads):
     return tilecore.tile(a, reps, threads=threads)
 
 
-def check(oracle, a, reps, call=numpys):
+def check(oracle, a, reps):
     counts = tuple(map(int, reps)) if isinstance(reps, tuple) else int(reps)  # of Python's: a narrow one wraps
-    want, got = oracle(a, counts), call(a, reps)
+    want, got = oracle(a, counts), numpys(a, reps)
     np.testing.assert_array_equal(got, want, strict=True)
     assert got.tobytes() == want.tobytes()
     assert got.flags.c_contiguous and got.flags.writeable and not np.shares_memory(got, a)
 
 
-@pytest.mark.parametrize("dtype", "? u8 c16 M8[us] U3 S5 records".split())
-def test_dtypes(dtype, oracle):
-    a = RECORDS if dtype == "records" else np.array([0, 1, 7]).astype(dtype)
-    for repeats in (3, 0):
-        check(oracle, a, repeats)
+ITEMS = [*(np.array([0, 1, 7]).astype(dtype) for dtype in "? u8 c16 M8[us] U3 S5".split()), RECORDS]
+REPEATS = [np.uint8(200), np.uint64(3), (), (np.int8(2), 3, np.uint64(1)), (2,) * 5]
+RANK_4 = np.arange(24.0).reshape(2, 3, 1, 4)[:, ::2]
+LAYOUTS = [X.copy("F"), np.broadcast_to(X[:1], (4, 3)), np.array(2.5), RANK_4]
+
+
+@pytest.mark.parametrize(("a", "repeats"), [
+    *[(a, repeats) for a in ITEMS for repeats in (3, 0)], *[(X, repeats) for repeats in REPEATS],
+    *[(a, (2, 3)) for a in LAYOUTS],
+])  # fmt: skip
+def test_items_repeats_and_layouts(a, repeats, oracle):
+    check(oracle, a, repeats)
 
 
 def test_random_forms(oracle):
@@ -65,11 +73,6 @@ def test_random_forms(oracle):
         out = np.empty((*shape * [1, *repeats], 2))[..., 1]
         into(a, repeats, out)
         np.testing.assert_array_equal(out, oracle(a, repeats))
-
-
-@pytest.mark.parametrize("repeats", [np.uint8(200), np.uint64(3), (), (np.int8(2), 3, np.uint64(1)), (2,) * 5])
-def test_repeats(repeats, oracle):
-    check(oracle, X, repeats)
 
 
 def test_repeats_as_arrays_and_lists():
@@ -96,14 +99,6 @@ def test_repeats_as_arrays_and_lists():
 
     with pytest.raises(ValueError, match="number of reps"):
         longer(X)
-
-
-RANK_4 = np.arange(24.0).reshape(2, 3, 1, 4)[:, ::2]
-
-
-@pytest.mark.parametrize("a", [X.copy("F"), np.broadcast_to(X[:1], (4, 3)), np.array(2.5), RANK_4], ids=np.shape)
-def test_layouts(a, oracle):
-    check(oracle, a, (2, 3), ours)
 
 
 @pytest.mark.parametrize("a", [2.5, True, ((1, 2), (3, 4)), List([1, 2])])

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from test_every_way import make_items
-from test_nest import OPAQUE, SIZE, Nest, c_sizes, function, nest_init, plan_of
+from test_nest import OPAQUE, SIZE, Nest, c_sizes, get_function, nest_init, plan_of
 
 from tilecore._core.write import panels as module
 from tilecore._core.write import processor
@@ -37,8 +37,8 @@ class Panels(ctypes.Structure):
         return f"{PACKERS[self.packing.packer]} to {STORES[self.store]}: {', '.join(loops)}; {self.total} parts"
 
 
-choose_panels = function(module, "choose_panels", ctypes.c_int, *[OPAQUE] * 4, ctypes.c_int, ctypes.c_int)
-write_panels = function(module, "write_panels", None, OPAQUE, SIZE, SIZE)
+choose_panels = get_function(module, "choose_panels", ctypes.c_int, *[OPAQUE] * 4, ctypes.c_int, ctypes.c_int)
+write_panels = get_function(module, "write_panels", None, OPAQUE, SIZE, SIZE)
 
 
 def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):

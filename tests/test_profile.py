@@ -308,7 +308,7 @@ def test_lines_fit_the_terminal(columns, measured, monkeypatch):
     monkeypatch.setattr(process, "processor_seconds", lambda: (9e9, 9e9))
     name = "/a-folder/of-a/" + "long-path/" * 20 + "x.py"
     exec(compile("def f(x): np.tile(np.zeros((1, 9999)), (2, 1))\nf(1)", name, "exec"), {"np": np})
-    monkeypatch.setattr(module, "perf_counter", lambda: measured.started)  # of a longer time it is less than a hundredth
+    monkeypatch.setattr(module, "perf_counter", lambda: measured.started)  # as if it had taken all the time
     shown = ended(measured)
     assert max(map(len, shown.splitlines())) in range(min(int(columns), 80) - 12, min(int(columns), 80) + 1)
     words = "Other processes took 100% of the processors' time: times may be too long. numpy.tile broadcasting".split()

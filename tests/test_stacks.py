@@ -10,7 +10,7 @@ pytestmark = pytest.mark.process
 # Threads of a small stack make what the main thread expects.
 PROGRAM = """
 from functools import partial
-from test_capi import Plan, counts, execute, execute_region, tile_once
+from test_capi import Plan, c_sizes, execute, execute_region, tile_once
 from test_every_way import make_items
 from test_layouts import LAYOUTS, each_way
 
@@ -40,12 +40,12 @@ def by_plan(plan, places, out):
     return out
 
 def region_by_plan(plan, source, bounds, out):
-    execute_region(plan, *source, out.ctypes.data, counts(out.strides), *map(counts, bounds), 2)
+    execute_region(plan, *source, out.ctypes.data, c_sizes(out.strides), *map(c_sizes, bounds), 2)
     return out
 
 def at_once(x, reps, places, out):
     src, src_strides, dst, dst_strides = places
-    assert not tile_once(x.ndim, counts(x.shape), src_strides, len(reps), counts(reps), x.itemsize, src, dst,
+    assert not tile_once(x.ndim, c_sizes(x.shape), src_strides, len(reps), c_sizes(reps), x.itemsize, src, dst,
                          dst_strides, 1)
     return out
 
@@ -61,9 +61,9 @@ def check_array(x, reps):
     check([(want, partial(tilecore.tile_mapped, x, reps), {})])
     if x.dtype.hasobject: return
     with Plan(x.shape, reps, x.itemsize) as made:
-        source = x.ctypes.data, counts(x.strides)
+        source = x.ctypes.data, c_sizes(x.strides)
         for out in numpy.empty_like(want), strided_like(want):
-            places = *source, out.ctypes.data, counts(out.strides)
+            places = *source, out.ctypes.data, c_sizes(out.strides)
             check([(want, partial(by_plan, made, places, out), {}), (want, partial(at_once, x, reps, places, out), {}),
                    (part, partial(region_by_plan, made, source, bounds, strided_like(part)), {})])
 
