@@ -122,11 +122,15 @@ def program(tmp_path, request):
 
 
 @pytest.fixture
-def heard():
-    """A shell has the programs that it starts in the background ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+def usual_signals():
+    """SIGINT, SIGTERM and SIGHUP, with their usual handlers. A shell has the programs that it starts in the background
+    ignore SIGINT, and nohup SIGHUP."""
+    usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
+    usual = {getattr(signal, name): handler for name, handler in usual.items() if hasattr(signal, name)}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield usual
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import sysconfig
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -33,19 +34,13 @@ tile_once = function("tilecore_tile", INT, INT, POINTER, POINTER, INT, POINTER, 
 status_text = function("tilecore_status_text", ctypes.c_char_p, INT)
 
 
-class Plan:
-    """Of an array's shape; it owns what tilecore_plan_make returned."""
-
-    def __init__(self, shape, reps, itemsize):
-        status = INT(-1)
-        self.pointer = plan_make(len(shape), c_sizes(shape), c_sizes(reps), itemsize, status)
-        assert status.value == capi.TILECORE_OK
-
-    def __enter__(self):
-        return self.pointer
-
-    def __exit__(self, *exception):
-        plan_free(self.pointer)
+@contextmanager
+def make_plan(shape, reps, itemsize):
+    status = INT(-1)
+    plan = plan_make(len(shape), c_sizes(shape), c_sizes(reps), itemsize, status)
+    assert status.value == capi.TILECORE_OK
+    yield plan
+    plan_free(plan)
 
 
 def test_the_headers_numbers_are_the_modules():
@@ -119,7 +114,7 @@ def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
     assert output_shape(*asked, None, ctypes.byref(nbytes)) == capi.TILECORE_OK
     assert nbytes.value == 0
     if len(shape) == len(reps):
-        with Plan(shape, reps, itemsize) as plan:
+        with make_plan(shape, reps, itemsize) as plan:
             assert plan_nbytes(plan) == 0
             steps, zeros = c_sizes([1] * len(shape)), c_sizes([0] * len(shape))
             execute(plan, None, None, None, None, 0)
@@ -161,7 +156,7 @@ def by_plan(draw, x, asked, tiled):
     def call(out=None, threads=1):
         out = np.empty(part.shape, x.dtype) if out is None else out
         ends = (x.ctypes.data, strides(draw, x), out.ctypes.data, strides(draw, out))
-        with Plan(x.shape, reps, x.itemsize) as plan:
+        with make_plan(x.shape, reps, x.itemsize) as plan:
             sizes = c_sizes([-7] * len(reps))
             plan_output_shape(plan, sizes)
             assert tuple(sizes)[: want.ndim] == want.shape and plan_nbytes(plan) == want.size * x.itemsize

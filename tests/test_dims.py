@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tilecore._core.request.errors import RequestError, format_error
-from tilecore._dialects.dims import as_repeats_dims, as_shape, get_bounds, make_range, multiply, multiply_symbols
+from tilecore._dialects.dims import as_repeats_dims, as_shape, make_range, multiply, multiply_symbols
 from tilecore.onnx import infer_shape
 
 pytestmark = pytest.mark.quick
@@ -107,12 +107,6 @@ def test_any_text_is_a_symbol(one, two):
     except Exception:
         return
     assert eval(str(product), names) == expected
-
-
-def test_make_range_and_get_bounds():
-    assert [make_range(3, 3), make_range(0, None), make_range(0, 0)] == [3, None, 0]
-    dims = [3, None, "N", (2, None)]
-    assert [get_bounds(dim) for dim in dims] == [(3, 3), (0, None), (0, None), (2, None)]
 
 
 VALUES = [-1, 2**63, 10**5000, -(10**5000), "", (3, 2), (-1, 2), (1, 2, 3), ((1, 2), 3), [1, 2]]

@@ -195,20 +195,9 @@ def test_refused_options_are_one_line(options, text, source, capsys):
 MEGABYTES = ["--repeats", "1000,1000"]  # of (2, 3) float32: 24 MB
 
 
-@pytest.fixture
-def signals():
-    """SIGINT, SIGTERM and SIGHUP, with their usual handlers: nohup, for instance, has SIGHUP ignored."""
-    usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
-    usual = {getattr(signal, name): handler for name, handler in usual.items() if hasattr(signal, name)}
-    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield usual
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_leaves_nothing(name, source, signals, monkeypatch, capsys):
+def test_a_signal_leaves_nothing(name, source, usual_signals, monkeypatch, capsys):
     """Nor do others that come while the temporary file is removed, or later."""
     number = getattr(signal, name, None) or pytest.skip("not on this system")
     unlink = os.unlink
@@ -222,22 +211,22 @@ def test_a_signal_leaves_nothing(name, source, signals, monkeypatch, capsys):
         yield advance
 
     monkeypatch.setattr(commands, "progress_bar", progress)
-    monkeypatch.setattr(os, "unlink", lambda path: [*map(signal.raise_signal, signals), unlink(path)])
+    monkeypatch.setattr(os, "unlink", lambda path: [*map(signal.raise_signal, usual_signals), unlink(path)])
     arguments = ["tile", str(source), str(source.with_name("out.npy")), *MEGABYTES]
     assert cli.main(arguments) == 128 + number
     assert capsys.readouterr() == ("", "tilecore: interrupted\n")
     assert os.listdir(source.parent) == ["in.npy"]
-    assert {signal.getsignal(number) for number in signals} == {signal.SIG_IGN}  # Python's own end keeps it
+    assert {signal.getsignal(number) for number in usual_signals} == {signal.SIG_IGN}  # Python's own end keeps it
 
 
 @pytest.mark.quick
-def test_handlers_are_those_from_before(signals, source):
+def test_handlers_are_those_from_before(usual_signals, source):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), "--repeats", "2"]) == 0
-    assert {number: signal.getsignal(number) for number in signals} == signals
+    assert {number: signal.getsignal(number) for number in usual_signals} == usual_signals
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a signal to another process")
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("usual_signals")
 def test_an_interrupt_does_not_wait_for_a_reader_that_has_stopped(source):
     reader, writer = os.pipe()
     process = start("tile", "in.npy", "-", *MEGABYTES, cwd=source.parent, stdout=writer)

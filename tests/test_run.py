@@ -64,7 +64,7 @@ def ran(folder, *command):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python_runs_it(name, tmp_path):
     options, files = PROGRAMS[name]

@@ -30,7 +30,7 @@ PART = np.s_[::75, :: MIB // 8]  # threads begin at both ends, and what lies bet
 pytestmark = [
     pytest.mark.quick,
     pytest.mark.whole_process,
-    pytest.mark.usefixtures("heard"),
+    pytest.mark.usefixtures("usual_signals"),
     # From NumPy 2.5 on it warns of what these tests do.
     pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
 ]

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.process
 # Threads of a small stack make what the main thread expects.
 PROGRAM = """
 from functools import partial
-from test_capi import Plan, c_sizes, execute, execute_region, tile_once
+from test_capi import c_sizes, execute, execute_region, make_plan, tile_once
 from test_every_way import make_items
 from test_layouts import LAYOUTS, each_way
 
@@ -60,7 +60,7 @@ def check_array(x, reps):
     check([(want, call, how) for want, call in ways for how in ({}, {"threads": 2}, {"out": strided_like(want)})])
     check([(want, partial(tilecore.tile_mapped, x, reps), {})])
     if x.dtype.hasobject: return
-    with Plan(x.shape, reps, x.itemsize) as made:
+    with make_plan(x.shape, reps, x.itemsize) as made:
         source = x.ctypes.data, c_sizes(x.strides)
         for out in numpy.empty_like(want), strided_like(want):
             places = *source, out.ctypes.data, c_sizes(out.strides)
