@@ -162,7 +162,7 @@ def test_quick_rep_movsb(program, run):
 
 def test_the_table_of_instruction_sets(native):
     """The sets are listed from the best on, here and in the guide, and the best that the processor has is used."""
-    assert f"`{' '.join(NEEDS)}`" in (HERE.parent / "docs" / "guide.md").read_text()
+    assert f"`{' '.join(NEEDS)}`" in (HERE.parent / "docs" / "guide.md").read_text(encoding="utf-8")
     assert [*native] == [name for name in NEEDS if name in native]
     assert [*native][-1] == "scalar"
     if platform.machine() == "x86_64":

@@ -35,20 +35,6 @@ def strided_like(want):
     shape = *want.shape[:-1], 2 * want.shape[-1]
     return numpy.zeros(shape, want.dtype)[(*[back] * (want.ndim - 1), step)]
 
-def by_plan(plan, places, out):
-    execute(plan, *places, 2)
-    return out
-
-def region_by_plan(plan, source, bounds, out):
-    execute_region(plan, *source, out.ctypes.data, c_sizes(out.strides), *map(c_sizes, bounds), 2)
-    return out
-
-def at_once(x, reps, places, out):
-    src, src_strides, dst, dst_strides = places
-    assert not tile_once(x.ndim, c_sizes(x.shape), src_strides, len(reps), c_sizes(reps), x.itemsize, src, dst,
-                         dst_strides, 1)
-    return out
-
 def check_array(x, reps):
     plan, want = tilecore.TilePlan(x.shape, reps, x.dtype), numpy.tile(x, reps)
     bounds = tuple(n // 3 for n in want.shape), tuple(n - n // 4 for n in want.shape)
@@ -60,12 +46,15 @@ def check_array(x, reps):
     check([(want, call, how) for want, call in ways for how in ({}, {"threads": 2}, {"out": strided_like(want)})])
     check([(want, partial(tilecore.tile_mapped, x, reps), {})])
     if x.dtype.hasobject: return
+    source, piece = (x.ctypes.data, c_sizes(x.strides)), strided_like(part)
+    asked = x.ndim, c_sizes(x.shape), source[1], len(reps), c_sizes(reps), x.itemsize, source[0]
+    ends = piece.ctypes.data, *map(c_sizes, (piece.strides, *bounds))
     with make_plan(x.shape, reps, x.itemsize) as made:
-        source = x.ctypes.data, c_sizes(x.strides)
         for out in numpy.empty_like(want), strided_like(want):
-            places = *source, out.ctypes.data, c_sizes(out.strides)
-            check([(want, partial(by_plan, made, places, out), {}), (want, partial(at_once, x, reps, places, out), {}),
-                   (part, partial(region_by_plan, made, source, bounds, strided_like(part)), {})])
+            target = out.ctypes.data, c_sizes(out.strides)  # each function returns None, or 0
+            check([(want, lambda: execute(made, *source, *target, 2) or out, {}),
+                   (want, lambda: tile_once(*asked, *target, 1) or out, {}),
+                   (part, lambda: execute_region(made, *source, *ends, 2) or piece, {})])
 
 for dtype in "u1 u4 V16 S3 O".split():
     for make in LAYOUTS.values():
