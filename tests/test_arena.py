@@ -257,7 +257,7 @@ def child():
     wait_until(lambda: threads() == 1 and not arena.idle())
 def forks():
     try:
-        for _ in range(12): forked(child)
+        for _ in range(8): forked(child)
         while not empty: time.sleep(0.01)
     finally: stop.set()
 together(forks, *(lambda seed=seed: work(seed) for seed in (1, 2, 3)))

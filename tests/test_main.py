@@ -92,8 +92,8 @@ def test_settings_of_the_environment(values, program):
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
-        *[(SETTINGS[0], text) for text in ("2\N{KELVIN SIGN}", "-1", "many")],
-        *[(SETTINGS[2], text) for text in ("0", "x", "-2", "2_0", "\N{ARABIC-INDIC DIGIT THREE}")],
+        *[(SETTINGS[0], text) for text in ("2\N{KELVIN SIGN}", "-1")],
+        *[(SETTINGS[2], text) for text in ("0", "-2", "2_0", "\N{ARABIC-INDIC DIGIT THREE}")],
         *[(SETTINGS[1], "much"), (SETTINGS[3], "much")],
     ],
 )
@@ -104,7 +104,8 @@ def test_a_malformed_setting_is_an_error_of_the_import(variable, text, tmp_path,
 
 
 @pytest.mark.quick
-def test_demo_shows_examples_and_times(capsys):
+def test_demo_shows_examples_and_times(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "ROUNDS", 3)
     assert cli.main(["demo"]) == 0
     shown = capsys.readouterr().out
     calls = [f"tilecore.{name}.tile(x, {dialect.example[1]})" for name, dialect in commands.DIALECTS.items()]
