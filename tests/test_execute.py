@@ -125,9 +125,7 @@ def test_a_view_allocates_nothing(settings_stay):
 
 @pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
-@pytest.mark.parametrize(
-    ("pages", "target", "threads"), [(255, "out", 1), (256, "out", 2), (2047, "", 1), (2048, "", 2)]
-)
+@pytest.mark.parametrize("pages, target, threads", [(255, "out", 1), (256, "out", 2), (2047, "", 1), (2048, "", 2)])
 def test_from_which_size_two_threads_write(pages, target, threads, program):
     """From TILECORE_THREAD_BYTES on, or TILECORE_NEW_THREAD_BYTES if the memory is new; with no worker yet."""
     program(

@@ -6,9 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.process
 
-free_threaded = pytest.mark.skipif(
-    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the GIL always"
-)
+free_threaded = pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the GIL")
 
 
 @free_threaded

@@ -150,9 +150,7 @@ def test_a_crash_tells_its_case(build, tmp_path, file, code, wrong, fault):
     assert re.fullmatch(need if fault == "called wrongly" else "", done.stderr)
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64", reason="asked of CPUID and /proc/cpuinfo"
-)
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="asked of CPUID and in /proc")
 def test_quick_rep_movsb(program, run):
     text = Path("/proc/cpuinfo").read_text()
     family = int(re.search(r"cpu family\s*: (\d+)", text)[1])
