@@ -171,19 +171,6 @@ assert type(y.base).__name__ == "Mapping" and np.array_equal(y, want)
 """)
 
 
-def test_addresses_that_cannot_be_closed_lose_their_pages_all_the_same(faulty):
-    faulty("""
-tilecore.tile(x, 2)
-before = status("VmRSS")
-faults.faults_arm(b"mmap", 1, 16 * MIB, True)
-for _ in range(10):
-    tilecore.tile(x, 40)
-    tilecore.release_memory()
-assert faults.faults_disarm() == 10
-assert status("VmRSS") < before + 60 * MIB
-""")
-
-
 def test_idle_memory_follows_use(faulty):
     """Idle are at most 64 MiB more than were alive at once in the last minute.
 
