@@ -68,7 +68,7 @@ job *list_jobs(ptrdiff_t row, ptrdiff_t repeats, ptrdiff_t rows, ptrdiff_t pitch
                               row * repeats * rows <= TILECORE_BLOCK_BYTES);
         choice = at.prepared.write;
         at.kernels = kernels;
-        for (of = kernels; of; of = of->also)
+        for (of = kernels; of; of = of->borrows_from)
             for (kernel = of->row_kernels; *kernel; kernel++) {
                 if ((*kernel)->can && !(*kernel)->can(&at.prepared, rows)) continue;
                 if ((*kernel)->prepare) (*kernel)->prepare(&at.prepared, rows);

@@ -121,7 +121,7 @@ static void check_gaps(const char *dst, ptrdiff_t pitch, ptrdiff_t row, ptrdiff_
 static void check_choice(const tilecore_set *kernels, const tilecore_rows *chosen, ptrdiff_t rows)
 {
     const tilecore_row_kernel *const *kernel;
-    for (; kernels; kernels = kernels->also)
+    for (; kernels; kernels = kernels->borrows_from)
         for (kernel = kernels->row_kernels; *kernel; kernel++)
             if ((*kernel)->write == chosen->write) {
                 running.kernel = (*kernel)->name;
@@ -142,7 +142,7 @@ static int is_bound(const tilecore_set *kernels, ptrdiff_t row, ptrdiff_t repeat
         tilecore_prepare_rows(&before, kernels, row - 1, repeats, row - 1, (row - 1) * repeats, rows, in_first_cache);
         if (now.write != before.write) return 1;
     }
-    for (; kernels; kernels = kernels->also)
+    for (; kernels; kernels = kernels->borrows_from)
         for (kernel = kernels->row_kernels; *kernel; kernel++)
             if ((*kernel)->can && (*kernel)->can(&now, rows) != (*kernel)->can(&before, rows))
                 return 1;
@@ -362,7 +362,7 @@ static void check_set(const tilecore_set *kernels)
                 if (n == 300 && m > 1 && i > 64) continue; /* megabytes, and nothing new */
                 if (i > 260 && !is_bound(kernels, i, n, m) && !is_bound(kernels, i + 1, n, m)) continue;
                 check_rows(kernels, NULL, i, n, m);
-                for (of = kernels; of; of = of->also)
+                for (of = kernels; of; of = of->borrows_from)
                     for (kernel = of->row_kernels; *kernel && m < 700; kernel++) check_rows(kernels, *kernel, i, n, m);
             }
     for (i = 1; i <= 70; i++)

@@ -26,6 +26,10 @@ class Nest(ctypes.Structure):
         return self.src_offset, self.dst_offset, [(*loop,) for loop in self.loop[: self.n]]
 
 
+class StridedArray(ctypes.Structure):
+    _fields_ = [("data", OPAQUE), ("ndim", ctypes.c_int), ("contiguous", ctypes.c_int), ("strides", SIZE * 64)]
+
+
 class Region(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int) for name in ("n_start", "n_stop", "periodic")]
     _fields_ += [(name, SIZE * 64) for name in ("start", "stop", "shape")]
@@ -41,13 +45,18 @@ def get_function(module, name, result, *arguments, kind=ctypes.CFUNCTYPE):
 
 
 plan_init = get_function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
-nest_init = get_function(module, "nest_init", None, OPAQUE, SIZES, SIZES, ctypes.POINTER(Nest))
-region_iter_init = get_function(module, "region_iter_init", None, OPAQUE, OPAQUE, SIZES, SIZES, ctypes.POINTER(Region))
+PLACE = ctypes.POINTER(StridedArray)
+nest_init = get_function(module, "nest_init", None, OPAQUE, PLACE, PLACE, ctypes.POINTER(Nest))
+region_iter_init = get_function(module, "region_iter_init", None, OPAQUE, OPAQUE, PLACE, PLACE, ctypes.POINTER(Region))
 next_piece = get_function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
 
 
 def c_sizes(integers):
-    return None if integers is None else (SIZE * len(integers))(*integers)
+    return (SIZE * len(integers))(*integers)
+
+
+def place_of(strides):
+    return StridedArray(contiguous=strides is None, strides=tuple(strides or ()))
 
 
 def plan_of(shape, reps=(), itemsize=ITEMSIZE):
@@ -61,7 +70,7 @@ def c_order(shape, step=ITEMSIZE):
 
 
 LAYOUTS = {
-    "NULL": lambda shape: None,
+    "C": lambda shape: None,
     "Fortran": lambda shape: c_order(shape[::-1])[::-1],
     "gaps, forwards and backwards": lambda shape: [(-1) ** k * n for k, n in enumerate(c_order(shape, 3 * ITEMSIZE))],
     "broadcast": lambda shape: [0, *c_order(shape)[1:]][: len(shape)],  # of a source
@@ -109,7 +118,7 @@ def test_a_whole_output(src, dst):
             padded = (1,) * (len(reps) - len(shape)) + shape
             output = [d * n for d, n in zip(padded, reps, strict=True)]
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
-            nest_init(plan_of(shape, reps), *map(c_sizes, strides), nest := Nest())
+            nest_init(plan_of(shape, reps), *map(place_of, strides), nest := Nest())
             by = "nest_push" if strides[1] is None else "region_iter_init"
             check(by, [nest.piece()], padded, [0] * len(output), output, *strides)
 
@@ -123,12 +132,12 @@ def test_a_region(src, dst):
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
             pieces, nest, pieces_left = [], Nest(), ctypes.create_string_buffer(8192)
             region = Region(start=start, shape=output)
-            region_iter_init(pieces_left, plan_of(shape), *map(c_sizes, strides), region)
+            region_iter_init(pieces_left, plan_of(shape), *map(place_of, strides), region)
             while next_piece(pieces_left, nest):
                 pieces.append(nest.piece())
             check("region_iter_init or next_piece", pieces, shape, start, output, *strides)
 
 
 def test_the_worked_example():
-    nest_init(plan_of((2, 1, 3, 4), (5, 6, 1, 2)), None, None, nest := Nest())
+    nest_init(plan_of((2, 1, 3, 4), (5, 6, 1, 2)), place_of(None), place_of(None), nest := Nest())
     assert nest.piece()[2] == [(16, 1, 1), (2, 0, 16), (3, 16, 32), (6, 0, 96), (2, 48, 576), (5, 0, 1152)]

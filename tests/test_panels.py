@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from test_every_way import make_items
-from test_nest import OPAQUE, SIZE, Nest, c_sizes, get_function, nest_init, plan_of
+from test_nest import OPAQUE, SIZE, Nest, get_function, nest_init, place_of, plan_of
 
 from tilecore._core.write import panels as module
 from tilecore._core.write import processor
@@ -18,7 +18,8 @@ from tilecore._core.write import processor
 pytestmark = pytest.mark.quick
 
 PACKERS, STORES = ["transpose", "deinterleave", "gather"], ["scratch", "output", "past the caches"]
-NAMES = ["nest", "dst", "src", "store", "stream", "store_mode", "cell_bytes", "nbytes", "parts", "total"]
+PAST_CACHES = 2  # in kernels.h
+NAMES = ["nest", "dst", "src", "direct", "stream", "store_mode", "cell_bytes", "nbytes", "parts", "total"]
 KINDS = [OPAQUE, OPAQUE, OPAQUE, ctypes.c_int, ctypes.c_int, ctypes.c_int, SIZE, SIZE, SIZE, SIZE]
 
 
@@ -32,9 +33,12 @@ class Packing(ctypes.Structure):
 class Panels(ctypes.Structure):
     _fields_ = [*zip(NAMES, KINDS, strict=True), ("packing", Packing)]
 
+    def place(self):
+        return STORES[self.direct + (self.store_mode == PAST_CACHES)]
+
     def __str__(self):
         loops = [f"{steps} of {n} x ({src}, {dst})" for n, src, dst, steps in self.packing.loop[1 : self.packing.n]]
-        return f"{PACKERS[self.packing.packer]} to {STORES[self.store]}: {', '.join(loops)}; {self.total} parts"
+        return f"{PACKERS[self.packing.packer]} to {self.place()}: {', '.join(loops)}; {self.total} parts"
 
 
 choose_panels = get_function(module, "choose_panels", ctypes.c_int, *[OPAQUE] * 4, ctypes.c_int, ctypes.c_int)
@@ -44,7 +48,7 @@ write_panels = get_function(module, "write_panels", None, OPAQUE, SIZE, SIZE)
 def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
     """What is chosen for an input of these strides and an output in C order; None: no panels."""
     nest, panels = Nest(), Panels()
-    nest_init(plan_of(shape, reps, itemsize), c_sizes(strides), None, nest)
+    nest_init(plan_of(shape, reps, itemsize), place_of(strides), place_of(None), nest)
     panels.kept = nest
     chosen = choose_panels(ctypes.byref(panels), ctypes.byref(nest), dst, src, stream, True)
     return panels if chosen else None
@@ -108,5 +112,5 @@ def test_every_small_shape(oracle):
                 for number in range(panels.total):
                     write_panels(ctypes.byref(panels), number, number + 1)
                 assert got.tobytes() == want.tobytes(), f"{shown}: {panels}"
-                seen.add((PACKERS[panels.packing.packer], STORES[panels.store]))
+                seen.add((PACKERS[panels.packing.packer], panels.place()))
     assert {("gather", "scratch"), ("gather", "output"), *itertools.product(["transpose"], STORES)} <= seen

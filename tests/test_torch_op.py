@@ -150,7 +150,7 @@ def test_others_go_to_pytorch():
 def test_threads_are_those_that_both_allow(monkeypatch):
     asked = []
     tile_array = tilecore._core.plain.tile_array
-    spy = lambda a, reps, out, threads: asked.append(threads) or tile_array(a, reps)  # noqa: E731
+    spy = lambda a, reps, threads: asked.append(threads) or tile_array(a, reps)  # noqa: E731
     monkeypatch.setattr(MODULE, "tile_array", spy)
     for theirs, ours in ((1, 3), (3, 1), (3, 2)):
         monkeypatch.setattr(torch, "get_num_threads", lambda theirs=theirs: theirs)

@@ -18,7 +18,7 @@ from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.plan.regions cimport Region
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.strided_arrays cimport StridedArray, locate_memory
-from tilecore._core.write.tiling cimport WriteOptions, start_options, write_tiling
+from tilecore._core.write.tiling cimport WriteOptions, choose_options_without_gil, write_tiling
 
 from tilecore._core.arrays import tile
 from tilecore._core.request.errors import RequestError, format_error
@@ -133,7 +133,7 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
         return
     locate_memory(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
-    start_options(&options, plan.nbytes, threads, True)
+    choose_options_without_gil(&options, plan.nbytes, threads, True)
     write_tiling(plan, NULL, &source, &target, &options)
 
 
@@ -155,7 +155,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
         return
     locate_memory(&source, src, src_strides, plan.ndim, plan.shape, plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, region.shape, plan.itemsize)
-    start_options(&options, region.nbytes, threads, True)
+    choose_options_without_gil(&options, region.nbytes, threads, True)
     write_tiling(plan, &region, &source, &target, &options)
 
 

@@ -157,7 +157,7 @@ def tile_1(
         position = axis if type(axis) is int else _read_whole_number("axis", axis)
         repeats = [1] * tensor.ndim
         repeats[_check_axis(position, tensor.ndim)] = count
-        return tile_array(tensor, tuple(repeats), out, threads)
+        return tile_array(tensor, tuple(repeats), out, threads=threads)
     except RequestError as error:
         names = {"repeats": "tiles"}
         raise format_error(error, _TILE_1.name, tensor, names, tiles=tiles, axis=axis) from error.__cause__

@@ -1,7 +1,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The array functions: they read, check and plan a request; results.pyx executes it.
 
-`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_other` serves
+`tile` is a compiled builtin: for a plain array and a tuple of ints it only allocates and copies. `tile_foreign` serves
 subclasses and other libraries' arrays. Each public function makes the error from the RequestError that it catches.
 """
 
@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy
 
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import NAMES, RequestError, format_error
 from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_tile, tile_masked
 
 cimport cython
@@ -18,7 +18,7 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plain cimport plan_without_callbacks, plan_request, tile_array
+from tilecore._core.plain cimport plan_fast, plan_request, tile_array
 from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init
 from tilecore._core.plan.regions cimport Region, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
@@ -31,7 +31,6 @@ from tilecore._core.write.small cimport make_small
 cnp.import_array()
 
 cdef object MISSING = object()
-cdef dict NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and ours
 
 
 cdef error_of_call(error, str name, a, cnp.ndarray array, reps, axis):
@@ -112,7 +111,7 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
     """
     cdef Plan plan
     if (PyArray_CheckExact(a) and out is None and axis is None and threads is None
-            and plan_without_callbacks(&plan, a, reps, 0)):
+            and plan_fast(&plan, a, reps, 0)):
         if (result := make_small(&plan, a)) is not None:
             return result
         try:  # entering it takes 3 % of a small call
@@ -121,10 +120,10 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
             raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
-    return tile_any(a, reps, out, axis, threads)
+    return tile_request(a, reps, out, axis, threads)
 
 
-cdef tile_any(a, reps, out, axis, threads):
+cdef tile_request(a, reps, out, axis, threads):
     """`tile` for every request."""
     cdef cnp.ndarray array = None
     try:
@@ -133,13 +132,13 @@ cdef tile_any(a, reps, out, axis, threads):
             raise RequestError(TypeError, "must be a NumPy array, got int; repeats of several axes are one argument: "
                                f"{(reps, out)}", "out")
         if array is None:
-            return tile_other(a, reps, out, axis, threads)
-        return tile_array(array, reps, out, threads, axis)
+            return tile_foreign(a, reps, out, axis, threads)
+        return tile_array(array, reps, out, axis, threads)
     except RequestError as error:
         raise error_of_call(error, "tile", a, array, reps, axis) from error.__cause__
 
 
-cdef tile_other(a, reps, out, axis, threads):
+cdef tile_foreign(a, reps, out, axis, threads):
     """Tile a subclass of ndarray, or an array of another library."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK]
@@ -239,8 +238,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = plan_request(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
-        target = make_region(&plan, &region, array, target, thread_limit)
-        return target if out is None else out
+        return make_region(&plan, &region, array, target, thread_limit)
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
 
@@ -349,7 +347,7 @@ def tile_mapped(a, reps, *, axis=None):
     try:
         array = read_plain_or_none(a)
         if array is None:
-            return tile_other(a, reps, None, axis, None)
+            return tile_foreign(a, reps, None, axis, None)
         plan_request(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)

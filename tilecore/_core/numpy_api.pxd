@@ -12,6 +12,12 @@ cdef enum:
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
+    ctypedef struct PyTypeObject:
+        const char *tp_name
+        PyObject *tp_dict
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    void PyType_Modified(PyTypeObject *type) noexcept
 
 
 cdef extern from "numpy/arrayscalars.h":
@@ -19,8 +25,6 @@ cdef extern from "numpy/arrayscalars.h":
 
 
 cdef extern from "numpy/arrayobject.h":
-    ctypedef struct PyTypeObject:
-        pass
     ctypedef struct PyArrayObject_fields:
         PyObject *mem_handler
     PyTypeObject PyArray_Type

@@ -26,9 +26,9 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyTypeObject
 from tilecore._core.plan.plan cimport Plan, plan_array
-from tilecore._core.request.arguments cimport KNOWN
+from tilecore._core.request.arguments cimport is_foreign
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.write.results cimport make_result
 
@@ -37,9 +37,6 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
-    ctypedef struct PyTypeObject:
-        Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
     enum: Py_TPFLAGS_HAVE_VECTORCALL
     Py_ssize_t PyVectorcall_NARGS(size_t n) noexcept
     object PyObject_Vectorcall(object function, PyObject *const *arguments, size_t n, PyObject *names)
@@ -58,10 +55,10 @@ def tile(A, reps):  # errors show this name
 cdef tile_as_numpy(A, reps):
     cdef Plan plan
     cdef Py_ssize_t counts[MAX_RANK]
-    if not in_force or dispatches(A):
+    if not in_force or is_foreign(A):
         return numpy_tile(A, reps)
     cdef int n = read_fast(reps, 0, counts)
-    if n < 0 and not dispatches(reps):
+    if n < 0 and not is_foreign(reps):
         try:
             reps = tuple(reps)
         except TypeError:
@@ -80,11 +77,6 @@ cdef tile_as_numpy(A, reps):
         except RequestError:  # of memory: `_tile` makes the error
             pass
     return _tile(A, reps)
-
-
-cdef bint dispatches(argument) except -1:
-    """Whether it is another library's array: then that library decides what NumPy's function does."""
-    return not PyArray_Check(argument) and type(argument) not in KNOWN and hasattr(type(argument), "__array_function__")
 
 
 @cython.final

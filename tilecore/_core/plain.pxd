@@ -6,11 +6,11 @@ from tilecore._core.request.integers cimport read_fast
 
 
 cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out)
-cpdef tile_array(cnp.ndarray array, reps, out=*, threads=*, axis=*)
-cdef tile_without_callbacks(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements)
+cpdef tile_array(cnp.ndarray array, reps, out=*, axis=*, threads=*)
+cdef tile_fast(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements)
 
 
-cdef inline bint plan_without_callbacks(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:
+cdef inline bint plan_fast(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:
     """Make the plan, if `reps` can be read without the caller's code and nothing is wrong; else return False."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n = read_fast(reps, min_repeat, repeats)

@@ -17,31 +17,29 @@ cnp.import_array()
 cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     """Make the plan for `array`. Return `out` as read_out reads it, or None. The plan is made last."""
     cdef Py_ssize_t repeats[MAX_RANK]
-    cdef cnp.ndarray target = None
+    cdef cnp.ndarray target
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
-    if out is not None:
-        target = read_out(out, array)
+    target = read_out(out, array.descr)
     check_rank(array, axis, n)
     plan_check(plan, plan_array(plan, array, n, repeats))
     return target
 
 
-cpdef tile_array(cnp.ndarray array, reps, out=None, threads=None, axis=None):
+cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     """`tile` of a plain array."""
     cdef Plan plan
     cdef int thread_limit = read_threads(threads)
     cdef cnp.ndarray target = plan_request(&plan, array, reps, axis, out)
-    target = make_result(&plan, array, target, thread_limit)
-    return target if out is None else out
+    return make_result(&plan, array, target, thread_limit)
 
 
-cdef tile_without_callbacks(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
+cdef tile_fast(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
     """The tiling, if `reps` can be read without running the caller's code, and nothing is wrong; else None.
 
     If `max_elements` is not 0: None also for a result that is larger or empty.
     """
     cdef Plan plan
-    if not plan_without_callbacks(&plan, array, reps, min_repeat):
+    if not plan_fast(&plan, array, reps, min_repeat):
         return None
     if max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= max_elements):
         return None

@@ -49,12 +49,5 @@ cdef inline void locate_memory(StridedArray *place, const void *data, const Py_s
         itemsize *= shape[k]
 
 
-cdef inline const Py_ssize_t *strides_or_null(const StridedArray *place) noexcept nogil:
-    """The strides, or NULL for C order."""
-    if place.contiguous:
-        return NULL
-    return &place.strides[0]
-
-
 cdef inline Py_ssize_t magnitude(Py_ssize_t stride) noexcept nogil:
     return -max(stride, -PY_SSIZE_T_MAX) if stride < 0 else stride  # the least integer has no opposite

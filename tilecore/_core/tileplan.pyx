@@ -14,16 +14,18 @@ from types import GenericAlias
 import numpy
 
 from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.errors import RequestError, format_error, pass_on
+from tilecore._core.request.errors import NAMES, RequestError, format_error, pass_on
 
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 
-from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, array_upon, descr_of
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
+)
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init, plan_stack
 from tilecore._core.plan.regions cimport Region, read_bounds
-from tilecore._core.request.arguments cimport read_items, read_out, read_plain, read_target, shape_error
+from tilecore._core.request.arguments cimport read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
 from tilecore._core.write.batch cimport make_batch
@@ -33,14 +35,6 @@ from tilecore._core.write.small cimport make_small
 cnp.import_array()
 
 
-cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        const char *tp_name
-        PyObject *tp_dict
-    void PyType_Modified(PyTypeObject *type) noexcept
-
-
-cdef dict NAMES = {"repeats": "reps", "input": "a"}
 cdef object MISSING = object()
 
 
@@ -119,33 +113,29 @@ cdef class TilePlan:
                 and has_shape(a, self.plan.input_ndim, input_shape(&self.plan))
                 and (result := make_small(&self.plan, a)) is not None):
             return result
-        return self.tile_any(a, out, threads)
+        return self.tile_request(a, out, threads)
 
-    cdef tile_any(self, a, out, threads):
+    cdef tile_request(self, a, out, threads):
         """`tile` for every request."""
-        cdef cnp.ndarray array = None, target
+        cdef cnp.ndarray array = None
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
             array = read_plain(a)
-            target = self.check_array(array, out)
-            target = make_result(&self.plan, array, target, thread_limit)
-            return target if out is None else out
+            return make_result(&self.plan, array, self.check_array(array, out), thread_limit)
         except RequestError as error:
             raise format_error(error, "TilePlan.tile", array, NAMES, reps=self.reps) from error.__cause__
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Region region
-        cdef cnp.ndarray array = None, target
+        cdef cnp.ndarray array = None
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
             read_bounds(&region, start, stop, False)
             array = read_plain(a)
-            target = self.check_array(array, out)
-            target = make_region(&self.plan, &region, array, target, thread_limit)
-            return target if out is None else out
+            return make_region(&self.plan, &region, array, self.check_array(array, out), thread_limit)
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
 
@@ -184,18 +174,14 @@ cdef class TilePlan:
         TypeError, ValueError, MemoryError
             As `tile`, for the whole result. If an array does not fit, the error names its index.
         """
-        cdef cnp.ndarray target
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
             if isinstance(arrays, (list, tuple)):
                 arrays = list(arrays)
                 read_items(arrays, self.dtype, self.plan.input_ndim, input_shape(&self.plan))
-                target = None if out is None else read_target(out, self.dtype)
-                target = make_batch(&self.plan, self.dtype, arrays, target, thread_limit)
-            else:
-                target = tile_stack(&self.plan, self.dtype, arrays, out, thread_limit)
-            return target if out is None else out
+                return make_batch(&self.plan, self.dtype, arrays, read_out(out, self.dtype), thread_limit)
+            return tile_stack(&self.plan, self.dtype, arrays, out, thread_limit)
         except RequestError as error:
             raise format_error(error, "TilePlan.batch", self.input_shape, {"input": "arrays"}, dtype=self.dtype,
                                reps=self.reps) from error.__cause__
@@ -204,11 +190,10 @@ cdef class TilePlan:
         """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
         cdef const Plan *plan = &self.plan
         cdef const Py_ssize_t *shape = input_shape(plan)
-        cdef cnp.ndarray target = None
+        cdef cnp.ndarray target
         if descr_of(array) != <PyObject *>self.dtype and array.descr != self.dtype:
             raise RequestError(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
-        if out is not None:
-            target = read_out(out, array)
+        target = read_out(out, self.dtype)
         if not has_shape(array, plan.input_ndim, shape):
             raise shape_error(array, plan.input_ndim, shape, "the plan is for", None)
         return target
@@ -239,17 +224,16 @@ cdef cnp.dtype read_dtype(dtype):
 
 cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int threads):
     """Return the tilings of the arrays in a stack, by a plan for `dtype`."""
-    cdef cnp.ndarray array = read_plain(arrays), target = None
+    cdef cnp.ndarray array = read_plain(arrays), target
     cdef const Py_ssize_t *shape = input_shape(plan)
     cdef Plan stack
     cdef int k, n = plan.input_ndim
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type(arrays).__name__}", "input")
-    if array.descr is not dtype and array.descr != dtype:
+    if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
         raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", "input")
-    if out is not None:
-        target = read_out(out, array)
+    target = read_out(out, dtype)
     cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize
     for k in range(n if fits else 0):
         fits &= cnp.PyArray_DIM(array, k + 1) == shape[k]

@@ -5,7 +5,7 @@ cimport cython
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
-from tilecore._core.plain cimport tile_array, tile_without_callbacks
+from tilecore._core.plain cimport tile_array, tile_fast
 
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, shape_changed
@@ -60,7 +60,7 @@ cdef class Version:
         tensor = None
         try:
             tensor = read_array(input)
-            return tile_array(tensor, self.read_counts(tensor, repeats), out, threads)
+            return tile_array(tensor, self.read_counts(tensor, repeats), out, None, threads)
         except RequestError as error:
             raise format_error(error, self.name, tensor, self.names, repeats=repeats) from error.__cause__
 
@@ -80,7 +80,7 @@ cdef class Version:
             return None
         if not self.any_length and n != cnp.PyArray_NDIM(input):
             return None
-        return tile_without_callbacks(input, repeats, self.lowest_repeat, self.most_elements)
+        return tile_fast(input, repeats, self.lowest_repeat, self.most_elements)
 
     def read_counts(self, tensor, repeats):
         """The repeats as a tuple of ints, which the core checks further; a RequestError if they are not legal."""

@@ -156,7 +156,7 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
     if not bits.data_ptr():  # empty, or zeros without memory
         return own(input, dims)
     try:
-        result = torch.from_numpy(tile_array(array, dims, None, min(torch.get_num_threads(), get_num_threads())))
+        result = torch.from_numpy(tile_array(array, dims, threads=min(torch.get_num_threads(), get_num_threads())))
     except RequestError as error:
         nested = any(getattr(count, "ndim", isinstance(count, (tuple, list))) for count in dims)
         error.kind = TypeError if nested or error.kind is TypeError else RuntimeError  # as PyTorch's own

@@ -51,7 +51,8 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* Recycled memory: bytes of a granule; bytes of an arena, at least; granules of a step, with or without huge pages. */
+/* Recycled memory: bytes of a granule; bytes of an arena, at least; granules of a step: they are
+ * advised together for huge pages, or against them. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
 #define TILECORE_STEP 256

@@ -205,9 +205,9 @@ typedef struct tilecore_set {
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
     int into_memory; /* the store_mode of `transpose` for large outputs that do not bypass the caches */
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
-    /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of the set `also`, or NULL. */
+    /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of `borrows_from`, or NULL. */
     const tilecore_row_kernel *const *row_kernels;
-    const struct tilecore_set *also;
+    const struct tilecore_set *borrows_from;
 } tilecore_set;
 
 /* From the best to the plainest, then NULL. The last can be used everywhere. */

@@ -39,16 +39,16 @@ from tilecore._core.plan.regions cimport result_shape
 from tilecore._core.strided_arrays cimport magnitude
 
 
-cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides,
-                           const Py_ssize_t *dst_strides, const Region *region) noexcept nogil:
-    """Fill `iter` for the region, or for the whole tiling for NULL; it must not be empty. NULL strides: C order.
+cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source, const StridedArray *target,
+                           const Region *region) noexcept nogil:
+    """Fill `iter` for the region, or for the whole tiling for NULL; it must not be empty.
 
     An axis that steps backward in the output begins at its other end. One that only continues its inner axis joins it.
     """
     cdef AxisIter axis
     cdef int i
     iter.n, iter.src_offset, iter.dst_offset, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
-    sort_axes(iter, plan, src_strides, dst_strides, region)
+    sort_axes(iter, plan, source, target, region)
     for i in range(plan.ndim):
         axis = iter.axis[i]
         if axis.dst_step < 0:
@@ -63,15 +63,15 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const Py_ssize_t 
             add_axis(iter, &axis)
 
 
-cdef void sort_axes(RegionIter *iter, const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *source, const StridedArray *target,
                     const Region *region) noexcept nogil:
     """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last."""
     cdef const Py_ssize_t *shape = result_shape(plan, region)
     cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, first, src, dst
     cdef int i, k, padding = plan.ndim - plan.input_ndim
     for k in range(plan.ndim - 1, -1, -1):
-        src = src_strides[k - padding] if src_strides != NULL and k >= padding else src_bytes
-        dst = dst_strides[k] if dst_strides != NULL else dst_bytes
+        src = src_bytes if source.contiguous or k < padding else source.strides[k - padding]
+        dst = dst_bytes if target.contiguous else target.strides[k]
         src_bytes *= plan.shape[k]
         dst_bytes *= shape[k]
         first = region.start[k] % plan.shape[k] if region != NULL else 0
@@ -93,7 +93,7 @@ cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
 
 cdef void add_axis(RegionIter *iter, const AxisIter *axis) noexcept nogil:
     """Add an axis around the others, or merge it with the outermost axis if it only continues that axis."""
-    cdef AxisIter *inner = &iter.axis[iter.n - 1]
+    cdef AxisIter *inner = &iter.axis[max(iter.n - 1, 0)]
     if (iter.n and inner.first == 0 and inner.extent == inner.count
             and continues(axis.src_step, inner.count, inner.src_step)
             and continues(axis.dst_step, inner.count, inner.dst_step)):
@@ -109,7 +109,7 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
     """Fill `nest` with the loops of the next piece, and return its bytes; return 0 after the last."""
     cdef AxisIter *axis
     cdef Py_ssize_t index, left, length, src = iter.src_offset, dst = iter.dst_offset, nbytes = iter.itemsize
-    cdef bint finished = True  # until an axis is found that has another piece
+    cdef bint carry = True  # until an axis is found that has another piece
     cdef int k
     if iter.finished:
         return 0
@@ -126,36 +126,31 @@ cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil:
             nest_push(nest, left // length, 0, axis.dst_step * length)
             length *= left // length
         nbytes *= length
-        if not finished:
-            continue
-        if length < left:
-            axis.dst_index += length
-            axis.src_index = 0
-            finished = False
-        elif length < axis.count:  # this was the last of its pieces: back to the first
-            axis.dst_index = 0
-            axis.src_index = axis.first
-    nest.src_offset, nest.dst_offset = src, dst
-    iter.finished = finished
+        if carry and length < left:
+            axis.dst_index, axis.src_index = axis.dst_index + length, 0
+            carry = False
+        elif carry:  # this was the last of its pieces: back to the first
+            axis.dst_index, axis.src_index = 0, axis.first
+    nest.src_offset, nest.dst_offset, iter.finished = src, dst, carry
     return nbytes
 
 
-cdef void nest_init(const Plan *plan, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides,
+cdef void nest_init(const Plan *plan, const StridedArray *source, const StridedArray *target,
                     Nest *nest) noexcept nogil:
-    """Fill `nest` with the loops of a whole output, which must not be empty. NULL strides: C order."""
+    """Fill `nest` with the loops of a whole output, which must not be empty."""
     cdef int k, padding = plan.ndim - plan.input_ndim
     cdef Py_ssize_t src = plan.itemsize, dst = plan.itemsize
     cdef RegionIter iter
-    if dst_strides == NULL:  # the common case, without sorting axes: 30 ns faster
+    if target.contiguous:  # the common case, without sorting axes: 30 ns faster
         nest_begin(nest, plan.itemsize)
         for k in range(plan.ndim - 1, -1, -1):
-            if src_strides != NULL and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
-                src = src_strides[k - padding]
+            if not source.contiguous and plan.shape[k] != 1:  # a padded axis has extent 1 and no stride
+                src = source.strides[k - padding]
             nest_push(nest, plan.shape[k], src, dst)
             src *= plan.shape[k]
             dst *= plan.shape[k]
             nest_push(nest, plan.repeats[k], 0, dst)
             dst *= plan.repeats[k]
         return
-    region_iter_init(&iter, plan, src_strides, dst_strides, NULL)
+    region_iter_init(&iter, plan, source, target, NULL)
     next_piece(&iter, nest)

@@ -21,14 +21,14 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     Both ranks must be at most MAX_RANK, and no extent negative. As in NumPy, an empty result is an error if the product
     of its non-zero extents overflows.
     """
-    cdef Py_ssize_t k, rank = ndim if ndim > nreps else nreps, padding = rank - ndim, spared = rank - nreps
+    cdef Py_ssize_t k, rank = ndim if ndim > nreps else nreps, padding = rank - ndim, reps_padding = rank - nreps
     cdef Py_ssize_t count = 1, extent, repeat, output, nbytes
     cdef size_t copies = 1  # unsigned, because it overflows if `count` does
     cdef bint empty = False, failed = False
     plan.ndim, plan.input_ndim, plan.itemsize = <int>rank, ndim, itemsize
     for k in range(rank):  # one loop, in registers: several loops may take three times as long
         extent = shape[k - padding] if k >= padding else 1
-        repeat = repeats[k - spared] if k >= spared else 1
+        repeat = repeats[k - reps_padding] if k >= reps_padding else 1
         failed |= tilecore_multiply(extent, repeat, &output) | (repeat < 0)
         plan.shape[k], plan.repeats[k], plan.output[k] = extent, repeat, output
         if output:

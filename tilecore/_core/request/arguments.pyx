@@ -16,8 +16,9 @@ from tilecore._core.request.subclasses import is_masked
 
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
 
-from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE
+from tilecore._core.numpy_api cimport PyArray_Check, PyArray_CheckExact, PyArray_ISWRITEABLE, descr_of
 from tilecore._core.request.integers cimport as_tuple
 from tilecore._core.request.overlaps cimport overlaps_itself
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
@@ -28,7 +29,8 @@ cnp.import_array()
 # ---------------------------------------------------------------- inputs
 
 # NumPy reads these classes directly: no need to look for a protocol.
-KNOWN = frozenset([float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
+cdef frozenset READ_DIRECTLY = frozenset(
+    [float, int, bool, complex, str, bytes, list, tuple, *numpy.sctypeDict.values()])
 cdef tuple UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 
 
@@ -44,10 +46,16 @@ cdef cnp.ndarray read_plain_or_none(a):
     """`a` as a plain array, an ndarray or a memmap; None if its own type decides how it is tiled."""
     if PyArray_Check(a):
         return a if PyArray_CheckExact(a) or isinstance(a, numpy.memmap) else None
-    if type(a) not in KNOWN and hasattr(type(a), "__array_function__"):
+    if is_foreign(a):
         return None
     array = read_array(a, "input", True)  # by keyword it would be a call through Python
     return array if PyArray_CheckExact(array) else None
+
+
+cdef bint is_foreign(value) except -1:
+    """Whether it is another library's array: then that library decides what NumPy's function does."""
+    return (not PyArray_Check(value) and type(value) not in READ_DIRECTLY
+            and hasattr(type(value), "__array_function__"))
 
 
 cpdef read_array(value, argument="input", bint subok=False):
@@ -65,7 +73,7 @@ cpdef read_array(value, argument="input", bint subok=False):
     if PyArray_CheckExact(value):
         return value
     try:
-        if isinstance(value, (list, tuple)) or type(value) in KNOWN:
+        if isinstance(value, (list, tuple)) or type(value) in READ_DIRECTLY:
             array = cnp.PyArray_FROM_O(value)  # a subclass of ndarray, if a subclass of list provides one
             if PyArray_CheckExact(array):
                 return array
@@ -125,7 +133,6 @@ cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1:
     """Replace each item by a plain array, which must have this dtype and shape."""
     cdef cnp.ndarray array
-    cdef cnp.dtype actual
     cdef Py_ssize_t i
     for i in range(PyList_GET_SIZE(arrays)):
         if PyArray_CheckExact(arrays[i]):
@@ -139,9 +146,8 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
                 hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
                 raise RequestError(error.kind, error.what + hint, f"arrays[{i}]") from error.__cause__
             arrays[i] = array
-        actual = array.descr
-        if actual is not dtype and actual != dtype:
-            raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", f"arrays[{i}]")
+        if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
+            raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", f"arrays[{i}]")
         if not has_shape(array, ndim, shape):
             raise shape_error(array, ndim, shape, "must have", f"arrays[{i}]")
     return 0
@@ -149,19 +155,17 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
 
 # ---------------------------------------------------------------- out
 
-cdef cnp.ndarray read_target(value, cnp.dtype dtype):
-    """Return `out` as an array; it must have this dtype. Comparing dtypes may run code: the `__eq__` of titles."""
+cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype):
+    """`read_out` for every `out`. Comparing dtypes may run code: the `__eq__` of titles."""
     cdef cnp.ndarray out
-    cdef cnp.dtype actual
     if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):
         text = f"must be a NumPy array, got {type(value).__name__}"
         if any(kind.__module__ == "torch" for kind in type(value).__mro__):
             text += "; pass out.numpy()"
         raise RequestError(TypeError, text, "out")
     out = value
-    actual = out.descr
-    if actual is not dtype and actual != dtype:
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {actual}", "out")
+    if out.descr != dtype:
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {out.descr}", "out")
     return out
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tilecore._core.request.short_repr import short_repr
 
 NO_NAMES = {}
+NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and those of `tile`
 _LIBRARIES = {"tilecore", "numpy", "torch", "openvino"}  # tilecore words their exceptions anew
 
 

@@ -8,7 +8,7 @@ import numpy
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, array_upon
-from tilecore._core.strided_arrays cimport StridedArray, locate_memory, magnitude, strides_or_null
+from tilecore._core.strided_arrays cimport StridedArray, locate_memory, magnitude
 
 cnp.import_array()
 
@@ -109,7 +109,9 @@ cdef bint may_overlap(const StridedArray *place, const Py_ssize_t *shape, Py_ssi
 cdef bytes_at(const StridedArray *place, const Py_ssize_t *shape, Py_ssize_t itemsize):
     """A view of the elements, with items of plain bytes."""
     dtype = numpy.dtype(f"V{itemsize}")  # numpy.dtype((numpy.void, itemsize)) runs Python code
-    return array_upon(None, place.ndim, shape, strides_or_null(place), dtype, place.data, 0)
+    if place.contiguous:
+        return array_upon(None, place.ndim, shape, NULL, dtype, place.data, 0)
+    return array_upon(None, place.ndim, shape, place.strides, dtype, place.data, 0)
 
 
 # Without the dispatcher, which is Python code: a signal handler could raise there.

@@ -18,7 +18,8 @@ from tilecore._core.write.results cimport allocate
 from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.signals cimport check_signals, raise_on_error
 from tilecore._core.write.tiling cimport (
-    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, run_task, start_options, write_tiling,
+    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, choose_options_without_gil, run_task,
+    write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError
@@ -38,29 +39,29 @@ cdef struct Batch:
 
 cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp.ndarray out, int threads):
     """Return the tilings of all sources: in `out`, as read_target returned it, or in a new array for None."""
-    cdef Plan stack
+    cdef Plan all_plan
     cdef Batch batch
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
     cdef Py_ssize_t i, n = PyList_GET_SIZE(sources)
     cdef int status
-    plan_stack(&stack, plan, n)
+    plan_stack(&all_plan, plan, n)
 
     if is_new:
-        out = allocate(stack.ndim, stack.output, stack.nbytes, dtype, &prefaulted)
-    choose_options(&batch.options, stack.nbytes, threads, prefaulted, references)
+        out = allocate(all_plan.ndim, all_plan.output, all_plan.nbytes, dtype, &prefaulted)
+    choose_options(&batch.options, all_plan.nbytes, threads, prefaulted, references)
 
     batch.plan, batch.n_sources = plan, n
     _places = locate_list(&batch, sources)  # kept until all is written
-    look_at_out(&batch, &stack, out, is_new)
+    look_at_out(&batch, &all_plan, out, is_new)
 
-    if stack.nbytes == 0:
+    if all_plan.nbytes == 0:
         return out
     if references and not (is_new and can_be_counted(dtype)):
         for i in range(n):
             copy_references(plan, NULL, sources[i], place_of(&batch, i), out, &batch.target)
             batch.target.data += batch.target_step
         return out
-    if references or stack.nbytes < TILECORE_NOGIL_BYTES:
+    if references or all_plan.nbytes < TILECORE_NOGIL_BYTES:
         status = write_range(&batch, 0, n, &batch.options)
     else:
         with nogil:
@@ -98,20 +99,20 @@ cdef inline const StridedArray *place_of(const Batch *batch, Py_ssize_t i) noexc
     return <const StridedArray *>(batch.places + i * batch.place_bytes)
 
 
-cdef int look_at_out(Batch *batch, const Plan *stack, cnp.ndarray out, bint is_new) except -1:
+cdef int look_at_out(Batch *batch, const Plan *all_plan, cnp.ndarray out, bint is_new) except -1:
     """Look where the result lies, and check it."""
     cdef const Plan *plan = batch.plan
-    cdef StridedArray whole
+    cdef StridedArray result
     cdef Py_ssize_t i
     if is_new:
-        locate_array(&whole, out)
+        locate_array(&result, out)
     else:
-        check_out(out, stack.output, stack.ndim, plan.itemsize, &whole)
+        check_out(out, all_plan.output, all_plan.ndim, plan.itemsize, &result)
         for i in range(batch.n_sources):
-            if share_bytes(place_of(batch, i), input_shape(plan), &whole, stack.output, plan.itemsize):
+            if share_bytes(place_of(batch, i), input_shape(plan), &result, all_plan.output, plan.itemsize):
                 raise RequestError(ValueError, f"must not share memory with arrays[{i}]", "out")
-    batch.target_step = plan.nbytes if whole.contiguous else whole.strides[0]
-    locate_memory(&batch.target, whole.data, NULL if whole.contiguous else &whole.strides[1], plan.ndim, plan.output,
+    batch.target_step = plan.nbytes if result.contiguous else result.strides[0]
+    locate_memory(&batch.target, result.data, NULL if result.contiguous else &result.strides[1], plan.ndim, plan.output,
                   plan.itemsize)
     return 0
 
@@ -125,9 +126,9 @@ cdef int write_by_threads(Batch *batch) noexcept nogil:
 
 
 cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef const WriteOptions *whole = &(<const Batch *>batch).options
+    cdef const WriteOptions *call_options = &(<const Batch *>batch).options
     cdef WriteOptions options
-    start_options(&options, whole.nbytes, 1, whole.prefaulted)
+    choose_options_without_gil(&options, call_options.nbytes, 1, call_options.prefaulted)
     write_range(<const Batch *>batch, first, last, &options)
 
 

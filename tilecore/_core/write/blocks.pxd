@@ -10,10 +10,10 @@ cdef struct Blocks:
     # The loops of a block, innermost first.
     Loop inner[MAX_LOOPS]
     int n_inner
-    int kernel_loops        # how many, from the innermost on, kernel calls write
-    int row                 # the loop over a call's rows; 0: one row, which the second loop repeats
+    int loops_in_kernel     # how many, from the innermost on, kernel calls write
+    int row_loop            # the loop over a call's rows; 0: one row, which the second loop repeats
     Py_ssize_t repeats      # of each row, directly after it
-    int beside              # the loop over calls; 0: one call writes all
+    int call_loop           # the loop over calls; 0: one call writes all
     bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache
     Py_ssize_t last_count   # steps of the outermost inner loop in the last, shorter block

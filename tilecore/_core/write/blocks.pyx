@@ -102,22 +102,22 @@ cdef void choose_kernel(Blocks *blocks) noexcept nogil:
     cdef const Loop *inner = blocks.inner
     cdef Loop rows
     cdef int n = blocks.n_inner
-    blocks.row = blocks.beside = 0
-    blocks.kernel_loops = blocks.repeats = 1
+    blocks.row_loop = blocks.call_loop = 0
+    blocks.loops_in_kernel = blocks.repeats = 1
     if n == 1:
         return
     if inner[1].src_step == 0 and inner[1].dst_step == inner[0].count:
         blocks.repeats = inner[1].count
-        blocks.row = 2 if n > 2 and inner[2].src_step != 0 else 0
+        blocks.row_loop = 2 if n > 2 and inner[2].src_step != 0 else 0
     elif (n > 2 and inner[1].count < inner[2].count
             and (not blocks.dense or (inner[1].src_step != 0 and inner[2].src_step != 0))):
         # Of two inner loops, the longer one is the better innermost loop: pixels rather than their three colours.
-        blocks.beside, blocks.row = 1, 2
+        blocks.call_loop, blocks.row_loop = 1, 2
     else:
-        blocks.row = 1
-    blocks.kernel_loops = max(blocks.row, 1) + 1
-    rows = inner[blocks.row] if blocks.row else Loop(1, 0, 0)
-    if blocks.split >= 0 and blocks.row == n - 1:
+        blocks.row_loop = 1
+    blocks.loops_in_kernel = max(blocks.row_loop, 1) + 1
+    rows = inner[blocks.row_loop] if blocks.row_loop else Loop(1, 0, 0)
+    if blocks.split >= 0 and blocks.row_loop == n - 1:
         rows.count *= blocks.outer[blocks.split].count  # the rows of all blocks: what a kernel prepares serves them all
     tilecore_prepare_rows(&blocks.rows, kernels, inner[0].count, blocks.repeats, rows.src_step, rows.dst_step,
                           rows.count, blocks.n_outer == 0)
@@ -130,13 +130,13 @@ cdef void write_inner(const Blocks *blocks, int n, Py_ssize_t count, char *dst, 
     cdef Py_ssize_t i, rows, repeats
     if n == 1:
         kernels.copy(dst, src, count)
-    elif n == blocks.kernel_loops:
-        rows = count if blocks.row else 1
-        repeats = blocks.repeats if blocks.row else count
-        if blocks.beside == 0:
+    elif n == blocks.loops_in_kernel:
+        rows = count if blocks.row_loop else 1
+        repeats = blocks.repeats if blocks.row_loop else count
+        if blocks.call_loop == 0:
             blocks.rows.write(&blocks.rows, dst, src, rows, repeats)
             return
-        inside = &blocks.inner[blocks.beside]
+        inside = &blocks.inner[blocks.call_loop]
         for i in range(inside.count):
             blocks.rows.write(&blocks.rows, dst + i * inside.dst_step, src + i * inside.src_step, rows, repeats)
     else:

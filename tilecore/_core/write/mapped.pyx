@@ -25,7 +25,7 @@ from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, input_shape
 from tilecore._core.resources.atomics cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, strides_or_null
+from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_on_error
 from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_nest
 
@@ -163,7 +163,7 @@ cdef int write_and_map(Mapping mapping, Py_ssize_t file_bytes, const Nest *nest,
 cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     """The tiling of an array of plain items; None if its shape changed, sharing does not pay, or the system refuses."""
     cdef Nest nest
-    cdef StridedArray source
+    cdef StridedArray source, target
     cdef Mapping mapping
     cdef WriteOptions options
     cdef cnp.dtype dtype = array.descr
@@ -173,7 +173,8 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     if not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     locate_array(&source, array)
-    nest_init(plan, strides_or_null(&source), NULL, &nest)
+    target.contiguous = True
+    nest_init(plan, &source, &target, &nest)
     file_bytes = choose_file_bytes(&nest.loop[nest.n - 1], plan.nbytes)
     if file_bytes == 0:
         return None

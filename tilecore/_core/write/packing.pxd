@@ -9,7 +9,7 @@ cdef enum Packer:
 cdef struct PackedLoop:             # one or more loops of the nest, each of them continuing the last one in the source
     Py_ssize_t count                # steps
     Py_ssize_t src_step, dst_step   # bytes forward in the source, and in the packed panel or the output
-    Py_ssize_t steps                # in a panel
+    Py_ssize_t in_panel             # of these steps
 
 
 cdef struct Link:                   # which loop packs a loop of the nest

@@ -32,7 +32,7 @@ cdef enum:
     # MIN_ROWS along the output. Along the output 32 bytes, one tile, always suffice.
     MIN_COLUMNS = 4
     MIN_ROWS = 10
-    LONG_ENOUGH = 5         # steps of an innermost loop that gathers
+    MIN_GATHERED_STEPS = 5         # steps of an innermost loop that gathers
 
 
 cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcept nogil:
@@ -54,7 +54,7 @@ cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcep
     else:
         packing.packer = GATHER
         for k in range(2, packing.n):  # rows run along the output, or along a longer loop if these are short
-            if loop[packing.along_row].count < LONG_ENOUGH and loop[k].count > loop[packing.along_row].count:
+            if loop[packing.along_row].count < MIN_GATHERED_STEPS and loop[k].count > loop[packing.along_row].count:
                 packing.along_row, packing.to_next_row = k, 1
 
 

@@ -2,19 +2,13 @@ from tilecore._core.plan.nest cimport Nest
 from tilecore._core.write.packing cimport Packing
 
 
-cdef enum Store:        # where panels are packed to
-    SCRATCH             # from there they are tiled
-    OUTPUT              # directly into the output, if nothing repeats and its order is kept
-    PAST_CACHES         # likewise, by stores that bypass the caches
-
-
 cdef struct Panels:
     const Nest *nest        # the loops of the output
     char *dst
     const char *src
-    Store store
+    bint direct             # packed into the output, because nothing repeats; else to scratch, and tiled from there
     bint stream             # all stores into the output bypass the caches: of packing, and of tiling
-    int store_mode          # how `transpose` writes: TILECORE_BY_TILES ...
+    int store_mode          # how packing writes: TILECORE_BY_TILES ...
     Py_ssize_t cell_bytes   # of scratch for `transpose`, beside the panel
     Py_ssize_t nbytes       # of a packed panel
     Py_ssize_t parts        # of the output of a panel, for threads and checks for signals

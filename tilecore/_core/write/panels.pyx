@@ -109,13 +109,14 @@ cdef void choose_store(Panels *panels, Py_ssize_t size, bint stream, bint prefau
     cdef bint as_nest = panels.packing.as_nest
     panels.stream = stream or (as_nest and prefaulted and transposed and size >= ALIASED_BYTES
                                and loop[panels.packing.to_next_row].dst_step % 4096 == 0)
-    panels.store, panels.store_mode = SCRATCH, TILECORE_BY_TILES
-    if as_nest and not panels.stream:
-        panels.store, panels.store_mode = OUTPUT, kernels.into_memory if size > CACHED_BYTES else TILECORE_BY_TILES
-    elif as_nest and panels.packing.packer != GATHER and row_bytes >= min_streamed:
-        panels.store, panels.store_mode = PAST_CACHES, TILECORE_PAST_CACHES
+    panels.direct, panels.store_mode = as_nest, TILECORE_BY_TILES
+    if as_nest and panels.stream:
+        panels.direct = panels.packing.packer != GATHER and row_bytes >= min_streamed
+        panels.store_mode = TILECORE_PAST_CACHES if panels.direct else TILECORE_BY_TILES
+    elif as_nest and size > CACHED_BYTES:
+        panels.store_mode = kernels.into_memory
     panels.cell_bytes = 0
-    if transposed and (panels.store == PAST_CACHES or loop[1].src_step % 1024 == 0):
+    if transposed and (panels.store_mode == TILECORE_PAST_CACHES or loop[1].src_step % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
 
 
@@ -126,9 +127,9 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     cdef Py_ssize_t row_items = panels.nest.loop[first_moving(panels.nest)].count
     cdef PackedLoop *loop = panels.packing.loop
     cdef int k, n = panels.packing.n, finest = panels.packing.finest
-    if panels.store == PAST_CACHES:
+    if panels.store_mode == TILECORE_PAST_CACHES:
         budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
-    elif panels.store == OUTPUT:
+    elif panels.direct:
         budget = DIRECT_BYTES
     elif row_items <= budget // MIN_SIDE_BYTES:  # whole rows: row_items * side bytes fit the panel
         side = min(side, budget // row_items)
@@ -137,10 +138,10 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
             and (panels.packing.packer != DEINTERLEAVE or step < magnitude(loop[1].src_step))):
         left = choose_steps(panels, finest, side // step, left)
     for k in range(1, n):
-        if loop[k].steps == 1:
+        if loop[k].in_panel == 1:
             left = choose_steps(panels, k, left, left)
-    if left > 1 and loop[finest].steps < loop[finest].count:
-        left *= loop[finest].steps  # what the other loops left over makes the panel longer along the source
+    if left > 1 and loop[finest].in_panel < loop[finest].count:
+        left *= loop[finest].in_panel  # what the other loops left over makes the panel longer along the source
         choose_steps(panels, finest, left, left)
 
 
@@ -150,11 +151,11 @@ cdef void place_loops(Panels *panels) noexcept nogil:
     cdef int k
     panels.nbytes = panels.packing.itemsize
     for k in range(1, panels.packing.n):
-        if k == 2 and loop[1].steps < loop[1].count and panels.nbytes % 1024 == 0:
+        if k == 2 and loop[1].in_panel < loop[1].count and panels.nbytes % 1024 == 0:
             panels.nbytes += 64  # the steps of loop 2 map to different sets of the first-level cache
-        if panels.store == SCRATCH:
+        if not panels.direct:
             loop[k].dst_step = panels.nbytes
-        panels.nbytes *= loop[k].steps
+        panels.nbytes *= loop[k].in_panel
 
 
 cdef Py_ssize_t choose_steps(Panels *panels, int packed, Py_ssize_t limit, Py_ssize_t left) noexcept nogil:
@@ -166,7 +167,7 @@ cdef Py_ssize_t choose_steps(Panels *panels, int packed, Py_ssize_t limit, Py_ss
     cdef const Link *link
     cdef Py_ssize_t all_steps, count, panels_along, line = 64 // panels.packing.itemsize
     cdef int i
-    loop.steps = loop.count
+    loop.in_panel = loop.count
     for i in range(1, panels.nest.n):
         link = &panels.packing.link[i]
         all_steps = panels.nest.loop[i].count
@@ -175,8 +176,8 @@ cdef Py_ssize_t choose_steps(Panels *panels, int packed, Py_ssize_t limit, Py_ss
             count = divide_up(all_steps, panels_along)
             if count > line and link.packed_steps == 1:
                 count = divide_up(count, line) * line
-            loop.steps = link.packed_steps * count
-    return max(left // loop.steps, 1)
+            loop.in_panel = link.packed_steps * count
+    return max(left // loop.in_panel, 1)
 
 
 cdef inline Py_ssize_t divide_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -189,7 +190,7 @@ cdef inline Py_ssize_t steps_in_panel(const Panels *panels, int i) noexcept nogi
     cdef Py_ssize_t count = panels.nest.loop[i].count
     if link.packed == 0:
         return count
-    return min(count, max(panels.packing.loop[link.packed].steps // link.packed_steps, 1))
+    return min(count, max(panels.packing.loop[link.packed].in_panel // link.packed_steps, 1))
 
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -202,7 +203,7 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
     cdef const char *src
     cdef Nest nest
     cdef Py_ssize_t steps[MAX_LOOPS]
-    cdef Py_ssize_t number, in_scratch = -1, nbytes = panels.nbytes if panels.store == SCRATCH else 0
+    cdef Py_ssize_t number, in_scratch = -1, nbytes = 0 if panels.direct else panels.nbytes
     if panels.cell_bytes or nbytes:
         scratch = malloc(panels.cell_bytes + nbytes + 64)
     if scratch != NULL:
@@ -214,14 +215,14 @@ cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexc
         find_panel(panels, number // panels.parts, panel != NULL, &nest, steps)
         dst = panels.dst + nest.dst_offset
         src = panels.src + nest.src_offset
-        if panels.store != SCRATCH:
+        if panels.direct:
             pack(&panels.packing, steps, dst, src, panels.store_mode, cells)
             continue
         if panel != NULL and in_scratch != number // panels.parts:
             in_scratch = number // panels.parts
             pack(&panels.packing, steps, panel, src, panels.store_mode, cells)
         tile_part(panels, number % panels.parts, &nest, dst, <const char *>panel if panel != NULL else src)
-    if panels.store == PAST_CACHES:
+    if panels.store_mode == TILECORE_PAST_CACHES:
         kernels.stream_end()
     free(scratch)
 

@@ -16,7 +16,7 @@ from tilecore._core.plan.nest cimport MAX_LOOPS, Nest, RegionIter, next_piece, r
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.plan.regions cimport Region
 from tilecore._core.resources.memory cimport no_memory_error
-from tilecore._core.strided_arrays cimport StridedArray, strides_or_null
+from tilecore._core.strided_arrays cimport StridedArray, locate_array
 
 cnp.import_array()
 
@@ -76,16 +76,17 @@ cdef int copy_references(const Plan *plan, const Region *region, cnp.ndarray arr
     """Write a region, or the whole tiling for NULL. It must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
-    cdef const char *src = source.data
-    region_iter_init(&iter, plan, strides_or_null(source), strides_or_null(target), region)
+    cdef StridedArray copied
+    region_iter_init(&iter, plan, source, target, region)
     try:
         if (cnp.PyArray_TYPE(array) == NPY_VSTRING and region == NULL and plan.copies > 1 and not source.contiguous
                 and iter.axis[0].src_step != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
             array = <cnp.ndarray>cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
-            src = cnp.PyArray_BYTES(array)
-            region_iter_init(&iter, plan, NULL, strides_or_null(target), region)
+            locate_array(&copied, array)
+            source = &copied
+            region_iter_init(&iter, plan, source, target, region)
         while next_piece(&iter, &nest):
-            copy_nest(&nest, array, src + nest.src_offset, result, target.data + nest.dst_offset)
+            copy_nest(&nest, array, source.data + nest.src_offset, result, target.data + nest.dst_offset)
         return 0
     except MemoryError:  # for a view, or a string
         raise no_memory_error(cnp.PyArray_NBYTES(result)) from None

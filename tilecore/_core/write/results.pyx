@@ -32,9 +32,8 @@ cnp.import_array()
 cdef cnp.ndarray make_region(const Plan *plan, Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
     """Return a region of the tiling, as make_result."""
     cdef Plan tiling
-    if plan_region(&tiling, region, plan):
-        return make_result(&tiling, array, out, threads)
-    return make_large(plan, region, array, out, threads)
+    cdef bint is_tiling = plan_region(&tiling, region, plan)
+    return make_result(&tiling, array, out, threads) if is_tiling else make_large(plan, region, array, out, threads)
 
 
 cdef cnp.ndarray make_large(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads):

@@ -25,7 +25,8 @@ cdef struct WriteOptions:   # how a call writes
 
 cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
                         bint references) except -1
-cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil
+cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
+                                     bint prefaulted) noexcept nogil
 cdef int write_tiling(const Plan *plan, const Region *region, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,

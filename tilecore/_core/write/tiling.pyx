@@ -10,18 +10,15 @@ This module decides whether a call checks for signals, how many threads write ea
 bypass the cache. Nothing can fail: the plan has checked every offset, and the others do a missing worker's share.
 """
 
-from libc.limits cimport LLONG_MAX
-
 from tilecore._core.plan.nest cimport (
     AxisIter, Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
 from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
-from tilecore._core.strided_arrays cimport strides_or_null
 from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, write_panels
 from tilecore._core.write.processor cimport stream_bytes
-from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES, is_small, write_small
+from tilecore._core.write.small cimport is_small, write_small
 from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
 
 
@@ -69,21 +66,19 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
 
     Items that hold `references` are written by one thread, without checks for signals.
     """
-    if references or nbytes < TILECORE_NOGIL_BYTES:
-        start_options(options, nbytes, 1, False)
-        return 0
-    start_options(options, nbytes, max(threads, 1), prefaulted)
-    options.by_default = threads <= 0
-    if options.by_default and nbytes >= TILECORE_THREAD_BYTES:
-        options.threads = max_threads()
-    options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and in_main_thread())
+    cdef bint by_default = threads <= 0
+    if by_default or references:
+        threads = max_threads() if nbytes >= TILECORE_THREAD_BYTES and not references else 1
+    options.nbytes, options.threads, options.by_default = nbytes, threads, by_default
+    options.prefaulted = prefaulted and not references
+    options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and not references and in_main_thread())
     return 0
 
 
-cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted) noexcept nogil:
-    """Set options without the GIL and without checks for signals: for C callers, and as a start for choose_options."""
-    options.nbytes, options.prefaulted = nbytes, prefaulted
-    options.signals.next, options.signals.work = LLONG_MAX, 0
+cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
+                                     bint prefaulted) noexcept nogil:
+    """As choose_options, for C callers and tasks: no checks for signals, and the default is that of the process."""
+    options.nbytes, options.prefaulted, options.signals = nbytes, prefaulted, signal_checks(False)
     options.threads, options.by_default = threads, threads <= 0
     if options.by_default:
         options.threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
@@ -91,7 +86,7 @@ cdef void start_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
 
 cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, const WriteOptions *options,
                         tilecore_record **record) noexcept nogil:
-    """Return how many threads write what is left of a job, of `nbytes` in all; count the job in its record.
+    """Return how many threads write what is left of a job of `nbytes`, and count the job in its record.
 
     Two threads need TILECORE_THREAD_BYTES in all; three and more need TILECORE_BYTES_A_THREAD each. The default is one
     thread if the call writes little into new memory, or if that was faster in earlier jobs of this kind and size
@@ -124,9 +119,9 @@ cdef int write_tiling(const Plan *plan, const Region *region, const StridedArray
         if source.contiguous and target.contiguous and is_small(plan):
             write_small(plan, target.data, source.data)
             return 0
-        nest_init(plan, strides_or_null(source), strides_or_null(target), &nest)
+        nest_init(plan, source, target, &nest)
         return write_nest(&nest, target.data, source.data, plan.nbytes, options)
-    region_iter_init(&slabs.iter, plan, strides_or_null(source), strides_or_null(target), region)
+    region_iter_init(&slabs.iter, plan, source, target, region)
     if slabs_pay(&slabs.iter, options):
         slabs.dst, slabs.src, slabs.stream = target.data, source.data, options.nbytes >= stream_bytes
         return run_task(write_slabs, TILECORE_BLOCKS + slabs.stream, &slabs, slabs.iter.axis[slabs.iter.n - 1].count,
@@ -181,10 +176,10 @@ cdef void write_slabs(void *of_slabs, Py_ssize_t first, Py_ssize_t last) noexcep
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil:
     """Write all `nbytes` that `nest` describes; return as write_tiling."""
-    cdef Py_ssize_t first_bytes
+    cdef Py_ssize_t repeat_bytes
     cdef bint stream = False
     cdef long long begin = 0
-    cdef Nest first, others
+    cdef Nest first_repeat, other_repeats
     cdef int status = 0
     if nbytes < MIN_NOTED_BYTES:
         return write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
@@ -193,34 +188,34 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     if options.prefaulted and nbytes >= stream_bytes // 2:
         stream = tilecore_hot_streams(dst + nest.dst_offset, nbytes, stream_bytes, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
-    first_bytes = nbytes // nest.loop[nest.n - 1].count
-    if first_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first, &others):
-        status = write_by_panels_or_blocks(&first, dst, src, first_bytes, False, options)
+    repeat_bytes = nbytes // nest.loop[nest.n - 1].count
+    if repeat_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first_repeat, &other_repeats):
+        status = write_by_panels_or_blocks(&first_repeat, dst, src, repeat_bytes, False, options)
         if status == 0:
-            status = write_by_panels_or_blocks(&others, dst, dst, nbytes - first_bytes, stream, options)
+            status = write_by_panels_or_blocks(&other_repeats, dst, dst, nbytes - repeat_bytes, stream, options)
     else:
         status = write_by_panels_or_blocks(nest, dst, src, nbytes, stream, options)
     tilecore_note_written(dst + nest.dst_offset, nbytes, stream, begin)
     return status
 
 
-cdef bint split_first_repeat(const Nest *nest, Nest *first, Nest *others) noexcept nogil:
+cdef bint split_first_repeat(const Nest *nest, Nest *first_repeat, Nest *other_repeats) noexcept nogil:
     """Whether to pack the first repeat of the outermost loop alone, and then copy it: only if copies have long runs.
 
-    Sets `first` to the loops of the first repeat, `others` to the loops that copy it within the output.
+    Sets `first_repeat` to the loops of the first repeat, `other_repeats` to the loops that copy it within the output.
     """
     cdef const Loop *top = &nest.loop[nest.n - 1]
     cdef int k
     if top.src_step != 0 or not may_pack(nest):
         return False
-    nest_begin(others, nest.loop[0].count)
+    nest_begin(other_repeats, nest.loop[0].count)
     for k in range(1, nest.n - 1):
-        nest_push(others, nest.loop[k].count, nest.loop[k].dst_step, nest.loop[k].dst_step)
-    nest_push(others, top.count - 1, 0, top.dst_step)
-    others.src_offset, others.dst_offset = nest.dst_offset, nest.dst_offset + top.dst_step
-    first[0] = nest[0]
-    first.n -= 1
-    return others.loop[0].count >= LONG_RUN_BYTES
+        nest_push(other_repeats, nest.loop[k].count, nest.loop[k].dst_step, nest.loop[k].dst_step)
+    nest_push(other_repeats, top.count - 1, 0, top.dst_step)
+    other_repeats.src_offset, other_repeats.dst_offset = nest.dst_offset, nest.dst_offset + top.dst_step
+    first_repeat[0] = nest[0]
+    first_repeat.n -= 1
+    return other_repeats.loop[0].count >= LONG_RUN_BYTES
 
 
 cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes, bint stream,
