@@ -120,7 +120,9 @@ def parameter(shape, kind="f32"):
         (TypeError, "data of element type i4, expected", [parameter([2], "i4"), parameter([1], "i64")]),
         (ValueError, "repeats_shape must have 1 entry, has 2", [parameter([2]), parameter([1, 1], "i64")]),
         (TypeError, "repeats must be a 1-D tensor or a list of ints, got str", [parameter([2]), "2"]),
-        (ValueError, "repeats must fit int64, got 9223372036854775808", [parameter([2]), [2**63]]),
+        (ValueError, "repeats must fit int64, got .9223372036854775808,", [parameter([2]), [2**63]]),
+        (ValueError, "repeats must fit int64, got .-9223372036854775809,", [parameter([2]), [-(2**63) - 1]]),
+        (TypeError, "data has dtype object, which OpenVINO lacks", [np.zeros(3, object), [2]]),
         (TypeError, "data is a masked array", [np.ma.ones(3), [2]]),
     ],
 )
@@ -218,6 +220,14 @@ def test_strings():
     x = np.array([["a", "", "longer than sixteen bytes, é"]])
     result = run(model([-1, -1], [2, 2], ov.Type.string), x)
     assert result.tolist() == np.tile(x, (2, 2)).tolist()
+
+
+@pytest.mark.parametrize(
+    "x", [np.array(["a", "é" * 50]), np.array([b"a", b"bc"])[::-1], np.array("q"), XX.astype(">f4").T]
+)
+def test_arrays_become_constants(oracle, x):
+    result = run(ov.Model([Tile(x, [2, 3])], []))
+    assert result.tolist() == oracle(x.astype("U") if x.dtype.kind == "S" else x, [2, 3]).tolist()
 
 
 @pytest.mark.parametrize("length_type", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"])

@@ -40,6 +40,7 @@ PROGRAMS = {  # options, files, and what `python` gets
     "compiled": ("script.pyc -x", {"script.pyc": SEES}),
     "compiled by another Python": ("other.pyc", {"other.pyc": ""}),
     "Ctrl-C": ("e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
+    "name deleted": ("-c 'import numpy; del numpy.tile'", {}),
     "hook": ("e.py", {"e.py": "import sys\nsys.excepthook = lambda k, v, t: print(k, t.tb_lineno, t.tb_next)\n1 / 0"}),
 }
 

@@ -122,8 +122,11 @@ def open_input(path: str) -> Iterator[NDArray[Any]]:
         raise ValueError("standard input is closed or a terminal, expected a file or a pipe")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows removes no mapped file
         copy = os.path.join(folder, "input.npy")
-        with open(copy, "xb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, SLAB)
+        try:
+            with open(copy, "xb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file, SLAB)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, folder) from None
         yield map_array(copy, "standard input")
 
 
@@ -131,7 +134,8 @@ def map_array(path: str, name: str) -> NDArray[Any]:
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
     try:
-        return npy.open_memmap(path, "r", max_header_size=MAX_HEADER)
+        with np.errstate(over="ignore"):  # NumPy multiplies a malformed header's shape
+            return npy.open_memmap(path, "r", max_header_size=MAX_HEADER)
     except OSError as error:
         if error.errno == errno.ENOMEM:
             what = f"cannot map its {with_unit(os.path.getsize(path), 'B')}; raise the limit of addresses (ulimit -v)"

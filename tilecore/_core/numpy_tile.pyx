@@ -102,7 +102,7 @@ cdef class Replacement:
 
     cdef end(self):
         self.in_force = False
-        present = getattr(module, "tile", None)
+        present = vars(module).get("tile")  # numpy's __getattr__ imports, which fails as Python ends
         found = skip_ended(present)
         if found is not present:
             module.tile = found

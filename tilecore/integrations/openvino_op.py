@@ -25,7 +25,7 @@ from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, pass_on, reformat_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.dims import get_bounds
-from tilecore._dialects.tensors import INT64_MAX, as_repeats
+from tilecore._dialects.tensors import as_repeats
 from tilecore.openvino import DIALECT, infer_shape
 
 __all__ = ["Tile", "replace_tile"]
@@ -55,7 +55,7 @@ class Tile(Op):
     Raises
     ------
     TypeError
-        Repeats of another element type; data of less than 8 bits per element.
+        Repeats of another element type; data of a type that OpenVINO lacks, or of less than 8 bits per element.
     ValueError
         Repeats that are not 1-D, or too large for int64.
 
@@ -126,11 +126,16 @@ def _as_node(value: Any, position: int) -> Node | Output:
     if isinstance(value, (Node, Output)):
         return value
     if position == 0:
-        return Constant(read_array(value, "data"))
+        array = read_array(value, "data")
+        try:  # Constant(array) would read strings, and the other byte order, as they lie in memory
+            return Constant(Tensor(array.astype(array.dtype.newbyteorder("="), "C", copy=False)))
+        except RuntimeError:
+            raise RequestError(TypeError, f"has dtype {array.dtype}, which OpenVINO lacks", "data") from None
     repeats = as_repeats(value)
-    if max(repeats, default=0) > INT64_MAX:
-        raise RequestError(ValueError, f"must fit int64, got {short_repr(max(repeats))}", "repeats")
-    return Constant(np.array(repeats, np.int64))
+    try:
+        return Constant(np.array(repeats, np.int64))
+    except OverflowError:
+        raise RequestError(ValueError, f"must fit int64, got {short_repr(repeats)}", "repeats") from None
 
 
 def _infer_shape(data: Output, repeats: Output) -> PartialShape:
