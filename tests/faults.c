@@ -4,7 +4,7 @@
  *     faults_arm("mmap", 3, 1 << 20, 0);    // the third mmap() of at least 1 MiB
  *     ...
  *     met = faults_disarm();                // how many calls were made to fail
- *     faults_wait(60);                      // as if a minute had passed; the clock stands still from the first such call
+ *     faults_wait(60);                      // as if a minute had passed; now the clock stands still
  *
  * "fallocate, interrupted" fails because of a signal. "tgkill" says that a thread is still there before the n-th call.
  * "thread clock" counts how often it is read, twice in a job of several threads; another clock stops meanwhile.
