@@ -230,9 +230,6 @@ def test_the_headers_example_compiles_and_runs(standard, tmp_path, compile_c):
 #ifdef __cplusplus
 extern "C" {
 #endif
-int prepare(void);
-int row(const float *row, float *rows);
-int each(const float *images, float *tiled, int n);
 int prepare(void) { return import_tilecore(); }
 int row(const float *row, float *rows) { return repeat_row(row, rows); }
 int each(const float *images, float *tiled, int n) { return tile_each(images, tiled, n); }

@@ -22,16 +22,11 @@ def mapped(y):
     return type(y.base).__name__ == "Mapping"
 
 
-def is_available():
-    """Whether the system has files in memory; asked without tilecore."""
-    try:
-        os.close(os.memfd_create("tilecore"))
-    except (AttributeError, OSError):
-        return False
-    return True
-
-
-available = is_available()
+available = True  # whether the system has files in memory; asked without tilecore
+try:
+    os.close(os.memfd_create("tilecore"))
+except (AttributeError, OSError):
+    available = False
 needs_mapping = pytest.mark.skipif(not available, reason="only Linux maps")
 
 

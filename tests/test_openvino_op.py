@@ -151,8 +151,7 @@ NUMBERS = "?bhilBHILefd"
 
 def built_in_is_right(repeats):
     """The CPU plugin refuses empty repeats that are an input, crashes on some negative ones, such as (1,) by [-1], and
-    gives wrong values for some tilings of three and more repeated axes: (2, 2, 2, 2) by [2, 2, 2].
-    """
+    gives wrong values for some tilings of three and more repeated axes: (2, 2, 2, 2) by [2, 2, 2]."""
     return len(repeats) > 0 and min(repeats) >= 0 and np.count_nonzero(repeats > 1) < 3
 
 

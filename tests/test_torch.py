@@ -28,8 +28,7 @@ def test_into_a_tensor():
     tilecore.tile(X, (2, 2), out=tensor.numpy())
     assert torch.equal(tensor, torch.from_numpy(X).tile((2, 2)))
     for out in (tensor, torch.nn.Parameter(tensor)):
-        words = "^tile: out must be a NumPy array, got (Tensor|Parameter); pass out.numpy();"
-        with pytest.raises(TypeError, match=words.replace("()", r"\(\)")):
+        with pytest.raises(TypeError, match=r"^tile: out must be .*, got (Tensor|Parameter); pass out.numpy\(\);"):
             tilecore.tile(X, (2, 2), out=out)
 
 
@@ -42,10 +41,7 @@ NOT_PLAIN = {
     "float8": (lambda: torch.ones(2).to(torch.float8_e4m3fn), "Float8_e4m3fn; use tilecore.integrations.torch.tile"),
     "sparse": (lambda: torch.ones(2).to_sparse(), "Sparse.*to_dense"),
     "sparse rows": (lambda: torch.ones(2, 2).to_sparse_csr(), "SparseCsr.*to_dense"),
-    "elsewhere": (
-        lambda: torch.ones(2, device="meta"),
-        "meta device type tensor to numpy; use tilecore.integrations.torch.tile;",
-    ),
+    "elsewhere": (lambda: torch.ones(2, device="meta"), "meta device.*; use tilecore.integrations.torch.tile;"),
 }
 
 
