@@ -172,7 +172,7 @@ def draw_call():
         if k:
             drawing.arrow(WIDTH / 2, top - 12, WIDTH / 2, top)
     drawing.text(WIDTH / 2, 360, "From here on nothing can fail: no GIL, no Python", size=13, fill=BAD, anchor="middle")
-    drawing.text(20, 620, "Transposed: panels.pyx packs and plans each panel;", size=13, fill=QUIET)
+    drawing.text(20, 620, "Transposed: panels.pyx packs and tiles each panel;", size=13, fill=QUIET)
     drawing.text(20, 638, "tiling.pyx may use the first repeat as the source.", size=13, fill=QUIET)
     drawing.save("one-call")
 

@@ -23,7 +23,7 @@ DIALECTS = [name for name, module in vars(tilecore).items() if hasattr(module, "
 
 # A module imports from its own layer, or from earlier layers. A folder stands for all that is in it.
 LAYERS = [
-    {"_version", "_units", "_core.numpy_api"},
+    {"_version", "_units", "_core.config", "_core.numpy_api"},
     {"_core.strided_arrays"},
     {"_core.request"},
     {"_core.plan"},

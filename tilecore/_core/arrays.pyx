@@ -25,7 +25,7 @@ from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_large, make_region, make_result
+from tilecore._core.write.results cimport make_any, make_region, make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -115,7 +115,7 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         if (result := make_small(&plan, a)) is not None:
             return result
         try:  # entering it takes 3 % of a small call
-            return make_large(&plan, NULL, a, None, 0)
+            return make_any(&plan, NULL, a, None, 0)
         except RequestError as error:
             raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
     if a is MISSING or reps is MISSING:

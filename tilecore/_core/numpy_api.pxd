@@ -102,7 +102,7 @@ cdef inline cnp.ndarray try_array(int ndim, const Py_ssize_t *shape, cnp.dtype d
 
 cdef inline cnp.ndarray array_upon(base, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides,
                                    cnp.dtype dtype, void *data, int flags):
-    """An array in memory that `base` owns."""
+    """An array in memory that `base` owns, or that outlives it if `base` is None."""
     Py_INCREF(dtype)
     array = new_from_descr(&PyArray_Type, dtype, ndim, shape, strides, data, flags, NULL)
     Py_INCREF(base)  # PyArray_SetBaseObject steals this

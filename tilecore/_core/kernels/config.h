@@ -1,5 +1,5 @@
-/* Compilers, and the sizes that several files use. Bounds of rows are in kernels.c and in each set's `choose`, those
- * of chunks in workers.h. Plain C11 / C++17; no Python.h. */
+/* Compilers, and the sizes that several files use. Bounds of rows are in kernels.c, short_rows.h and each set's
+ * `choose`, those of chunks in workers.h. Plain C11 / C++17; no Python.h. */
 #ifndef TILECORE_CONFIG_H
 #define TILECORE_CONFIG_H
 
@@ -29,7 +29,7 @@
 /* The maximum number of threads that write one result: larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do: each has records of its own in learn.h. Stores past the caches share another bandwidth. */
+/* What threads do: each has records of its own in learn.h. Stores past the caches share another bandwidth: 1 is added. */
 enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_STREAMED_BLOCKS,
                            TILECORE_PANELS,

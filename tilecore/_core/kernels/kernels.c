@@ -146,11 +146,11 @@ static int tilecore_has_size(const tilecore_rows *self)
 /* ---------------------------------------------------------------- the table */
 
 /* Defines the set `name`: the sets by which it moves bytes, packs, and chooses among row kernels; then other fields. */
-#define TILECORE_SET(name, moves, packs, chooses, needs, into_memory, borrows_from) \
+#define TILECORE_SET(name, moves, packs, chooses, needs, large_store_mode, borrows_from) \
     static const tilecore_set tilecore_set_##name = { \
         #name, needs, tilecore_copy_##moves, tilecore_stream_##moves, tilecore_stream_end_##moves, \
         tilecore_replicate_##moves, tilecore_write_small_##moves, tilecore_transpose_##packs, \
-        tilecore_deinterleave_##packs, into_memory, tilecore_choose_##chooses, tilecore_row_kernels_##chooses, \
+        tilecore_deinterleave_##packs, large_store_mode, tilecore_choose_##chooses, tilecore_row_kernels_##chooses, \
         borrows_from}
 
 #include "isa/scalar.h"

@@ -29,7 +29,7 @@
  *
  *     kernel         rows of          sets              how
  *     permute        1 to 32          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate         1 to 32          VBMI              longer spans: the row in a register, permuted anew for each
+ *     rotate         1 to 64          VBMI              longer spans: the row in a register, permuted anew for each
  *                                                       vector
  *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
  *                                                       and one store of their lanes alone
@@ -57,7 +57,7 @@
  * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, the full names of its row
  * kernels, and its row of the table, TILECORE_SET. isa/ also holds the kernels, each written once. Those of permute.h
  * are for AVX-512 alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on. Every
- * set includes the kernels that it has, so their files have no include guards. For AVX2, TILECORE_NAME(pattern) in
+ * set includes the kernels that it has, so their files have no include guards around them. For AVX2, TILECORE_NAME(pattern) in
  * short_rows.h is tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is
  * tilecore_pattern_avx2_kernel.
  *
@@ -135,7 +135,7 @@ struct tilecore_rows {
 typedef struct tilecore_row_kernel {
     const char *name;
     tilecore_write_rows write;
-    /* Whether the kernel may be used for rows of this shape; NULL: for all shapes. */
+    /* For tests and benchmarks: whether it may be used for rows of this shape; NULL: for all shapes. */
     int (*can)(const tilecore_rows *self, ptrdiff_t rows);
     /* Makes beforehand what the kernel needs; NULL: nothing. */
     void (*prepare)(tilecore_rows *self, ptrdiff_t rows);
@@ -145,7 +145,7 @@ typedef struct tilecore_row_kernel {
 
 enum {
     TILECORE_MAX_LOADS = 8,
-    TILECORE_CELL_BYTES = 2 * 192 * 64 /* cache lines of the source, and as many of the output */
+    TILECORE_CELL_BYTES = 2 * 192 * 64 /* lines of 128 rows, and up to 64 before them, of source and output */
 };
 
 /* How `transpose` writes: tile by tile; column by column, where it can; or past the caches, in whole lines. */
@@ -203,7 +203,7 @@ typedef struct tilecore_set {
      * items, and what lies between the first and the last one in memory. */
     void (*deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch, const char *src,
                          ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t count, int stream);
-    int into_memory; /* the store_mode of `transpose` for large outputs that do not bypass the caches */
+    int large_store_mode; /* the store_mode of `transpose` for large outputs that do not bypass the caches */
     const tilecore_row_kernel *(*choose)(const tilecore_rows *self, ptrdiff_t repeats, ptrdiff_t rows);
     /* For tests and benchmarks: all that `choose` chooses from, then NULL; and those of `borrows_from`, or NULL. */
     const tilecore_row_kernel *const *row_kernels;

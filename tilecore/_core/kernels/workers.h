@@ -47,7 +47,7 @@ TILECORE_INLINE void tilecore_pause(void)
 
 /* A job is a number of chunks and a counter. The caller publishes it, wakes workers, and takes chunks itself at once.
  * When no chunk is left it closes the job, and waits for the workers inside, each in its last, small chunk. A worker
- * that wakes late finds the job closed and parks again: nobody waits for workers that have not begun.
+ * that wakes late finds the job closed and sleeps again: nobody waits for workers that have not begun.
  *
  *     caller      publish | chunk | chunk | chunk | chunk | close, wait |
  *     worker 1            . wake  | chunk | chunk | chunk |             . park

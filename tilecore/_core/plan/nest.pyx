@@ -26,13 +26,13 @@ Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, str
 and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576).
 
 Regions. A region is the part [start, stop) of a tiling, or of the input's periodic extension. Along one axis it is up
-to three pieces: the end of a first repeat, whole repeats, the start of a last one. Input of extent 5, region [3, 17):
+to three stretches: the end of a first repeat, whole repeats, the start of a last one. Input of extent 5, region [3, 17):
 
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
-    region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           pieces of 2, of 2 x 5, and of 2 elements
+    region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           stretches of 2, of 2 x 5, and of 2 elements
 
-Each combination of one piece per axis is a nest. A whole tiling is a region of one piece. There are fewer pieces if
-start or stop is a multiple of the extent. Of start, only its index within a repeat matters, not which repeat.
+Each combination of one stretch per axis is a piece, which is a nest. A whole tiling is a region of one piece. If
+start or stop is a multiple of the extent, there are fewer. Only start's index within a repeat matters.
 """
 
 from tilecore._core.plan.regions cimport result_shape

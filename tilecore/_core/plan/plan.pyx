@@ -6,12 +6,9 @@ After these checks every count and every offset fits 64 bits, so the functions t
 
 from tilecore._core.request.errors import RequestError
 
+from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 from tilecore._core.request.integers cimport as_tuple
-
-
-cdef extern from "kernels/config.h" nogil:
-    bint tilecore_multiply(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *product)
 
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,

@@ -1,10 +1,6 @@
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
 
 
-cdef extern from "kernels/config.h":
-    int TILECORE_MAX_THREADS
-
-
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2
 cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1
 cdef int read_generic_signed(given, Py_ssize_t *values, str argument) except -1

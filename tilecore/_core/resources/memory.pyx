@@ -9,8 +9,9 @@ from tilecore._units import with_unit
 
 cimport numpy as cnp
 
+from tilecore._core.config cimport TILECORE_MIN_RECYCLED_BYTES
 from tilecore._core.numpy_api cimport try_array
-from tilecore._core.resources.recycle cimport TILECORE_MIN_RECYCLED_BYTES, make_recycled_array
+from tilecore._core.resources.recycle cimport make_recycled_array
 
 cnp.import_array()
 

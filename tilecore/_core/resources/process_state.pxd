@@ -1,4 +1,4 @@
-cdef Py_ssize_t forks   # how often fork() was called from the import to this process, as Python saw it
+cdef Py_ssize_t forks   # forks between the import and this process, as Python saw them
 
 cdef Py_ssize_t usable_cpus() noexcept nogil
 cdef int find_cpu_share() except -1

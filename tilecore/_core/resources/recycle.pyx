@@ -25,12 +25,12 @@ from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
+from tilecore._core.config cimport TILECORE_MIN_RECYCLED_BYTES, tilecore_atomic_load, tilecore_atomic_store
 from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
 )
 from tilecore._core.resources.process_state cimport forks, in_multiprocessing_child
-from tilecore._core.resources.atomics cimport tilecore_atomic_load, tilecore_atomic_store
 
 cnp.import_array()
 

@@ -1,13 +1,13 @@
 """A plan and many sources -> one array that holds all tilings, one after the other along its first axis.
 
-The sources are a list, and stay one even if they are views at a constant step. Each step is as in results.pyx, for all
-of them.
+The sources are never merged into one strided array. Each step is as in results.pyx, for all of them.
 """
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_SIZE
 
+from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
 from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack
 from tilecore._core.request.arguments cimport check_out, shape_error
@@ -15,11 +15,9 @@ from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.results cimport allocate
-from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.signals cimport check_signals, raise_on_error
 from tilecore._core.write.tiling cimport (
-    TILECORE_ARRAYS, TILECORE_THREAD_BYTES, WriteOptions, choose_options, choose_options_without_gil, run_task,
-    write_tiling,
+    WriteOptions, choose_options, choose_options_without_gil, run_task, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError
@@ -38,7 +36,7 @@ cdef struct Batch:
 
 
 cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp.ndarray out, int threads):
-    """Return the tilings of all sources: in `out`, as read_target returned it, or in a new array for None."""
+    """Return the tilings of all sources: in `out`, as read_out returned it, or in a new array for None."""
     cdef Plan all_plan
     cdef Batch batch
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)

@@ -2,10 +2,6 @@ from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
 from tilecore._core.write.kernels cimport tilecore_rows
 
 
-cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_BLOCK_BYTES
-
-
 cdef struct Blocks:
     # The loops of a block, innermost first.
     Loop inner[MAX_LOOPS]

@@ -17,6 +17,7 @@ If there is no memory for a block of scratch, the block is made in the output.
 
 from libc.stdlib cimport free, malloc
 
+from tilecore._core.config cimport TILECORE_BLOCK_BYTES
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, LoopIter, Nest, next_step
 from tilecore._core.write.kernels cimport tilecore_move, tilecore_prepare_rows
 from tilecore._core.write.processor cimport kernels, move_bytes
@@ -33,7 +34,7 @@ cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char 
     cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, stream)
     blocks.dst, blocks.src = dst, src
     order_outer(blocks, nest, blocks_along, reorder)
-    choose_kernel(blocks)
+    choose_rows(blocks)
 
 
 cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noexcept nogil:
@@ -97,7 +98,7 @@ cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along,
     blocks.n_outer = n
 
 
-cdef void choose_kernel(Blocks *blocks) noexcept nogil:
+cdef void choose_rows(Blocks *blocks) noexcept nogil:
     """Choose the loops that kernel calls write: a run, its repeats in place, and rows of them."""
     cdef const Loop *inner = blocks.inner
     cdef Loop rows

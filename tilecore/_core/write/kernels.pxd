@@ -20,7 +20,7 @@ cdef extern from "kernels/kernels.h" nogil:
                             const Py_ssize_t *repeats, Py_ssize_t itemsize, char *dst, const char *src) noexcept nogil
         void (*transpose)(char *dst, Py_ssize_t dst_pitch, const char *src, Py_ssize_t src_pitch, Py_ssize_t rows,
                           Py_ssize_t columns, Py_ssize_t item, int store_mode, char *cells) noexcept nogil
-        int into_memory
+        int large_store_mode
         void (*deinterleave)(const tilecore_shuffles *self, char *dst, Py_ssize_t dst_pitch, const char *src,
                              Py_ssize_t src_pitch, Py_ssize_t rows, Py_ssize_t count, bint stream) noexcept nogil
 

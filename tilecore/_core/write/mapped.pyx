@@ -20,13 +20,13 @@ from tilecore._core.resources.machine import physical_memory, read_text
 cimport cython
 cimport numpy as cnp
 
+from tilecore._core.config cimport TILECORE_CHECK_BYTES, tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, input_shape
-from tilecore._core.resources.atomics cimport tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
-from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, raise_on_error
+from tilecore._core.write.signals cimport check_signals, raise_on_error
 from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_nest
 
 cnp.import_array()

@@ -29,7 +29,7 @@ cdef enum:
     MAX_CHANNELS = 4        # that `deinterleave` separates
     MIN_SHUFFLED = 64       # bytes of a loop from which on shuffles pay
     # A transposition is faster than gathering from 16 bytes and this many items on: MIN_COLUMNS along the source, and
-    # MIN_ROWS along the output. Along the output 32 bytes, one tile, always suffice.
+    # MIN_ROWS along the output. 32 bytes along the output (a tile) always suffice.
     MIN_COLUMNS = 4
     MIN_ROWS = 10
     MIN_GATHERED_STEPS = 5         # steps of an innermost loop that gathers

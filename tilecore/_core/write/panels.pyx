@@ -114,7 +114,7 @@ cdef void choose_store(Panels *panels, Py_ssize_t size, bint stream, bint prefau
         panels.direct = panels.packing.packer != GATHER and row_bytes >= min_streamed
         panels.store_mode = TILECORE_PAST_CACHES if panels.direct else TILECORE_BY_TILES
     elif as_nest and size > CACHED_BYTES:
-        panels.store_mode = kernels.into_memory
+        panels.store_mode = kernels.large_store_mode
     panels.cell_bytes = 0
     if transposed and (panels.store_mode == TILECORE_PAST_CACHES or loop[1].src_step % 1024 == 0):
         panels.cell_bytes = TILECORE_CELL_BYTES
@@ -159,7 +159,7 @@ cdef void place_loops(Panels *panels) noexcept nogil:
 
 
 cdef Py_ssize_t choose_steps(Panels *panels, int packed, Py_ssize_t limit, Py_ssize_t left) noexcept nogil:
-    """Choose how many steps of a packed loop a panel has, at most `limit`. Return how many of `left` items fit a step.
+    """Choose how many steps of a packed loop a panel has, at most `limit`. Return `left` over the steps chosen.
 
     A loop is cut into panels of nearly equal length, the inner loop into whole cache lines.
     """

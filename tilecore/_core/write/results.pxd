@@ -5,7 +5,7 @@ from tilecore._core.plan.regions cimport Region
 from tilecore._core.write.small cimport make_small
 
 
-cdef cnp.ndarray make_large(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads)
+cdef cnp.ndarray make_any(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads)
 cdef cnp.ndarray make_region(const Plan *plan, Region *region, cnp.ndarray array, cnp.ndarray out, int threads)
 cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, bint *prefaulted)
 
@@ -13,4 +13,4 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
 cdef inline cnp.ndarray make_result(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
     """Return the tiling of an array: `out`, as read_out returned it, or a new array for None."""
     cdef cnp.ndarray small = make_small(plan, array) if out is None else None
-    return make_large(plan, NULL, array, out, threads) if small is None else small
+    return make_any(plan, NULL, array, out, threads) if small is None else small

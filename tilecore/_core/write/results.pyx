@@ -12,6 +12,7 @@ import numpy
 
 cimport numpy as cnp
 
+from tilecore._core.config cimport TILECORE_NOGIL_BYTES
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
 from tilecore._core.plan.regions cimport Region, plan_region, result_shape
@@ -21,7 +22,6 @@ from tilecore._core.resources.memory cimport new_array
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.signals cimport raise_on_error
-from tilecore._core.write.small cimport TILECORE_NOGIL_BYTES
 from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_tiling
 
 from tilecore._core.request.errors import RequestError, shape_changed
@@ -33,10 +33,10 @@ cdef cnp.ndarray make_region(const Plan *plan, Region *region, cnp.ndarray array
     """Return a region of the tiling, as make_result."""
     cdef Plan tiling
     cdef bint is_tiling = plan_region(&tiling, region, plan)
-    return make_result(&tiling, array, out, threads) if is_tiling else make_large(plan, region, array, out, threads)
+    return make_result(&tiling, array, out, threads) if is_tiling else make_any(plan, region, array, out, threads)
 
 
-cdef cnp.ndarray make_large(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
+cdef cnp.ndarray make_any(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
     """The region, or the whole tiling for NULL, in `out` or in a new array: what make_small did not make."""
     cdef const Py_ssize_t *shape = result_shape(plan, region)
     cdef Py_ssize_t nbytes = plan.nbytes if region == NULL else region.nbytes

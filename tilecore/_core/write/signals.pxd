@@ -1,8 +1,3 @@
-cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_CHECK_BYTES
-    long long TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS
-
-
 cdef extern from "kernels/threads.h" nogil:
     long long tilecore_nanoseconds(int of_thread)
 

@@ -7,6 +7,8 @@ be gone.
 
 from libc.limits cimport LLONG_MAX
 
+from tilecore._core.config cimport TILECORE_CHECK_BYTES, TILECORE_CHECK_NANOSECONDS, TILECORE_FIRST_CHECK_NANOSECONDS
+
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals()

@@ -1,11 +1,8 @@
 cimport numpy as cnp
 
+from tilecore._core.config cimport TILECORE_MIN_RECYCLED_BYTES
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.write.processor cimport kernels
-
-
-cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_NOGIL_BYTES, TILECORE_MIN_RECYCLED_BYTES
 
 
 cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array)

@@ -7,11 +7,6 @@ from tilecore._core.strided_arrays cimport StridedArray
 from tilecore._core.write.signals cimport SignalChecks
 
 
-cdef extern from "kernels/config.h" nogil:
-    Py_ssize_t TILECORE_THREAD_BYTES, TILECORE_NEW_THREAD_BYTES, TILECORE_BYTES_A_THREAD
-    enum: TILECORE_MAX_THREADS, TILECORE_BLOCKS, TILECORE_PANELS, TILECORE_ARRAYS, TILECORE_TASK_KINDS
-
-
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 

@@ -1,15 +1,20 @@
 """A plan, and the StridedArrays of source and result -> bytes of the whole result, or of a region.
 
     write_tiling    a small result at once (kernels/isa/small.h); else its nest; of a region, the nest of each piece;
-                    by several threads, slabs along the outermost axis, if each piece would be a job of its own
+                    by several threads, slabs along the outermost axis, if they pay
       write_nest    by panels, if the source has to be packed (panels.pyx), else by blocks; perhaps only the first
                     repeat is packed, and the others are copied from it
         run_task    blocks and panels are numbered: threads take ranges of the numbers, until a check for signals
 
-This module decides whether a call checks for signals, how many threads write each of its jobs, and whether stores may
-bypass the cache. Nothing can fail: the plan has checked every offset, and the others do a missing worker's share.
+This module decides whether a call checks for signals, how many threads write each of its jobs, and whether stores
+bypass the caches (panels.pyx may decide so for more outputs). Nothing can fail: the plan has checked every offset;
+without workers the caller writes alone.
 """
 
+from tilecore._core.config cimport (
+    TILECORE_BLOCKS, TILECORE_BYTES_A_THREAD, TILECORE_CHECK_BYTES, TILECORE_MAX_THREADS, TILECORE_NEW_THREAD_BYTES,
+    TILECORE_PANELS, TILECORE_TASK_KINDS, TILECORE_THREAD_BYTES,
+)
 from tilecore._core.plan.nest cimport (
     AxisIter, Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
@@ -19,7 +24,7 @@ from tilecore._core.write.blocks cimport Blocks, choose_blocks, write_blocks
 from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, write_panels
 from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.small cimport is_small, write_small
-from tilecore._core.write.signals cimport TILECORE_CHECK_BYTES, check_signals, signal_checks
+from tilecore._core.write.signals cimport check_signals, signal_checks
 
 
 cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
@@ -226,7 +231,7 @@ cdef int write_by_panels_or_blocks(const Nest *nest, char *dst, const char *src,
     dst += nest.dst_offset
     src += nest.src_offset
     if choose_panels(&panels, nest, dst, src, stream, options.prefaulted):
-        return run_task(write_panels, TILECORE_PANELS + stream, &panels, panels.total, nbytes, options)
+        return run_task(write_panels, TILECORE_PANELS + panels.stream, &panels, panels.total, nbytes, options)
     choose_blocks(&blocks, nest, dst, src, stream, options.prefaulted or nbytes < cached_bytes)
     return run_task(write_blocks, TILECORE_BLOCKS + stream, &blocks, blocks.total, nbytes, options)
 

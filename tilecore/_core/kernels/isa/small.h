@@ -4,7 +4,7 @@
  *     (2, 3) of 4 bytes, tiled (2, 2):   rows of 12 bytes, 2 copies of each; then both rows once more
  *
  * The innermost repeated axis and the axes inside it make a row. All rows are written with their copies, from
- * registers. Each time that a repeated axis outside the rows is complete, what it wrote is copied after itself. */
+ * registers. When a repeated axis outside the rows is complete, its output is copied after itself. */
 
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(copy_few)(char *dst, const char *src, ptrdiff_t n)
 {
