@@ -57,7 +57,7 @@
  * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, the full names of its row
  * kernels, and its row of the table, TILECORE_SET. isa/ also holds the kernels, each written once. Those of permute.h
  * are for AVX-512 alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on. Every
- * set includes the kernels that it has, so their files have no include guards around them. For AVX2, TILECORE_NAME(pattern) in
+ * set includes the kernels that it has, so no guard encloses a whole file. For AVX2, TILECORE_NAME(pattern) in
  * short_rows.h is tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is
  * tilecore_pattern_avx2_kernel.
  *

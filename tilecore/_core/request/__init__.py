@@ -1,7 +1,6 @@
 """Reads and checks the arguments of a call."""
 
 # Otherwise compiled modules alone import these, and programs that freeze others do not see it.
-# ruff: noqa: F401
 # mypy: disable-error-code=attr-defined
 import pkgutil
 

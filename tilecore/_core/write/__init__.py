@@ -1,7 +1,6 @@
 """From a plan to bytes."""
 
 # Otherwise compiled modules alone import these, and programs that freeze others do not see it.
-# ruff: noqa: F401
 # mypy: disable-error-code=attr-defined
 from tilecore._core.plan import nest, plan, regions
 from tilecore._core.write import batch, blocks, mapped, packing, panels, references, results, signals, small, tiling
