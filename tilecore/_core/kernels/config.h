@@ -29,7 +29,7 @@
 /* The maximum number of threads that write one result: larger numbers mean the same. */
 #define TILECORE_MAX_THREADS 256
 
-/* What threads do: each has records of its own in learn.h. Stores past the caches share another bandwidth: 1 is added. */
+/* What threads do: each has records of its own in learn.h, and so have stores past the caches (add 1). */
 enum tilecore_task_kinds { TILECORE_BLOCKS,
                            TILECORE_STREAMED_BLOCKS,
                            TILECORE_PANELS,

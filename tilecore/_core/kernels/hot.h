@@ -1,6 +1,6 @@
 /* The stores of hot outputs: ordinary ones, or those past the caches.
  *
- * An output is hot if the last call wrote it, up to 0.2 ms ago: a core moves 4 to 8 MB in this time. In a loop that only
+ * An output is hot if the last call wrote it within 0.2 ms: a core moves 4 to 8 MB in this time. In a loop that only
  * tiles, and drops each result before the next call, a result gets the memory of the one before. If all results have
  * one size, the program's time is that of the calls. It depends on the process' share of the caches, which no
  * instruction tells. So calls try both kinds of stores:
