@@ -26,7 +26,7 @@ Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, str
 and with repeats (5, 6, 1, 1): (48, 1, 1), (6, 0, 48), (2, 48, 288), (5, 0, 576).
 
 Regions. A region is the part [start, stop) of a tiling, or of the input's periodic extension. Along one axis it is up
-to three stretches: the end of a first repeat, whole repeats, the start of a last one. Of extent 5, region [3, 17):
+to three stretches: the end of a first repeat, whole repeats, the start of a last one. Extent 5, region [3, 17):
 
     tiling   0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0 1 2 ...
     region         3 4|0 1 2 3 4 0 1 2 3 4|0 1           stretches of 2, of 2 x 5, and of 2 elements
