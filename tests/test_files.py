@@ -127,7 +127,7 @@ def header(descr="'<i8'", shape="(2,)"):
         (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
         (b"\x93NUMPY\x09\0  ", "version"),
         (header(shape=f"({10**20},)"), ""),
-        (header(shape=f"({2**62}, 8)"), "array is too big"),
+        (header(shape=f"({2**62}, 8)"), "too (big|large)"),
         (header(descr="()"), "index"),
         (header(shape="'" + "a" * 9999 + "'"), "a{50,199}$"),
         (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),

@@ -22,7 +22,7 @@ cdef struct Plan:
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
-cdef int plan_check(const Plan *plan, bint fits) except -1
+cdef int plan_check(Plan *plan, bint fits) except -1
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
 
 

@@ -39,7 +39,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     return not failed
 
 
-cdef int plan_check(const Plan *plan, bint fits) except -1:
+cdef int plan_check(Plan *plan, bint fits) except -1:
     """Unless the plan `fits`, as plan_init returns it, raise the RequestError.
 
     It looks first for a negative repeat, then for an overflow of an axis, the elements, the bytes.
