@@ -123,6 +123,7 @@ def parameter(shape, kind="f32"):
         (ValueError, "repeats must fit int64, got .9223372036854775808,", [parameter([2]), [2**63]]),
         (ValueError, "repeats must fit int64, got .-9223372036854775809,", [parameter([2]), [-(2**63) - 1]]),
         (TypeError, "data has dtype object, which OpenVINO lacks", [np.zeros(3, object), [2]]),
+        (TypeError, "data has dtype StringDType.., which OpenVINO lacks", [np.array(["a"], "T"), [2]]),
         (TypeError, "data is a masked array", [np.ma.ones(3), [2]]),
     ],
 )

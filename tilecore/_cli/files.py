@@ -122,11 +122,8 @@ def open_input(path: str) -> Iterator[NDArray[Any]]:
         raise ValueError("standard input is closed or a terminal, expected a file or a pipe")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows removes no mapped file
         copy = os.path.join(folder, "input.npy")
-        try:
-            with open(copy, "xb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file, SLAB)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, folder) from None
+        with open(copy, "xb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, SLAB)
         yield map_array(copy, "standard input")
 
 

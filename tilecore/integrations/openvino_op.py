@@ -129,13 +129,15 @@ def _as_node(value: Any, position: int) -> Node | Output:
         array = read_array(value, "data")
         try:  # Constant(array) would read strings, and the other byte order, as they lie in memory
             return Constant(Tensor(array.astype(array.dtype.newbyteorder("="), "C", copy=False)))
-        except RuntimeError:
-            raise RequestError(TypeError, f"has dtype {array.dtype}, which OpenVINO lacks", "data") from None
+        except (RuntimeError, TypeError) as reason:  # NumPy's TypeError: a StringDType has no byte order
+            pass_on(reason)
+            raise RequestError(TypeError, f"has dtype {array.dtype}, which OpenVINO lacks", "data") from reason
     repeats = as_repeats(value)
     try:
         return Constant(np.array(repeats, np.int64))
-    except OverflowError:
-        raise RequestError(ValueError, f"must fit int64, got {short_repr(repeats)}", "repeats") from None
+    except OverflowError as reason:
+        pass_on(reason)
+        raise RequestError(ValueError, f"must fit int64, got {short_repr(repeats)}", "repeats") from reason
 
 
 def _infer_shape(data: Output, repeats: Output) -> PartialShape:

@@ -145,8 +145,8 @@ cdef bint slabs_pay(const RegionIter *region, const WriteOptions *options) noexc
     """Whether several threads write a region by slabs, and not piece after piece.
 
     Each piece would be a job, and the pieces of a row share cache lines: by two threads, 3 to 30 MB of a texture took
-    1.2 to 2.1 times as long (Granite Rapids). Slabs do not pay for small regions or a single axis, if they are few, if
-    the source has to be packed, or if it has left the cache when it is read again.
+    1.2 to 2.1 times as long (Granite Rapids). Slabs do not pay for small regions, new memory or one axis, nor if slabs
+    are few, the source has to be packed, or it has left the cache when it is read again.
     """
     cdef const AxisIter *axis
     cdef Py_ssize_t item_bytes
