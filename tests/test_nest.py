@@ -30,11 +30,6 @@ class StridedArray(ctypes.Structure):
     _fields_ = [("data", OPAQUE), ("ndim", ctypes.c_int), ("contiguous", ctypes.c_int), ("strides", SIZE * 64)]
 
 
-class Region(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in ("n_start", "n_stop", "periodic")]
-    _fields_ += [(name, SIZE * 64) for name in ("start", "stop", "shape")]
-
-
 def get_function(module, name, result, *arguments, kind=ctypes.CFUNCTYPE):
     capsule, api = module.__pyx_capi__[name], ctypes.pythonapi
     get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
@@ -45,9 +40,10 @@ def get_function(module, name, result, *arguments, kind=ctypes.CFUNCTYPE):
 
 
 plan_init = get_function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
+window_init = get_function(plan, "window_init", ctypes.c_int, OPAQUE, OPAQUE, SIZES, SIZES)
 PLACE = ctypes.POINTER(StridedArray)
 nest_init = get_function(module, "nest_init", None, OPAQUE, PLACE, PLACE, ctypes.POINTER(Nest))
-region_iter_init = get_function(module, "region_iter_init", None, OPAQUE, OPAQUE, PLACE, PLACE, ctypes.POINTER(Region))
+region_iter_init = get_function(module, "region_iter_init", None, OPAQUE, OPAQUE, PLACE, PLACE)
 next_piece = get_function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
 
 
@@ -63,6 +59,12 @@ def plan_of(shape, reps=(), itemsize=ITEMSIZE):
     sizes = ctypes.create_string_buffer(4096)  # more than the struct has
     assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
     return sizes
+
+
+def window_of(plan, start, shape):
+    window, stop = ctypes.create_string_buffer(4096), [k + n for k, n in zip(start, shape, strict=True)]
+    assert window_init(window, plan, c_sizes(start), c_sizes(stop))
+    return window
 
 
 def c_order(shape, step=ITEMSIZE):
@@ -131,8 +133,7 @@ def test_a_region(src, dst):
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
             pieces, nest, pieces_left = [], Nest(), ctypes.create_string_buffer(8192)
-            region = Region(start=start, shape=output)
-            region_iter_init(pieces_left, plan_of(shape), *map(place_of, strides), region)
+            region_iter_init(pieces_left, window_of(plan_of(shape), start, output), *map(place_of, strides))
             while next_piece(pieces_left, nest):
                 pieces.append(nest.piece())
             check("region_iter_init or next_piece", pieces, shape, start, output, *strides)

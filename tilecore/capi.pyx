@@ -14,8 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
-from tilecore._core.plan.regions cimport Region
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init, window_init
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.write.tiling cimport WriteOptions, choose_options_without_gil, write_tiling
@@ -134,29 +133,15 @@ cdef void tilecore_plan_execute(const tilecore_plan *handle, const void *src, co
     locate_memory(&source, src, src_strides, plan.input_ndim, input_shape(plan), plan.itemsize)
     locate_memory(&target, dst, dst_strides, plan.ndim, plan.output, plan.itemsize)
     choose_options_without_gil(&options, plan.nbytes, threads, True)
-    write_tiling(plan, NULL, &source, &target, &options)
+    write_tiling(plan, &source, &target, &options)
 
 
 cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *src, const Py_ssize_t *src_strides,
                                        void *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *start,
                                        const Py_ssize_t *stop, int threads) noexcept nogil:
-    cdef const Plan *plan = <const Plan *>handle
-    cdef StridedArray source, target
-    cdef WriteOptions options
-    cdef Region region
-    cdef int k
-    region.nbytes = plan.itemsize
-    for k in range(plan.ndim):
-        region.start[k], region.shape[k] = start[k], stop[k] - start[k]
-        if region.shape[k] <= 0:
-            return
-        region.nbytes *= region.shape[k]  # at most the bytes of the whole output, unless it is empty
-    if plan.itemsize == 0:
-        return
-    locate_memory(&source, src, src_strides, plan.ndim, plan.shape, plan.itemsize)
-    locate_memory(&target, dst, dst_strides, plan.ndim, region.shape, plan.itemsize)
-    choose_options_without_gil(&options, region.nbytes, threads, True)
-    write_tiling(plan, &region, &source, &target, &options)
+    cdef Plan window
+    window_init(&window, <const Plan *>handle, start, stop)
+    tilecore_plan_execute(<const tilecore_plan *>&window, src, src_strides, dst, dst_strides, threads)
 
 
 # ---------------------------------------------------------------- in one call

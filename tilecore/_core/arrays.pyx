@@ -19,13 +19,12 @@ from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
 from tilecore._core.plain cimport plan_fast, plan_request, tile_array
-from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init
-from tilecore._core.plan.regions cimport Region, read_bounds
+from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init, plan_window, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_any, make_region, make_result
+from tilecore._core.write.results cimport make_any, make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -115,7 +114,7 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         if (result := make_small(&plan, a)) is not None:
             return result
         try:  # entering it takes 3 % of a small call
-            return make_any(&plan, NULL, a, None, 0)
+            return make_any(&plan, a, None, 0)
         except RequestError as error:
             raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
     if a is MISSING or reps is MISSING:
@@ -222,8 +221,7 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
 
     Source: NumPy 2; the values are those of `numpy.tile` and ``numpy.pad(mode="wrap")``.
     """
-    cdef Plan plan
-    cdef Region region
+    cdef Plan plan, window
     cdef cnp.ndarray array = None, target
     cdef int thread_limit
     cdef bint masked
@@ -232,18 +230,19 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
         if not masked:
             array = read_plain(a)
         thread_limit = read_threads(threads)
-        read_bounds(&region, start, stop, reps is None)
+        read_bounds(&window, start, stop)
         if masked:
-            return masked_region(a, reps, &region, out, axis, threads)
+            return masked_region(a, reps, &window, out, axis, threads)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = plan_request(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
-        return make_region(&plan, &region, array, target, thread_limit)
+        plan_window(&window, &plan, reps is None)
+        return make_result(&window, array, target, thread_limit)
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
 
 
-cdef masked_region(a, reps, const Region *region, out, axis, threads):
+cdef masked_region(a, reps, const Plan *bounds, out, axis, threads):
     """The region of a masked array: of data and mask. Repeats may be an iterator, so they are read once."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
@@ -253,8 +252,8 @@ cdef masked_region(a, reps, const Region *region, out, axis, threads):
         n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(a))
         check_rank(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
-    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(region.start, region.n_start),
-                                        stop=as_tuple(region.stop, region.n_stop), axis=axis, threads=threads))
+    return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.ndim),
+                                        stop=as_tuple(bounds.output, bounds.input_ndim), axis=axis, threads=threads))
 
 
 def tile_view(a, reps, *, axis=None):

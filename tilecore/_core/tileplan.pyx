@@ -23,13 +23,14 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
 )
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init, plan_stack
-from tilecore._core.plan.regions cimport Region, read_bounds
+from tilecore._core.plan.plan cimport (
+    Plan, input_shape, plan_check, plan_init, plan_stack, plan_window, read_bounds,
+)
 from tilecore._core.request.arguments cimport read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
 from tilecore._core.write.batch cimport make_batch
-from tilecore._core.write.results cimport make_region, make_result
+from tilecore._core.write.results cimport make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()
@@ -128,14 +129,16 @@ cdef class TilePlan:
 
     def region(self, a, start, stop, out=None, *, threads=None):
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
-        cdef Region region
+        cdef Plan window
         cdef cnp.ndarray array = None
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
-            read_bounds(&region, start, stop, False)
+            read_bounds(&window, start, stop)
             array = read_plain(a)
-            return make_region(&self.plan, &region, array, self.check_array(array, out), thread_limit)
+            target = self.check_array(array, out)
+            plan_window(&window, &self.plan, False)
+            return make_result(&window, array, target, thread_limit)
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__
 

@@ -1,5 +1,4 @@
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.plan.regions cimport Region
 from tilecore._core.strided_arrays cimport StridedArray
 
 
@@ -88,8 +87,8 @@ cdef inline bint next_step(LoopIter *loop, int n, char **dst, const char **src) 
     return False
 
 
-cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source, const StridedArray *target,
-                           const Region *region) noexcept nogil
+cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source,
+                           const StridedArray *target) noexcept nogil
 cdef Py_ssize_t next_piece(RegionIter *iter, Nest *nest) noexcept nogil
 cdef void nest_init(const Plan *plan, const StridedArray *source, const StridedArray *target,
                     Nest *nest) noexcept nogil

@@ -35,20 +35,19 @@ Each combination of one stretch per axis is a piece, which is a nest. A whole ti
 start or stop is a multiple of the extent, there are fewer. Only start's index within a repeat matters.
 """
 
-from tilecore._core.plan.regions cimport result_shape
 from tilecore._core.strided_arrays cimport magnitude
 
 
-cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source, const StridedArray *target,
-                           const Region *region) noexcept nogil:
-    """Fill `iter` for the region, or for the whole tiling for NULL; it must not be empty.
+cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArray *source,
+                           const StridedArray *target) noexcept nogil:
+    """Fill `iter` for the plan's result, which must not be empty.
 
     An axis that steps backward in the output begins at its other end. One that only continues its inner axis joins it.
     """
     cdef AxisIter axis
     cdef int i
     iter.n, iter.src_offset, iter.dst_offset, iter.itemsize, iter.finished = 0, 0, 0, plan.itemsize, False
-    sort_axes(iter, plan, source, target, region)
+    sort_axes(iter, plan, source, target)
     for i in range(plan.ndim):
         axis = iter.axis[i]
         if axis.dst_step < 0:
@@ -63,23 +62,21 @@ cdef void region_iter_init(RegionIter *iter, const Plan *plan, const StridedArra
             add_axis(iter, &axis)
 
 
-cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *source, const StridedArray *target,
-                    const Region *region) noexcept nogil:
+cdef void sort_axes(RegionIter *iter, const Plan *plan, const StridedArray *source,
+                    const StridedArray *target) noexcept nogil:
     """Fill all axes, sorted by their stride in the output, the shortest innermost; of equal strides, the last."""
-    cdef const Py_ssize_t *shape = result_shape(plan, region)
-    cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, first, src, dst
+    cdef Py_ssize_t src_bytes = plan.itemsize, dst_bytes = plan.itemsize, src, dst
     cdef int i, k, padding = plan.ndim - plan.input_ndim
     for k in range(plan.ndim - 1, -1, -1):
         src = src_bytes if source.contiguous or k < padding else source.strides[k - padding]
         dst = dst_bytes if target.contiguous else target.strides[k]
         src_bytes *= plan.shape[k]
-        dst_bytes *= shape[k]
-        first = region.start[k] % plan.shape[k] if region != NULL else 0
+        dst_bytes *= plan.output[k]
         i = plan.ndim - 1 - k
         while i > 0 and magnitude(iter.axis[i - 1].dst_step) > magnitude(dst):
             iter.axis[i] = iter.axis[i - 1]
             i -= 1
-        iter.axis[i] = AxisIter(shape[k], plan.shape[k], first + (plan.shape[k] if first < 0 else 0), src, dst, 0, 0)
+        iter.axis[i] = AxisIter(plan.output[k], plan.shape[k], 0 if plan.copies else plan.start[k], src, dst, 0, 0)
 
 
 cdef void reverse_axis(RegionIter *iter, AxisIter *axis) noexcept nogil:
@@ -152,5 +149,5 @@ cdef void nest_init(const Plan *plan, const StridedArray *source, const StridedA
             nest_push(nest, plan.repeats[k], 0, dst)
             dst *= plan.repeats[k]
         return
-    region_iter_init(&iter, plan, source, target, NULL)
+    region_iter_init(&iter, plan, source, target)
     next_piece(&iter, nest)

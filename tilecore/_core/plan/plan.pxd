@@ -1,7 +1,7 @@
-"""Plan: a tiling of checked sizes that write/ executes for any source of its shape, whole or in part, many times.
+"""Plan: a tiling of checked sizes, or a window on one, that write/ executes for any source of its shape, many times.
 
     tile, tilecore_tile         make one on the stack, and execute it once
-    TilePlan, tilecore_plan     keep one
+    TilePlan, tilecore_plan     keep one, and make windows on the stack
 """
 
 cimport numpy as cnp
@@ -10,20 +10,24 @@ from tilecore._core.numpy_api cimport MAX_RANK
 
 
 cdef struct Plan:
-    int ndim                        # rank of the output
+    int ndim                        # rank of the result
     int input_ndim
     Py_ssize_t itemsize
-    Py_ssize_t nbytes               # of the output
-    Py_ssize_t copies               # of each input element; 0 if the output is empty
+    Py_ssize_t nbytes               # of the result
+    Py_ssize_t copies               # of each input element; 0: the result is empty, or of other than whole repeats
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
-    Py_ssize_t output[MAX_RANK]     # shape * repeats
+    Py_ssize_t output[MAX_RANK]     # the result's shape: shape * repeats, or that of the window
+    Py_ssize_t start[MAX_RANK]      # of a window, less whole repeats; set only if `copies` is 0
 
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
 cdef int plan_check(Plan *plan, bint fits) except -1
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
+cdef int read_bounds(Plan *window, start, stop) except -1
+cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1
+cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil
 
 
 cdef inline const Py_ssize_t *input_shape(const Plan *plan) noexcept nogil:

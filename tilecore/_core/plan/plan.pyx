@@ -1,4 +1,4 @@
-"""Shape, repeats and itemsize -> checked sizes.
+"""Shape, repeats, itemsize and the bounds of a window -> checked sizes.
 
 After these checks every count and every offset fits 64 bits, so the functions that use the sizes cannot fail: they are
 `noexcept nogil`.
@@ -8,7 +8,7 @@ from tilecore._core.request.errors import RequestError
 
 from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
-from tilecore._core.request.integers cimport as_tuple
+from tilecore._core.request.integers cimport as_tuple, read_signed
 
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -78,3 +78,71 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
         shape[k + 1] = plan.shape[k]
         repeats[k + 1] = plan.repeats[k]
     return plan_check(stacked, plan_init(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize))
+
+
+# ---------------------------------------------------------------- windows
+
+cdef int read_bounds(Plan *window, start, stop) except -1:
+    """Leave bounds and their lengths in `window`, for plan_window: reading may run code that changes the array."""
+    window.ndim = read_signed(start, window.start, "start")
+    window.input_ndim = read_signed(stop, window.output, "stop")
+    return 0
+
+
+cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1:
+    """Fill `window` from the bounds in it, after all checks. `periodic`: on `plan` repeated without end."""
+    check_bounds(window, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
+    return plan_check(window, window_init(window, plan, window.start, window.output))
+
+
+cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:
+    """Fill `window` with the part [start, stop) of the tiling, or of its periodic extension; return as plan_init.
+
+    Whole repeats on every axis are a tiling of their own. The bounds may lie in `window`.
+    """
+    cdef Py_ssize_t extent, first, count
+    cdef bint whole = True, fits
+    cdef int k
+    for k in range(plan.ndim):
+        extent = max(plan.shape[k], 1)
+        first, count = start[k] % extent, max(stop[k] - start[k], 0)
+        whole = whole and first == count % extent == 0
+        window.start[k] = first + extent if first < 0 else first
+        window.output[k], window.repeats[k] = count, count // extent
+    if whole:
+        return plan_init(window, plan.input_ndim, input_shape(plan), plan.ndim, window.repeats, plan.itemsize)
+    fits = plan_init(window, plan.ndim, window.output, 0, NULL, plan.itemsize)
+    window.input_ndim, window.copies = plan.input_ndim, 0
+    for k in range(plan.ndim):
+        window.shape[k] = plan.shape[k]
+    return fits
+
+
+cdef int check_bounds(const Plan *window, int ndim, const Py_ssize_t *extents, bint periodic) except -1:
+    """Check what read_bounds left. `extents`: of the tiling, or of the input if it is periodic."""
+    cdef Py_ssize_t first, last
+    cdef int k
+    if window.ndim != ndim or window.input_ndim != ndim:
+        name, n = ("stop", window.input_ndim) if window.ndim == ndim else ("start", window.ndim)
+        axes = "the input" if periodic else f"the result's shape {as_tuple(extents, ndim)}"
+        raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
+    for k in range(ndim):
+        first, last = window.start[k], window.output[k]
+        if periodic:
+            check_periodic_axis(k, extents[k], first, last)
+        elif not 0 <= first <= last <= extents[k]:
+            raise RequestError(ValueError, f"expected 0 <= start <= stop <= {extents[k]} on axis {k}, got "
+                               f"start {first}, stop {last}")
+    return 0
+
+
+cdef int check_periodic_axis(int k, Py_ssize_t extent, Py_ssize_t first, Py_ssize_t last) except -1:
+    if first > last:
+        raise RequestError(ValueError, f"expected start <= stop on axis {k}, got start {first}, stop {last}")
+    if first < 0 and last > PY_SSIZE_T_MAX + first:
+        raise RequestError(ValueError, f"axis {k} overflows: from {first} to {last} are more than "
+                           f"{PY_SSIZE_T_MAX} elements")
+    if first < last and extent == 0:
+        raise RequestError(ValueError, f"axis {k} of the input is empty, but the region has "
+                           f"{last - first} elements along it")
+    return 0

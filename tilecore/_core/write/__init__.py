@@ -2,5 +2,5 @@
 
 # Otherwise compiled modules alone import these, and programs that freeze others do not see it.
 # mypy: disable-error-code=attr-defined
-from tilecore._core.plan import nest, plan, regions
+from tilecore._core.plan import nest, plan
 from tilecore._core.write import batch, blocks, mapped, packing, panels, references, results, signals, small, tiling

@@ -56,7 +56,7 @@ cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp
         return out
     if references and not (is_new and can_be_counted(dtype)):
         for i in range(n):
-            copy_references(plan, NULL, sources[i], place_of(&batch, i), out, &batch.target)
+            copy_references(plan, sources[i], place_of(&batch, i), out, &batch.target)
             batch.target.data += batch.target_step
         return out
     if references or all_plan.nbytes < TILECORE_NOGIL_BYTES:
@@ -136,7 +136,7 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Writ
     cdef Py_ssize_t i
     target.data += first * batch.target_step
     for i in range(first, last):
-        if (write_tiling(batch.plan, NULL, place_of(batch, i), &target, options) < 0
+        if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
                 or check_signals(&options.signals, batch.plan.nbytes) < 0):  # write_small does not check
             return -1
         target.data += batch.target_step

@@ -14,7 +14,6 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport NPY_VSTRING, array_upon
 from tilecore._core.plan.nest cimport MAX_LOOPS, Nest, RegionIter, next_piece, region_iter_init
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.plan.regions cimport Region
 from tilecore._core.resources.memory cimport no_memory_error
 from tilecore._core.strided_arrays cimport StridedArray, locate_array
 
@@ -71,20 +70,20 @@ cdef int count_references(cnp.ndarray array, Py_ssize_t copies, cnp.ndarray resu
     return PyArray_INCREF(result)
 
 
-cdef int copy_references(const Plan *plan, const Region *region, cnp.ndarray array, const StridedArray *source,
-                         cnp.ndarray result, const StridedArray *target) except -1:
-    """Write a region, or the whole tiling for NULL. It must not be empty."""
+cdef int copy_references(const Plan *plan, cnp.ndarray array, const StridedArray *source, cnp.ndarray result,
+                         const StridedArray *target) except -1:
+    """Write the plan's result, which must not be empty."""
     cdef RegionIter iter
     cdef Nest nest
     cdef StridedArray copied
-    region_iter_init(&iter, plan, source, target, region)
+    region_iter_init(&iter, plan, source, target)
     try:
-        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and region == NULL and plan.copies > 1 and not source.contiguous
+        if (cnp.PyArray_TYPE(array) == NPY_VSTRING and plan.copies > 1 and not source.contiguous
                 and iter.axis[0].src_step != 0 and iter.axis[0].extent == iter.axis[0].count < SHORT_AXIS):
             array = <cnp.ndarray>cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
             locate_array(&copied, array)
             source = &copied
-            region_iter_init(&iter, plan, source, target, region)
+            region_iter_init(&iter, plan, source, target)
         while next_piece(&iter, &nest):
             copy_nest(&nest, array, source.data + nest.src_offset, result, target.data + nest.dst_offset)
         return 0

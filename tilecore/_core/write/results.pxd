@@ -1,16 +1,14 @@
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.plan.regions cimport Region
 from tilecore._core.write.small cimport make_small
 
 
-cdef cnp.ndarray make_any(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads)
-cdef cnp.ndarray make_region(const Plan *plan, Region *region, cnp.ndarray array, cnp.ndarray out, int threads)
+cdef cnp.ndarray make_any(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads)
 cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, bint *prefaulted)
 
 
 cdef inline cnp.ndarray make_result(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
-    """Return the tiling of an array: `out`, as read_out returned it, or a new array for None."""
+    """Return the plan's result for an array: `out`, as read_out returned it, or a new array for None."""
     cdef cnp.ndarray small = make_small(plan, array) if out is None else None
-    return make_any(plan, NULL, array, out, threads) if small is None else small
+    return make_any(plan, array, out, threads) if small is None else small

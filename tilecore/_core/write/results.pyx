@@ -15,7 +15,6 @@ cimport numpy as cnp
 from tilecore._core.config cimport TILECORE_NOGIL_BYTES
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
-from tilecore._core.plan.regions cimport Region, plan_region, result_shape
 from tilecore._core.request.arguments cimport check_out
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport new_array
@@ -29,17 +28,8 @@ from tilecore._core.request.errors import RequestError, shape_changed
 cnp.import_array()
 
 
-cdef cnp.ndarray make_region(const Plan *plan, Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
-    """Return a region of the tiling, as make_result."""
-    cdef Plan tiling
-    cdef bint is_tiling = plan_region(&tiling, region, plan)
-    return make_result(&tiling, array, out, threads) if is_tiling else make_any(plan, region, array, out, threads)
-
-
-cdef cnp.ndarray make_any(const Plan *plan, const Region *region, cnp.ndarray array, cnp.ndarray out, int threads):
-    """The region, or the whole tiling for NULL, in `out` or in a new array: what make_small did not make."""
-    cdef const Py_ssize_t *shape = result_shape(plan, region)
-    cdef Py_ssize_t nbytes = plan.nbytes if region == NULL else region.nbytes
+cdef cnp.ndarray make_any(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
+    """The result in `out` or in a new array: what make_small did not make."""
     cdef cnp.dtype dtype = array.descr
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
     cdef StridedArray source, target
@@ -47,8 +37,8 @@ cdef cnp.ndarray make_any(const Plan *plan, const Region *region, cnp.ndarray ar
     cdef int status
 
     if is_new:
-        out = allocate(plan.ndim, shape, nbytes, dtype, &prefaulted)
-    choose_options(&options, nbytes, threads, prefaulted, references)
+        out = allocate(plan.ndim, plan.output, plan.nbytes, dtype, &prefaulted)
+    choose_options(&options, plan.nbytes, threads, prefaulted, references)
 
     # No other code runs from here until the bytes are written.
     if not has_shape(array, plan.input_ndim, input_shape(plan)):
@@ -57,23 +47,23 @@ cdef cnp.ndarray make_any(const Plan *plan, const Region *region, cnp.ndarray ar
     if is_new:
         locate_array(&target, out)
     else:
-        check_out(out, shape, plan.ndim, plan.itemsize, &target)
-        if share_bytes(&source, input_shape(plan), &target, shape, plan.itemsize):
+        check_out(out, plan.output, plan.ndim, plan.itemsize, &target)
+        if share_bytes(&source, input_shape(plan), &target, plan.output, plan.itemsize):
             raise RequestError(ValueError, "must not share memory with the input", "out")
 
-    if nbytes == 0:
+    if plan.nbytes == 0:
         return out
     if references and not (is_new and can_be_counted(dtype)):
-        copy_references(plan, region, array, &source, out, &target)
+        copy_references(plan, array, &source, out, &target)
         return out
-    if references or nbytes < TILECORE_NOGIL_BYTES:
-        status = write_tiling(plan, region, &source, &target, &options)
+    if references or plan.nbytes < TILECORE_NOGIL_BYTES:
+        status = write_tiling(plan, &source, &target, &options)
     else:
         with nogil:
-            status = write_tiling(plan, region, &source, &target, &options)
+            status = write_tiling(plan, &source, &target, &options)
     raise_on_error(status)
     if references:
-        count_references(array, plan.copies if region == NULL else 0, out)
+        count_references(array, plan.copies, out)
     return out
 
 

@@ -10,7 +10,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array)
 
 cdef inline bint is_small(const Plan *plan) noexcept nogil:
     """Whether write_small may write the result, C-contiguous from C-contiguous."""
-    return 0 < plan.nbytes < TILECORE_MIN_RECYCLED_BYTES
+    return 0 < plan.nbytes < TILECORE_MIN_RECYCLED_BYTES and plan.copies
 
 
 cdef inline void write_small(const Plan *plan, char *dst, const char *src) noexcept nogil:

@@ -2,7 +2,6 @@
 
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
-from tilecore._core.plan.regions cimport Region
 from tilecore._core.strided_arrays cimport StridedArray
 from tilecore._core.write.signals cimport SignalChecks
 
@@ -22,7 +21,7 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
                         bint references) except -1
 cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
                                      bint prefaulted) noexcept nogil
-cdef int write_tiling(const Plan *plan, const Region *region, const StridedArray *source, const StridedArray *target,
+cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil
 cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil

@@ -111,22 +111,22 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
 
 # ---------------------------------------------------------------- all results
 
-cdef int write_tiling(const Plan *plan, const Region *region, const StridedArray *source, const StridedArray *target,
+cdef int write_tiling(const Plan *plan, const StridedArray *source, const StridedArray *target,
                       WriteOptions *options) noexcept nogil:
-    """Write a region, or the whole tiling for NULL; return 0, or -1 if a signal handler raised.
+    """Write the plan's result; return 0, or -1 if a signal handler raised.
 
     `target` has the shape of the result, which must not be empty. Preparing a piece of a region takes 0.1 us.
     """
     cdef Slabs slabs
     cdef Nest nest
     cdef Py_ssize_t nbytes
-    if region == NULL:
+    if plan.copies:
         if source.contiguous and target.contiguous and is_small(plan):
             write_small(plan, target.data, source.data)
             return 0
         nest_init(plan, source, target, &nest)
         return write_nest(&nest, target.data, source.data, plan.nbytes, options)
-    region_iter_init(&slabs.iter, plan, source, target, region)
+    region_iter_init(&slabs.iter, plan, source, target)
     if slabs_pay(&slabs.iter, options):
         slabs.dst, slabs.src, slabs.stream = target.data, source.data, options.nbytes >= stream_bytes
         return run_task(write_slabs, TILECORE_BLOCKS + slabs.stream, &slabs, slabs.iter.axis[slabs.iter.n - 1].count,
