@@ -6,7 +6,7 @@
  *     met = faults_disarm();                // how many calls were made to fail
  *     faults_wait(60);                      // as if a minute had passed; now the clock stands still
  *
- * "fallocate, interrupted" fails because of a signal. "tgkill" says that a thread is still there before the n-th call.
+ * "pwrite, interrupted" fails because of a signal. "tgkill" says that a thread is still there before the n-th call.
  * "thread clock" counts how often it is read, twice in a job of several threads; another clock stops meanwhile.
  */
 #define _GNU_SOURCE
@@ -131,24 +131,17 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return status;
 }
 
-int fallocate(int file, int mode, off_t offset, off_t bytes)
-{
-    if (fails("fallocate", (size_t)bytes)) REFUSE(-1);
-    if (fails("fallocate, interrupted", (size_t)bytes)) {
-        errno = EINTR;
-        return -1;
-    }
-    return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
-}
-
 ssize_t pwrite(int file, const void *src, size_t bytes, off_t offset)
 {
     if (fails("pwrite", bytes)) REFUSE(-1);
+    if (fails("pwrite, interrupted", bytes)) {
+        errno = EINTR;
+        return -1;
+    }
     return syscall(SYS_pwrite64, file, src, bytes, offset);
 }
 
 void *mmap64(void *, size_t, int, int, int, off64_t) __attribute__((alias("mmap")));
-int fallocate64(int, int, off64_t, off64_t) __attribute__((alias("fallocate")));
 ssize_t pwrite64(int, const void *, size_t, off64_t) __attribute__((alias("pwrite")));
 
 long syscall(long number, ...)

@@ -64,7 +64,7 @@ strided = numbered(2**18).reshape(512, 512).T
 objects = np.array([None, [], "x"] * 100, "O")
 strings = np.array(["a", "a longer string than fits an item"] * 50, "T")
 record = np.array([(1, "x"), (2, [])] * 60, [("n", "i4"), ("o", "O")])
-rows = numbered(2000).reshape(2, 1000)  # each repeated, so written in place
+rows = numbered(2000).reshape(2, 1000)  # each repeated, so made in scratch
 masked = np.ma.array(x, mask=x > 5)
 plan = tilecore.TilePlan(x.shape, (17, 1), "f4")
 out = np.empty((17, 2**18), "f4")       # large enough for threads
@@ -89,7 +89,7 @@ CALLS = {
     "structures": (lambda: tilecore.tile(record, (300, 2)), np.tile(record, (300, 2))),
     "view": (lambda: tilecore.tile_view(small[:, :1], (1, 4)), np.tile(small[:, :1], (1, 4))),
     "mapped": (lambda: tilecore.tile_mapped(x, (40, 1)), np.tile(x, (40, 1))),
-    "mapped, in place": (lambda: tilecore.tile_mapped(rows, (3200, 2)), np.tile(rows, (3200, 2))),
+    "mapped, made in scratch": (lambda: tilecore.tile_mapped(rows, (3200, 2)), np.tile(rows, (3200, 2))),
     "masked": (lambda: tilecore.tile(masked, 4).data, np.tile(x, (4,))),
     "onnx": (lambda: tilecore.onnx.tile(x.reshape(1, -1), [40, 1]), np.tile(x, (40, 1))),
 }
@@ -115,7 +115,7 @@ def test_every_call_that_can_fail(faulty_calls):
     """Each function, each call of it, once or from then on, with and without idle memory."""
     faulty_calls("""
 before = state()
-met = dict.fromkeys("malloc mmap mprotect munmap madvise memfd_create fallocate pwrite pthread_create".split(), 0)
+met = dict.fromkeys("malloc mmap mprotect munmap madvise memfd_create pwrite pthread_create".split(), 0)
 refused = right = 0
 
 def fail(name, function, n, every, idle):
@@ -160,11 +160,11 @@ assert refused and right and all(met.values()), met
 """)
 
 
-def test_a_signal_while_room_is_made(faulty_calls):
-    """Linux' fallocate undoes its work and reports the signal; tilecore calls it again."""
+def test_a_signal_while_a_file_is_written(faulty_calls):
+    """Linux reports it; tilecore writes again."""
     faulty_calls("""
-call, want = CALLS["mapped, in place"]
-faults.faults_arm(b"fallocate, interrupted", 1, 0, False)
+call, want = CALLS["mapped, made in scratch"]
+faults.faults_arm(b"pwrite, interrupted", 1, 0, False)
 y = call()
 assert faults.faults_disarm() == 1
 assert type(y.base).__name__ == "Mapping" and np.array_equal(y, want)

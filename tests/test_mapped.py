@@ -178,7 +178,7 @@ soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
 y = make()
 assert not mapped(y) and (y == x).all() and now() == 0
-y = tilecore.tile_mapped(numpy.arange(750, dtype="f4"), 50_000)   # written in place, not by bytes
+y = tilecore.tile_mapped(numpy.arange(750, dtype="f4"), 50_000)   # made in scratch
 assert not mapped(y) and (y[-750:] == y[:750]).all() and now() == 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 y = make()

@@ -73,7 +73,7 @@ CALLS = {
 
 MAPPED = {  # the block that repeats is as large
     "mapped": lambda out: partial(tilecore.tile_mapped, out, (20, 1)),
-    "mapped, in place": lambda out: partial(tilecore.tile_mapped, out.reshape(-1, 2, 4096)[:, ::-1], (20, 1, 1)),
+    "mapped, made in scratch": lambda out: partial(tilecore.tile_mapped, out.reshape(-1, 2, 4096)[:, ::-1], (20, 1, 1)),
 }
 
 

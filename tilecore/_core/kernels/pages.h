@@ -22,7 +22,6 @@
 
 #if defined(__linux__)
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -120,23 +119,6 @@ TILECORE_UNUSED static int tilecore_file_write(int file, const char *src, ptrdif
     return 0;
 }
 
-/* Maps an empty file for writing, for up to `bytes`; NULL if there are no addresses. */
-TILECORE_UNUSED static char *tilecore_file_open(int file, ptrdiff_t bytes)
-{
-    void *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    return at == MAP_FAILED ? NULL : (char *)at;
-}
-
-/* Makes the file, mapped at `at`, longer by `bytes`, from `offset` on, a multiple of the page size. Its pages are
- * allocated now, because a page that is missing later raises SIGBUS. Returns 0, or 1 if there is too little memory. */
-TILECORE_UNUSED static int tilecore_file_extend(int file, char *at, ptrdiff_t offset, ptrdiff_t bytes)
-{
-    while (fallocate(file, 0, (off_t)offset, (off_t)bytes))
-        if (errno != EINTR) return 1;
-    madvise(at + offset, (size_t)bytes, MADV_POPULATE_WRITE); /* all at once, where the system can */
-    return 0;
-}
-
 /* Maps the file's first `bytes`, whole pages, in place of what is at `at`, of the caller's addresses. A write there
  * copies the page first, and does not change the file. Past the file's last page it raises SIGBUS. Returns 0, or -1. */
 TILECORE_UNUSED static int tilecore_file_map(int file, char *at, ptrdiff_t bytes)
@@ -153,9 +135,8 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void) { return 0; }
 #define tilecore_file_new(bytes) ((void)(bytes), -1)
 #define tilecore_file_free(file) ((void)(file))
 #define tilecore_file_write(file, src, bytes, offset) ((void)(file), (void)(src), (void)(bytes), (void)(offset), -1)
-#define tilecore_file_open(file, bytes) ((void)(file), (void)(bytes), (char *)NULL)
-#define tilecore_file_extend(file, at, offset, bytes) ((void)(file), (void)(at), (void)(offset), (void)(bytes), 1)
 #define tilecore_addresses_new(bytes) ((void)(bytes), (char *)NULL)
+#define tilecore_addresses_advise(at, bytes, huge) ((void)(at), (void)(bytes), (void)(huge))
 #define tilecore_file_map(file, at, bytes) ((void)(file), (void)(at), (void)(bytes), -1)
 
 #endif

@@ -7,9 +7,9 @@ to.
     nest of 1 MiB repeated 1000 times:        file of 2 MiB (two repeats grouped), mapped 500 times
     nest of 3000 bytes repeated 10**6 times:  1024 repeats make 750 pages; 977 mappings, the last shorter
 
-The repeats of the outermost loop share pages, and the loops inside it are written to the file. Repeats are grouped into
-whole pages, and into larger groups if a larger file costs less than more mappings. The result's last mapping is rounded
-up to a page, and shows a little more of the file.
+The repeats of the outermost loop share pages. They are grouped into whole pages, and into larger groups if a larger
+file costs less than more mappings. A group is made in scratch, and then written to the file. The result's last mapping
+is rounded up to a page, and shows a little more of the file.
 
 The system limits the mappings of a process (vm.max_map_count): all living results share a quarter of them. If these do
 not suffice, or the system refuses one, there is no mapped result, and the caller copies.
@@ -19,6 +19,7 @@ from tilecore._core.resources.machine import physical_memory, read_text
 
 cimport cython
 cimport numpy as cnp
+from libc.stdlib cimport free, malloc
 
 from tilecore._core.config cimport TILECORE_CHECK_BYTES, tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
@@ -33,7 +34,6 @@ cnp.import_array()
 
 
 cdef enum:
-    MIN_WRITTEN_BYTES = 65536   # of a source that the system copies to the file, once for each repeat
     # Costs, in bytes of an ordinary result that are written in the same time, at 8 GB/s
     MAPPING_COST = 32768        # of a mapping: 4 us
     FILE_COST = 6               # of a byte of the file, which is written at 1.1 to 2.4 GB/s
@@ -41,19 +41,19 @@ cdef enum:
 
 
 cdef extern from "kernels/pages.h" nogil:
+    Py_ssize_t TILECORE_HUGE_BYTES
     Py_ssize_t tilecore_page_bytes()
     void tilecore_pages_free(void *at, Py_ssize_t bytes)
     int tilecore_file_new(Py_ssize_t bytes)
     void tilecore_file_free(int file)
     int tilecore_file_write(int file, const char *src, Py_ssize_t bytes, Py_ssize_t offset)
-    char *tilecore_file_open(int file, Py_ssize_t bytes)
-    int tilecore_file_extend(int file, char *at, Py_ssize_t offset, Py_ssize_t bytes)
     char *tilecore_addresses_new(Py_ssize_t bytes)
+    void tilecore_addresses_advise(char *at, Py_ssize_t bytes, bint huge)
     int tilecore_file_map(int file, char *at, Py_ssize_t bytes)
 
 
 cdef Py_ssize_t page = tilecore_page_bytes()
-cdef Py_ssize_t memory          # of the machine; if a file takes more, Linux kills a process
+cdef Py_ssize_t memory          # of the machine; if a block and its file take more, Linux kills a process
 cdef Py_ssize_t most_mappings   # limit for all living results
 cdef Py_ssize_t mappings        # of all living results; changed only by atomic additions
 
@@ -72,7 +72,7 @@ cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noex
     while grouped < outermost.count and outermost.dst_step * grouped <= best:
         block = outermost.dst_step * grouped
         count = (nbytes - 1) // block + 1
-        if count <= left and block <= min(best // FILE_COST, memory):
+        if count <= left and block <= min(best // FILE_COST, memory // 2):
             cost = count * MAPPING_COST + block * FILE_COST
             if cost < best:
                 best, chosen = cost, block
@@ -82,34 +82,31 @@ cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noex
 
 # ---------------------------------------------------------------- file and mappings
 
-cdef int write_file(int file, const Nest *loops, const char *src, Py_ssize_t nbytes,
+cdef int write_file(int file, const Nest *nest, const char *src, Py_ssize_t nbytes,
                     WriteOptions *options) noexcept nogil:
-    """Write the file. Return 0, or 1 if the system refuses, or -1 if a signal handler raised."""
-    cdef Py_ssize_t size = loops.loop[0].count, offset = 0, begin, chunk
-    cdef char *at
+    """Write the block to the file: made in scratch, unless it is the source's bytes as they are.
+
+    Return 0, or 1 if the system refuses, or -1 if a signal handler raised.
+    """
+    cdef Py_ssize_t offset = 0, chunk
+    cdef void *scratch = NULL
     cdef int status = 0
-    if loops.n == 1 or loops.n == 2 and loops.loop[1].src_step == 0 and size >= MIN_WRITTEN_BYTES:
-        while offset < nbytes:  # the source's bytes as they are, once or a few times
-            begin = offset % size
-            chunk = min(size - begin, TILECORE_CHECK_BYTES)
-            if tilecore_file_write(file, src + begin, chunk, offset) < 0:
-                return 1
-            offset += chunk
-            if check_signals(&options.signals, chunk) < 0:
-                return -1
-        return 0
-    at = tilecore_file_open(file, nbytes)
-    if at == NULL:
-        return 1
+    if nest.n > 1:
+        scratch = malloc(nbytes)
+        if scratch == NULL:
+            return 1
+        if nbytes > TILECORE_HUGE_BYTES:
+            tilecore_addresses_advise(<char *>round_to_pages(<Py_ssize_t>scratch), nbytes - page, True)
+        status = write_nest(nest, <char *>scratch, src, nbytes, options)
+        src = <const char *>scratch
     while status == 0 and offset < nbytes:
         chunk = min(nbytes - offset, TILECORE_CHECK_BYTES)
-        status = tilecore_file_extend(file, at, offset, chunk)
-        offset += chunk
-        if status == 0:
+        if tilecore_file_write(file, src + offset, chunk, offset) < 0:
+            status = 1
+        else:
             status = check_signals(&options.signals, chunk)
-    if status == 0:
-        status = write_nest(loops, at, src, nbytes, options)
-    tilecore_pages_free(at, nbytes)
+        offset += chunk
+    free(scratch)
     return status
 
 
