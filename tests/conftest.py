@@ -1,12 +1,14 @@
 """What several test files share."""
 
 import gc
+import inspect
 import os
 import signal
 import subprocess
 import sys
 import sysconfig
 from contextlib import ExitStack
+from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +17,13 @@ import numpy.testing
 import pytest
 from hypothesis import HealthCheck, settings
 
+# `python -m pytest` in a clone puts its uncompiled sources in front of the installed package.
+sys.path.sort(key=[str(Path(__file__).parent.parent)].count)
+
 import tilecore
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime's opens a database in the home folder, at any moment
+sys.modules["openvino_telemetry"] = None  # OpenVINO's writes there too, and is optional
 
 # How long an example takes depends only on the machine and on sanitizers.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,12 +71,23 @@ def compile_c():
     return run_compiler
 
 
+def descriptors_now(of="/memfd:tilecore"):
+    "What the process has open: of tilecore, or all if `of` is empty."
+    return sorted(path for path in map(os.path.realpath, glob("/proc/self/fd/*")) if path.startswith(of))
+
+
+@pytest.fixture(scope="session")
+def descriptors():
+    return descriptors_now
+
+
 # In every program.
 PRELUDE = """
-import ctypes, os, sys, threading, numpy, tilecore
+import ctypes, os, sys, threading, time, numpy, tilecore
+from glob import glob
 
 def together(*works):
-    "Each work in a thread of its own, at the same time; what one raises is raised."
+    "Each work in a thread of its own, at the same time; what one raises is raised. Linux counts no thread any more."
     wrong, start = [], threading.Barrier(len(works))
     def run(work):
         try: start.wait(), work()
@@ -76,6 +95,7 @@ def together(*works):
     threads = [threading.Thread(target=run, args=(work,)) for work in works]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
+    while any(os.path.exists(f"/proc/self/task/{thread.native_id}") for thread in threads): time.sleep(0.001)
     if wrong: raise wrong[0]
 
 def refuse(call, kind, text=""):
@@ -97,9 +117,10 @@ def status(name):
     return int(sizes[name].split()[0]) << 10
 
 def threads():
-    "How many the process has, as Linux counts them."
-    return len(os.listdir("/proc/self/task"))
+    "The process's threads, as Linux counts them."
+    return {int(task) for task in os.listdir("/proc/self/task")}
 """
+PRELUDE += inspect.getsource(descriptors_now)
 
 
 @pytest.fixture

@@ -170,9 +170,8 @@ def test_where_the_system_says_no(program):
     """Too little address space, too small files, locked memory: an ordinary copy, nothing left over."""
     program("""
 import resource, signal
-def files(): return len(os.listdir("/proc/self/fd"))
 make()
-before = files()
+before = descriptors_now("")
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)       # Python ignores it; a program that embeds Python need not
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -184,7 +183,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 y = make()
 assert mapped(y)
 del y
-assert files() == before and now() == 0
+assert descriptors_now("") == before and now() == 0
 libc = ctypes.CDLL(None)
 if not libc.mlockall(2):    # MCL_FUTURE
     try:
@@ -200,7 +199,7 @@ for spare in (0, 2**24):    # under a limit, reserved addresses are released too
     resource.setrlimit(resource.RLIMIT_AS, (used + spare, resource.RLIM_INFINITY))
     tilecore.release_memory()
 refuse(make, MemoryError, "tile_mapped: no memory for a result of 67108864 bytes")
-assert now() == 0 and files() == before
+assert now() == 0 and descriptors_now("") == before
 """)
 
 

@@ -38,7 +38,7 @@ PROGRAMS = {  # options, files, and what `python` gets
     "error of a module": ("-m e", {"e.py": "import no_such_module_1"}),
     "syntax": ("e.py", {"e.py": "x = ("}),
     "compiled": ("script.pyc -x", {"script.pyc": SEES}),
-    "compiled by another Python": ("other.pyc", {"other.pyc": ""}),
+    "compiled by another Python": ("other.pyc", {"other.pyc": "its magic number"}),
     "Ctrl-C": ("e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
     "name deleted": ("-c 'import numpy; del numpy.tile'", {}),
     "hook": ("e.py", {"e.py": "import sys\nsys.excepthook = lambda k, v, t: print(k, t.tb_lineno, t.tb_next)\n1 / 0"}),

@@ -32,8 +32,8 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError(
         f"tilecore: the modules in {__path__[0]} are not compiled for this Python. If this is a clone, Python has found "
-        "its source folder first: leave the clone to import the installed package (`pip install .`), or compile in "
-        "place (`pip install --editable .`)"
+        "its source folder first, as `python -m` does there: leave the clone to import the installed package (`pip "
+        "install .`), or compile in place (`pip install --editable .`)"
     ) from None
 from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.installation import get_include, show_config
