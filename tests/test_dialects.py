@@ -17,7 +17,7 @@ from tilecore._dialects.version import Version
 
 pytestmark = pytest.mark.quick
 
-DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
+DIALECTS = [getattr(tilecore, name) for name in tilecore._DIALECTS]
 X = np.ones((1, 1, 2, 3), np.float32)
 ROOT = Path(__file__).parent.parent
 

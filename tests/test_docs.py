@@ -159,7 +159,7 @@ def test_every_option_and_function_is_explained():
     (info,) = (action.help for action in commands._choices_actions if action.dest == "info")
     assert info.removeprefix("show ") in text
     text = (ROOT / "docs/reference.rst").read_text(encoding="utf-8")
-    modules = {name: module for name, module in vars(tilecore).items() if hasattr(module, "DIALECT")}
+    modules = {name: getattr(tilecore, name) for name in tilecore._DIALECTS}
     names = {*tilecore.__all__, *(f"{dialect}.{name}" for dialect in modules for name in modules[dialect].__all__)}
     assert not [name for name in names - {*modules} if f"   {name}\n" not in text]
     used = (ROOT / "tests/typing/every_name.py").read_text(encoding="utf-8")

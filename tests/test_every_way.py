@@ -39,7 +39,7 @@ SHAPES = st.lists(EXTENTS, max_size=4) | st.integers(5, 11).map(lambda rank: [2]
 COUNTS = st.sampled_from([0, 1, 1, 2, 3, 7, 20])
 FAR = st.sampled_from([-sys.maxsize - 1, sys.maxsize // 2 + 1, sys.maxsize - 9])
 STEPS = st.sampled_from([1, 1, 1, -1, 2, -3])
-DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
+DIALECTS = [getattr(tilecore, name) for name in tilecore._DIALECTS]
 MOST = 10**5  # items of a result
 ODD_BYTES = np.array([0, 1, 0x7F, 0x80, 0xF0, 0xF8, 0xFF], "u1")  # of infinities, NaNs of both kinds, subnormals, -0.0
 

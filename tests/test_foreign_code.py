@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Setting the .* on a NumPy array:DeprecationWarning"),
 ]
 X = np.arange(6, dtype="f4").reshape(2, 3)
-DIALECTS = [(module.DIALECT.version(), module.tile) for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
+DIALECTS = [(module.DIALECT.version(), module.tile) for module in map(partial(getattr, tilecore), tilecore._DIALECTS)]
 
 
 # ---------------------------------------------------------------- what stands for an array

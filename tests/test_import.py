@@ -81,3 +81,24 @@ import tilecore
 print(tilecore.tile([1, 2], 2))
 """
     assert run(sys.executable, "-c", code, cwd=tmp_path) == "[1 2 1 2]\n"
+
+
+def test_threads_import_modules_while_another_imports_the_package(run, tmp_path):
+    code = """
+import importlib, numpy, sys, threading, time
+modules = ["tilecore." + name for name in ("capi", "directml", "integrations", "onnx", "openvino")]
+started = []
+threading.excepthook = print
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "tilecore._core.arrays":
+            started.extend(threading.Thread(target=importlib.import_module, args=(name,)) for name in modules)
+            for thread in started: thread.start()
+            time.sleep(1)
+sys.meta_path.insert(0, Finder)
+import tilecore
+for thread in started: thread.join()
+print({*modules} - {*sys.modules}, *tilecore.onnx.tile([1], [3]), len(started))
+"""
+    done = run(sys.executable, "-c", code, cwd=tmp_path)
+    assert done == "set() 1 1 1 5\n"

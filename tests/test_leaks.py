@@ -13,7 +13,7 @@ import tilecore
 pytestmark = pytest.mark.quick
 
 LINUX = sys.platform == "linux"
-DIALECTS = [module for module in vars(tilecore).values() if hasattr(module, "DIALECT")]
+DIALECTS = [getattr(tilecore, name) for name in tilecore._DIALECTS]
 
 x = np.arange(6, dtype="f8").reshape(2, 3)
 row = x[0]

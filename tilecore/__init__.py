@@ -20,6 +20,9 @@ Which function to use for large results (`help` on each describes its cost):
 of ONNX, OpenVINO and DirectML.
 """
 
+import typing as _typing
+from importlib import import_module as _import_module
+
 # NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy
 
@@ -35,7 +38,6 @@ except ModuleNotFoundError as _error:
         "its source folder first, as `python -m` does there: leave the clone to import the installed package (`pip "
         "install .`), or compile in place (`pip install --editable .`)"
     ) from None
-from tilecore import directml, onnx, openvino  # the one list of the dialects
 from tilecore._core.installation import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
 from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
@@ -44,6 +46,10 @@ from tilecore._core.resources.threads import get_num_threads, num_threads, set_n
 from tilecore._core.tileplan import TilePlan
 from tilecore._profile import profile
 from tilecore._version import __version__ as __version__
+
+_DIALECTS = ("directml", "onnx", "openvino")
+if _typing.TYPE_CHECKING:  # and for programs that freeze others
+    from tilecore import directml, onnx, openvino
 
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["directml", "onnx", "openvino"]
@@ -55,3 +61,18 @@ __all__ += ["get_include", "profile", "set_max_bytes", "set_num_threads", "set_r
 for _value in map(globals().get, __all__):
     if callable(_value) and not isinstance(_value, type):
         _value.__module__ = __name__
+
+
+if not _typing.TYPE_CHECKING:  # for which any name would exist
+
+    def __getattr__(name):
+        """A dialect, imported when it is first used.
+
+        An import here would wait for a thread whose first import is the dialect, which waits for the package.
+        """
+        if name not in _DIALECTS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _import_module(f"{__name__}.{name}")
+
+    def __dir__():
+        return {*globals(), *_DIALECTS}

@@ -9,6 +9,17 @@ The `nogil` functions may run in threads that Python does not know, so they call
 Sizes are checked before a plan is made, so executing a plan cannot fail.
 """
 
+cdef extern from *:
+    """
+    /* The import of a C function waits for the whole package: if another thread imports it, before any module of it. */
+    static PyObject *tilecore_import(const char *name) {
+        PyObject *package = PyImport_ImportModule("tilecore");
+        Py_XDECREF(package);
+        return package ? PyImport_ImportModule(name) : NULL;
+    }
+    #define PyImport_ImportModule tilecore_import
+    """
+
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy

@@ -14,6 +14,7 @@ from typing import overload
 
 from numpy.typing import ArrayLike, NDArray
 
+import tilecore  # noqa: F401 - first: another thread may be importing the package
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
+import tilecore  # noqa: F401 - first: another thread may be importing the package
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
 from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads

@@ -19,7 +19,7 @@ from tilecore._core.request.errors import RequestError, reformat_error
 from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.version import Version
 
-DIALECTS: dict[str, Dialect] = {n: m.DIALECT for n, m in vars(tilecore).items() if hasattr(m, "DIALECT")}
+DIALECTS: dict[str, Dialect] = {name: getattr(tilecore, name).DIALECT for name in tilecore._DIALECTS}
 USERS = {"axis": "numpy"} | {option: name for name, dialect in DIALECTS.items() for option in dialect.options}
 
 

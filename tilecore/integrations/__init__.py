@@ -2,3 +2,5 @@
 
 Each module needs its library, so none is imported with the package: ``from tilecore.integrations.dask import tile``.
 """
+
+import tilecore  # noqa: F401 - another thread may be importing the package
