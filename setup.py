@@ -40,16 +40,25 @@ class build_py_with_headers(build_py):
 
 
 def extension(source):
-    kernels = KERNELS.rglob("*.h") if source.name in LINKED else KERNELS.glob("*.h")
     return Extension(
         ".".join(source.with_suffix("").parts),
         [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
-        depends=[*map(str, [*Path("include").rglob("*.h"), *kernels])],
+        depends=LINKED.get(source.name, []),
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS + THREADS,
         extra_link_args=THREADS,
     )
+
+
+def with_included(module):
+    """Add the headers that its C files and headers include. Cython has found those that the module includes."""
+    for path in module.depends:  # it grows meanwhile
+        for name in re.findall('^#include "(.+)"', Path(path).read_text(encoding="utf-8"), re.MULTILINE):
+            header = str(Path(path).parent / name)
+            if header not in module.depends and os.path.exists(header):
+                module.depends.append(header)
+    return module
 
 
 def links():
@@ -72,20 +81,21 @@ def links():
 for template in Path("include").glob("*.in"):  # for pkg-config and CMake
     template.with_suffix("").write_text(template.read_text().replace("@VERSION@", VERSION))
 
+modules = cythonize(
+    [extension(source) for source in SOURCES],
+    build_dir="build/cython",
+    # No index is negative or out of bounds, no divisor is 0, and `%` is C's.
+    # Without the GIL too: each module with state explains why that is safe.
+    compiler_directives={
+        "boundscheck": False,
+        "wraparound": False,
+        "cdivision": True,
+        "freethreading_compatible": True,
+    },
+)
 setup(
     **links(),
-    ext_modules=cythonize(
-        [extension(source) for source in SOURCES],
-        build_dir="build/cython",
-        # No index is negative or out of bounds, no divisor is 0, and `%` is C's.
-        # Without the GIL too: each module with state explains why that is safe.
-        compiler_directives={
-            "boundscheck": False,
-            "wraparound": False,
-            "cdivision": True,
-            "freethreading_compatible": True,
-        },
-    ),
+    ext_modules=[*map(with_included, modules)],
     cmdclass={"build_py": build_py_with_headers},
     options={"build_ext": {"parallel": True}},  # a module on each processor
 )
