@@ -152,6 +152,7 @@ long syscall(long number, ...)
     va_start(arguments, number);
     for (i = 0; i < 6; i++) a[i] = va_arg(arguments, long);
     va_end(arguments);
+    if (number == SYS_memfd_create && a[1] & 8) return errno = EINVAL, -1; /* MFD_NOEXEC_SEAL: an older Linux */
     if (number == SYS_memfd_create && fails("memfd_create", 0)) REFUSE(-1);
     if (number == SYS_tgkill && a[1] && is_armed("tgkill")) return -fails("tgkill", 0);
     return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);

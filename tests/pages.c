@@ -65,6 +65,10 @@ static int files(void)
         check(tilecore_file_write(file, twos, page, 0) < 0, "no files, but one is written to");
         return 0;
     }
+#if defined(__linux__)
+    const int sealed = (int)syscall(SYS_memfd_create, "sealed", 8u); /* MFD_NOEXEC_SEAL; -1 before Linux 6.3 */
+    check(sealed < 0 || fcntl(file, F_GET_SEALS) == fcntl(sealed, F_GET_SEALS), "a file that could be made executable");
+#endif
     memset(ones, 1, sizeof ones);
     memset(twos, 2, sizeof twos);
     range = tilecore_addresses_new(2 * bytes);

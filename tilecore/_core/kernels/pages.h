@@ -101,8 +101,11 @@ TILECORE_UNUSED static int tilecore_addresses_limited(void)
 TILECORE_UNUSED static int tilecore_file_new(ptrdiff_t bytes)
 {
     struct rlimit size;
+    int file;
     if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < (rlim_t)bytes) return -1;
-    return (int)syscall(SYS_memfd_create, "tilecore", 1u /* MFD_CLOEXEC */); /* glibc before 2.27 has no name for it */
+    /* MFD_CLOEXEC, and MFD_NOEXEC_SEAL, which Linux before 6.3 refuses. glibc before 2.27 has no name for the call. */
+    file = (int)syscall(SYS_memfd_create, "tilecore", 1u | 8u);
+    return file >= 0 || errno != EINVAL ? file : (int)syscall(SYS_memfd_create, "tilecore", 1u);
 }
 
 TILECORE_UNUSED static void tilecore_file_free(int file) { close(file); }
