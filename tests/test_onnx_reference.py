@@ -70,6 +70,11 @@ def test_number_of_inputs(opset):
         ReferenceEvaluator(model(opset, node, TILE[1]), new_ops=OPS)
 
 
+def test_attributes():
+    with pytest.raises(ValueError, match="^ONNX Tile of opset 13: expected no attributes, got axis, tiles$"):
+        ReferenceEvaluator(model(13, "y = Tile <axis = 1, tiles = 2> (x, n)", TILE[1]), new_ops=OPS)
+
+
 @pytest.mark.parametrize("kind", ["string", "bfloat16"])
 def test_tensors_as_the_evaluator_holds_them(oracle, kind):
     """From a tensor in the model: object arrays of str, and ml_dtypes' bfloat16 or its bits."""

@@ -79,6 +79,18 @@ def test_memory_is_shared_and_recycled(dtype):
     assert x[0, 0] == 1
 
 
+def test_repeat_of_what_is_no_tensor():
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            return repeat(x, 2, x.shape[0]) + repeat(x, (2, 2))
+
+    traced = torch.fx.symbolic_trace(Twice())
+    assert_same(traced(matrix()), Twice()(matrix()))
+    for wrong in ([1, 2], np.ones(2)):
+        with pytest.raises(TypeError, match="^repeat: input must be a tensor, got (list|ndarray)$"):
+            repeat(wrong, 2)
+
+
 FORMS = {
     "int": (tile, 2), "list": (tile, [2, 3]), "size": (tile, torch.Size([2, 3])), "ints": (repeat, 2, 3),
     "mixed": (tile, (torch.tensor(2), np.int8(3))), "tuple": (repeat, (2, 3)),

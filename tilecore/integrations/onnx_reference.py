@@ -49,6 +49,9 @@ class Tile(OpRun):
         if len(onnx_node.input) != len(names):  # a third input would be passed as `out`
             given = f"{len(onnx_node.input)} inputs, {list(onnx_node.input)}"
             raise ValueError(f"ONNX Tile of opset {opset}: {given}; expected {', '.join(names)}")
+        if onnx_node.attribute:
+            given = ", ".join(attribute.name for attribute in onnx_node.attribute)
+            raise ValueError(f"ONNX Tile of opset {opset}: expected no attributes, got {given}")
 
     def run(self, *inputs: Any, **options: Any) -> Any:
         try:

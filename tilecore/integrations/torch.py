@@ -109,8 +109,10 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     Source: PyTorch 2.13, `torch.Tensor.repeat`.
     """
     counts: Any = repeats[0] if len(repeats) == 1 and isinstance(repeats[0], (tuple, list)) else repeats
-    if len(counts) < Tensor.dim(input):
-        return input.repeat(counts)  # its error says what is wrong
+    if not hasattr(input, "__torch_function__"):  # the proxies of `torch.fx` have it too
+        raise TypeError(f"repeat: input must be a tensor, got {type(input).__name__}")
+    if not isinstance(input, Tensor) or len(counts) < Tensor.dim(input):
+        return input.repeat(*repeats)  # its error says what is wrong
     return tiled(input, counts, Tensor.repeat)
 
 
