@@ -82,6 +82,10 @@ class TestPlan:
         for other in (tilecore.TilePlan((2, 3), 3, "f4"), tilecore.TilePlan((2, 3), 2, "i4"), "plan"):
             assert plan != other
         assert repr(plan) == "TilePlan((2, 3), (1, 2), 'float32')"
+        types = ["<M8[s]", "S0", [("a", ">i4"), ("b", "f8", 2)], np.dtype("i1,f8", align=True), ("i4", (2,)), "V3"]
+        for dtype in (*types, np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None)):
+            plan = tilecore.TilePlan((2, 3), 2, dtype)
+            assert eval(repr(plan), {"TilePlan": tilecore.TilePlan, "numpy": np}) == plan
         plan = tilecore.TilePlan((2, 3), (2, 2), [("a", "u1"), ("b", "f8")])
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
             assert again == plan and again.dtype.names == ("a", "b")

@@ -9,6 +9,7 @@ A batch is either a *stack*, one array (n, *shape), or a list of arrays that lie
 Threads take whole arrays if the results are small, and the blocks of one result if it is large.
 """
 
+from math import prod
 from types import GenericAlias
 
 import numpy
@@ -106,7 +107,9 @@ cdef class TilePlan:
     @property
     def nbytes(self):
         """Bytes of the whole result."""
-        return self.plan.nbytes
+        if self.dtype.itemsize:
+            return self.plan.nbytes
+        return prod(self.output_shape) * numpy.empty(0, self.dtype).itemsize  # strings of length 0 become longer
 
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
@@ -202,7 +205,12 @@ cdef class TilePlan:
         return target
 
     def __repr__(self):
-        return f"TilePlan({self.input_shape}, {self.reps}, {str(self.dtype)!r})"
+        text = str(self.dtype)
+        if self.dtype.kind == "T":
+            text = f"numpy.dtypes.{text}"
+        elif text[0] not in "[({":  # a structured type
+            text = repr(text)
+        return f"TilePlan({self.input_shape}, {self.reps}, {text})"
 
     def __eq__(self, other):
         if not isinstance(other, TilePlan):
