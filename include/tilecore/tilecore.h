@@ -107,12 +107,12 @@ __attribute__((visibility("hidden")))
 #endif
 extern const tilecore_api *tilecore_api_table;
 #if !defined(TILECORE_NO_IMPORT)
-const tilecore_api *tilecore_api_table = NULL;
+const tilecore_api *tilecore_api_table;
 #endif
 #elif defined(TILECORE_NO_IMPORT)
 #error "TILECORE_NO_IMPORT needs TILECORE_UNIQUE_SYMBOL, the name under which another source file imports tilecore"
 #else
-static const tilecore_api *tilecore_api_table = NULL;
+static const tilecore_api *tilecore_api_table; /* NULL, as all static pointers */
 #endif
 
 /* Finds the installed tilecore. Call it with the GIL, before any other function here; it may be called again.
