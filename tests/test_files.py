@@ -85,8 +85,9 @@ def test_results_of_few_bytes_or_none(shape, repeats, dtype, tmp_path, oracle):
     sizes, want = tile_file(tmp_path / "in.npy", tmp_path / "out.npy", repeats), oracle(x, repeats)
     want = want if x.itemsize else np.zeros_like(want)  # of items of no bytes, NumPy shows old memory
     got = np.load(tmp_path / "out.npy")
-    assert (got.dtype, got.shape, got.tolist()) == (x.dtype, want.shape, want.tolist())
+    assert (got.dtype, got.shape, got.tolist()) == (tilecore.tile(x, repeats).dtype, want.shape, want.tolist())
     assert sizes == [got.nbytes] * (got.nbytes > 0)
+    assert tilecore.TilePlan(x.shape, repeats, x.dtype).nbytes == got.nbytes  # of strings too, which have one character
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -122,6 +123,7 @@ def header(descr="'<i8'", shape="(2,)"):
     ("content", "text"),
     [
         *((content, "it is cut short$") for content in (b"", b"\x93NUMPY\1", header()[:-985])),
+        *((content, "it does not begin as one$") for content in (b"a text", b"PK")),
         (b"PK\3\4 and so on", "an .npz archive is not supported; extract it by unzip$"),
         (b"\x89PNG and so on", "magic"),
         (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
@@ -186,9 +188,10 @@ def test_what_is_missing_or_no_regular_file(source, tmp_path, monkeypatch):
     for path in [*(tmp_path / name for name in names), os.devnull]:
         with pytest.raises(ValueError, match="not a regular file; use - for standard output"):
             tile_file(source, path, 2)
-    for path in (tmp_path / "folder", os.devnull):
-        with pytest.raises(ValueError, match="not a regular file; use - for standard input"):
-            tile_file(path, tmp_path / "out.npy", 2)
+    with pytest.raises(ValueError, match="not a regular file; use - for standard input"):
+        tile_file(os.devnull, tmp_path / "out.npy", 2)
+    with pytest.raises(IsADirectoryError, match="folder"):
+        tile_file(tmp_path / "folder", tmp_path / "out.npy", 2)
     for path, target in (("absent.npy", "out.npy"), ("in.npy", "absent/out.npy")):
         with pytest.raises(FileNotFoundError, match="absent"):
             tile_file(tmp_path / path, tmp_path / target, 2)

@@ -20,6 +20,13 @@ if sys.version_info < (3, 14): print(__annotations__)
 print(sys.argv, sys.path[0], __file__, __package__, __spec__ and __spec__.name, len(sys.path))
 """
 GIVEN = "import sys, __main__; print(sys.argv, sys.path[:1], sorted(vars(__main__)), __loader__)"
+HOOKED = """
+import atexit, sys
+sys.excepthook = lambda kind, value, trace: print(kind, trace.tb_lineno, trace.tb_next)
+atexit.register(lambda: print(sys.excepthook.__name__))
+1 / 0
+"""
+INPUT = "import sys; print(sys.argv, sys.path[:1], __name__, __loader__); 1 / 0"
 PROGRAMS = {  # options, files, and what `python` gets
     "script": ("script.py -m --json x -- --repeats -1", {"script.py": SEES}),
     "without its folder": ("script.py", {"script.py": SEES}),  # with Python's own -P
@@ -41,7 +48,8 @@ PROGRAMS = {  # options, files, and what `python` gets
     "compiled by another Python": ("other.pyc", {"other.pyc": "its magic number"}),
     "Ctrl-C": ("e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
     "name deleted": ("-c 'import numpy; del numpy.tile'", {}),
-    "hook": ("e.py", {"e.py": "import sys\nsys.excepthook = lambda k, v, t: print(k, t.tb_lineno, t.tb_next)\n1 / 0"}),
+    "hook": ("e.py", {"e.py": HOOKED}),
+    "standard input": ("- -x", {}),
 }
 
 
@@ -61,7 +69,7 @@ def written(folder, files):
 
 def ran(folder, *command):
     command = [sys.executable, *command]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, input=INPUT, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -100,6 +108,7 @@ def test_in_a_deleted_folder(how, tmp_path):
         ("profile", "folder", "can't find '__main__' module in"),
         ("run", "", "one of the arguments PROGRAM -m -c is required"),
         ("run", "-m ''", "No module named"),
+        ("run", "null.py", "null.py: source code cannot contain null bytes"),
         ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
         ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
         ("run", "--json t.json script.py", "unrecognized arguments: --json"),
@@ -107,9 +116,14 @@ def test_in_a_deleted_folder(how, tmp_path):
 )
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
-    written(tmp_path, {"script.py": "print(1)"})
+    written(tmp_path, {"script.py": "print(1)", "null.py": "1\0"})
     code, out, err = ran(tmp_path, "-m", "tilecore", command, *split(options))
     assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("tilecore: ") and text in err
+
+
+def test_a_program_that_deletes_the_hook(tmp_path):
+    code, out, err = ran(tmp_path, "-m", "tilecore", "run", "-c", "import sys; del sys.excepthook; 1 / 0")
+    assert (code, out) == (1, "") and err.startswith("sys.excepthook is missing\n") and "AttributeError" not in err
 
 
 REPLACED = """

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import tilecore
 from tilecore._core.request.errors import RequestError, reformat_error
+from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.version import Version
 
@@ -54,7 +55,7 @@ def parser() -> Parser:
     add("input", metavar="IN.npy", help="the file to tile; - for standard input")
     add("output", metavar="OUT.npy", help="the new file, written atomically; - for standard output")
     integer_list: Any = {"type": read_integers, "metavar": "N,N,..."}
-    add("--repeats", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
+    add("--repeats", "--reps", **integer_list, required=True, help="the repeats of the axes, such as 2,3")
     axes = "the axes to repeat, one for each of the repeats (--dialect numpy only; default: the last ones)"
     add("--axis", **integer_list, help=axes)
     add("--dialect", choices=["numpy", *DIALECTS], default="numpy", help="the rules to follow (default: %(default)s)")
@@ -76,7 +77,12 @@ def parser() -> Parser:
         command = commands.add_parser(name, help=text, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
         command.set_defaults(run=program_of)
         add = command.add_mutually_exclusive_group(required=True).add_argument
-        add("program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with a file __main__.py")
+        add(
+            "program",
+            metavar="PROGRAM",
+            nargs="?",
+            help="a file, or a folder or archive with __main__.py; - for standard input",
+        )
         add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
         add("-c", metavar="CODE", dest="code", help="Python code")
     command.add_argument("--json", metavar="FILE", help="also write the table to this file; - for standard output")
@@ -102,7 +108,7 @@ def read_integers(text: str) -> tuple[int, ...]:
     try:
         return tuple(map(int, text.split(",")))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected integers such as 2,3, got {short_repr(text)}") from None
 
 
 def read_option(dialect: Dialect, name: str, text: str) -> Any:

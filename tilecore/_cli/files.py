@@ -14,6 +14,7 @@ transposed result. So the result gets the input's order, and nothing is transpos
 import errno
 import mmap
 import os
+import select
 import shutil
 import stat
 import sys
@@ -57,7 +58,8 @@ def tile_file(source: str, target: str, planner: Planner, progress: Progress, fo
 def make_header(plan: TilePlan, is_fortran: bool, source: str) -> bytes:
     """Of the lowest version of the format that holds it, as NumPy writes it."""
     header = BytesIO()
-    fields = {"descr": npy.dtype_to_descr(plan.dtype), "fortran_order": is_fortran, "shape": plan.output_shape}
+    dtype = np.empty(0, plan.dtype).dtype  # strings of length 0 become strings of length 1
+    fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": is_fortran, "shape": plan.output_shape}
     try:
         npy.write_array_header_1_0(header, fields)
     except UnicodeEncodeError:
@@ -73,16 +75,18 @@ def slabs(plan: TilePlan, array: NDArray[Any]) -> Iterator[memoryview]:
     if array.flags.fnc:
         array = array[(None,) * (len(plan.reps) - array.ndim)].T
         plan = TilePlan(array.shape, plan.reps[::-1], plan.dtype)
-    limit = max(SLAB, plan.dtype.itemsize)
-    buffer = np.empty(limit, np.uint8)
+    dtype = np.empty(0, plan.dtype).dtype
+    limit = max(SLAB, dtype.itemsize)
+    buffer = np.zeros(limit, np.uint8)
     resident = 0  # at most
-    for start, stop in regions(plan.output_shape, plan.dtype.itemsize, limit):
+    for start, stop in regions(plan.output_shape, dtype.itemsize, limit):
         extents = tuple(b - a for a, b in zip(start, stop, strict=True))
-        out: NDArray[Any] = np.ndarray(extents, plan.dtype, buffer)
+        out: NDArray[Any] = np.ndarray(extents, dtype, buffer)
         if resident + out.nbytes > RESIDENT and hasattr(mmap, "MADV_DONTNEED"):  # Windows releases pages by itself
             mapping.madvise(mmap.MADV_DONTNEED)
             resident = 0
-        plan.region(array, start, stop, out, threads=1)
+        if plan.dtype.itemsize:
+            plan.region(array, start, stop, out, threads=1)
         resident += out.nbytes
         yield buffer.data[: out.nbytes]
 
@@ -122,13 +126,16 @@ def open_input(path: str) -> Iterator[NDArray[Any]]:
         raise ValueError("standard input is closed or a terminal, expected a file or a pipe")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows removes no mapped file
         copy = os.path.join(folder, "input.npy")
-        with open(copy, "xb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, SLAB)
+        with open(copy, "xb", buffering=0) as file:
+            while data := sys.stdin.buffer.read(SLAB):
+                with naming(os.path.dirname(folder)):
+                    write_all(file.fileno(), memoryview(data))
         yield map_array(copy, "standard input")
 
 
 def map_array(path: str, name: str) -> NDArray[Any]:
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder says what is wrong
         raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
     try:
         with np.errstate(over="ignore"):  # NumPy multiplies a malformed header's shape
@@ -142,7 +149,9 @@ def map_array(path: str, name: str) -> NDArray[Any]:
         # NumPy's advice follows, for its own functions. The header may be in the text, and a MemoryError has none.
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         if reason.startswith(("EOF", "mmap length")):
-            reason = "it is cut short"
+            with open(path, "rb") as file:
+                is_npy = npy.MAGIC_PREFIX.startswith(file.read(len(npy.MAGIC_PREFIX)))
+            reason = "it is cut short" if is_npy else "it does not begin as one"
         elif "got b'PK" in reason:
             reason = "an .npz archive is not supported; extract it by unzip"
         raise ValueError(f"{name}: cannot be read as a .npy file: {reason}") from None
@@ -157,27 +166,36 @@ def open_output(path: str, nbytes: int, force: bool) -> Iterator[int]:
     if path == STANDARD_STREAM:
         if sys.stdout is None or sys.stdout.isatty():
             raise ValueError("standard output is closed or a terminal, expected a file or a pipe")
-        yield sys.stdout.fileno()
+        with naming("standard output"):
+            yield sys.stdout.fileno()
         return
     folder = os.path.dirname(path)
     replaces = check_existing(path, force)
     temporary = os.path.join(folder, f".tilecore-{token_hex(8)}.part")
     try:
-        disk = shutil.disk_usage(folder or os.curdir)
-        if nbytes > disk.free and disk.total:  # some network file systems report neither
-            needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
-            raise OSError(errno.ENOSPC, needed)
-        with open(temporary, "xb", buffering=0) as file:
-            if replaces:
-                os.chmod(temporary, os.stat(path).st_mode & 0o777)  # setuid and setgid were meant for the old content
-            yield file.fileno()
-            os.fsync(file.fileno())
-        publish(temporary, path, force)
-    except OSError as error:  # names the file that the user knows
-        raise OSError(error.errno, error.strerror or str(error), path) from None
+        with naming(path):
+            disk = shutil.disk_usage(folder or os.curdir)
+            if nbytes > disk.free and disk.total:  # some network file systems report neither
+                needed = f"needs {with_unit(nbytes, 'B')}, but its disk has {with_unit(disk.free, 'B')} free"
+                raise OSError(errno.ENOSPC, needed)
+            with open(temporary, "xb", buffering=0) as file:
+                if replaces:  # without setuid and setgid, which were meant for the old content
+                    os.chmod(temporary, os.stat(path).st_mode & 0o777)
+                yield file.fileno()
+                os.fsync(file.fileno())
+            publish(temporary, path, force)
     finally:
         with suppress(OSError):  # it may not exist, for many reasons; the first error is the one to show
             os.unlink(temporary)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors name the file or folder that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from None
 
 
 def check_existing(path: str, force: bool) -> bool:
@@ -206,4 +224,7 @@ def publish(temporary: str, path: str, force: bool) -> None:
 def write_all(fd: int, data: memoryview) -> None:
     """Unbuffered: no output is pending after an interrupt, and a full pipe blocks nothing."""
     while data:
-        data = data[os.write(fd, data) :]
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:  # a pipe that another process has made non-blocking
+            select.select([], [fd], [])

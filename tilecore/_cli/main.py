@@ -5,6 +5,7 @@ An error is one line on stderr, with exit code 2. A signal gives exit code 128 p
 imported for it: they take longer than many programs, and stay in the program's `sys.modules`.
 """
 
+import errno
 import os
 import re
 import signal
@@ -15,6 +16,8 @@ from functools import partial
 from typing import TextIO
 
 from tilecore._profile.process import print_text
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def print_error(message: str, code: int) -> int:
-    print_text(f"tilecore: {message}", sys.stderr)
+    print_text(f"tilecore: {' '.join(message.split())}", sys.stderr)
     drop_unwritten(sys.stderr)
     return code
 
@@ -56,8 +59,10 @@ def print_error(message: str, code: int) -> int:
 def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:  # else the text is tilecore's
-        text = error.strerror if error.filename is None else f"{error.filename or repr('')}: {error.strerror}"
-    return " ".join(text.split()) or type(error).__name__
+        # Only printing fills a disk without naming a file.
+        name = "standard output" if error.filename is None and error.errno in FULL else error.filename
+        text = error.strerror if name is None else f"{name or repr('')}: {error.strerror}"
+    return text.strip() or type(error).__name__
 
 
 def drop_unwritten(stream: TextIO | None) -> None:
@@ -103,6 +108,6 @@ def without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """
     for k in range(1, len(argv)) if argv and argv[0] in ("run", "profile") else ():
         before, text = argv[k - 1 : k + 1]
-        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].", text) and before != "--json"):
+        if before in ("-m", "-c", "--") or (re.match("[^-]|-[mc].|-$", text) and before != "--json"):
             return argv[: k + 1], argv[k + 1 :]
     return argv, []

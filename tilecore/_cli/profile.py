@@ -48,5 +48,5 @@ def report(measured: Profile, block: ProfileBlock, path: str | None) -> None:
             write_all(fd, memoryview(data))
     except (OSError, ValueError) as error:
         reason = f"{path}: {error.strerror or error}" if isinstance(error, OSError) else error  # ours name the path
-        print_text(f"tilecore: {reason}", sys.__stderr__)
+        print_text(f"tilecore: {' '.join(str(reason).split())}", sys.__stderr__)
         os._exit(2)  # Python's own end would keep the program's exit code

@@ -60,10 +60,11 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
         vars(main)["__annotations__"] = {}
     sys.argv[:] = [option or name, *arguments]
     try:
-        if option == "-c":
+        if option == "-c" or option + name == "-":
             sys.path[:made] = [""] * own
             vars(main)["__loader__"] = BuiltinImporter
-            exec(compile(name, "<string>", "exec", dont_inherit=True), vars(main))
+            given = (name, "<string>") if option else (sys.stdin.buffer.read(), "<stdin>")
+            exec(compile(*given, "exec", dont_inherit=True), vars(main))
         elif option == "-m" or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
             is_module = option == "-m"
             sys.path[:made] = current_folder() * own if is_module else [absolute(name)]
@@ -75,6 +76,8 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
             except OSError as error:
                 return f"{name}: {error.strerror}"
             code = pkgutil.read_code(BytesIO(text))  # None if it is not compiled
+            if code is None and b"\0" in text and not name.endswith(".pyc"):
+                return f"{name}: source code cannot contain null bytes"
             if code is None and name.endswith(".pyc"):
                 raise RuntimeError("Bad magic number in .pyc file")
             file, loader = absolute(name), SourcelessFileLoader if code else SourceFileLoader
@@ -87,13 +90,15 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
             return str(end.__context__)
         raise
     except BaseException:
-        sys.excepthook = functools.partial(show, sys.excepthook)
+        if hasattr(sys, "excepthook"):
+            sys.excepthook = functools.partial(show, sys.excepthook)
         raise
     return None
 
 
 def show(hook: Callable[..., object], kind: type, error: BaseException, trace: TracebackType | None) -> None:
     """Show the traceback without the calls down to `start`."""
+    sys.excepthook = hook  # for exit handlers
     ours = trace
     while ours and ours.tb_frame.f_code is not start.__code__:
         ours = ours.tb_next

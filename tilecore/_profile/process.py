@@ -14,7 +14,8 @@ UNTIMED = {"multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_win3
 
 # A thread's processor time excludes other processes. On Windows it has steps of 16 ms.
 clock = perf_counter if os.name == "nt" else thread_time
-BUSY = 0.3  # other processes are mentioned if they had a larger part of the processors' time
+BUSY = 0.3  # other processes are mentioned if they had a larger part of the processors' time,
+LEAST_SECONDS = 0.5  # and that was at least this: the system counts in ticks of 10 ms
 
 
 def print_text(text: str, file: TextIO | None) -> None:
@@ -68,6 +69,6 @@ def processor_seconds() -> tuple[float, float]:
 def describe_others(since: tuple[float, float]) -> str:
     """A sentence if other processes took much time; `since` is an earlier `processor_seconds()`."""
     others, every = (now - then for now, then in zip(processor_seconds(), since, strict=True))
-    if not 0 < BUSY * every < others:
+    if every < LEAST_SECONDS or others <= BUSY * every:
         return ""
     return f"Other processes took {others / every:.0%} of the processors' time: times may be too long."

@@ -225,7 +225,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
             raise RequestError(ValueError, f"must not contain axis {axes[k]} twice", "axis")
         placed[axes[k]] = repeats[k] if k < nreps else 1
     if n != nreps:
-        raise RequestError(ValueError, f"must have one entry for each of the {n} axes, got {nreps}", "repeats")
+        raise RequestError(ValueError, f"must have as many entries as axis, {n}, got {nreps}", "repeats")
     for k in range(ndim):
         repeats[k] = placed[k] if placed[k] >= 0 else 1
     return ndim
