@@ -78,10 +78,7 @@ def parser() -> Parser:
         command.set_defaults(run=program_of)
         add = command.add_mutually_exclusive_group(required=True).add_argument
         add(
-            "program",
-            metavar="PROGRAM",
-            nargs="?",
-            help="a file, or a folder or archive with __main__.py; - for standard input",
+            "program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with __main__.py; - for stdin"
         )
         add("-m", metavar="PROGRAM", dest="module", help="a module or a package")
         add("-c", metavar="CODE", dest="code", help="Python code")
