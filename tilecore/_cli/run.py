@@ -63,8 +63,8 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
         if option == "-c" or option + name == "-":
             sys.path[:made] = [""] * own
             vars(main)["__loader__"] = BuiltinImporter
-            given = (name, "<string>") if option else (sys.stdin.buffer.read(), "<stdin>")
-            exec(compile(*given, "exec", dont_inherit=True), vars(main))
+            source, file = name if option else sys.stdin.buffer.read(), "<string>" if option else "<stdin>"
+            exec(compile(source, file, "exec", dont_inherit=True), vars(main))
         elif option == "-m" or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
             is_module = option == "-m"
             sys.path[:made] = current_folder() * own if is_module else [absolute(name)]
@@ -76,10 +76,10 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
             except OSError as error:
                 return f"{name}: {error.strerror}"
             code = pkgutil.read_code(BytesIO(text))  # None if it is not compiled
-            if code is None and b"\0" in text and not name.endswith(".pyc"):
-                return f"{name}: source code cannot contain null bytes"
             if code is None and name.endswith(".pyc"):
                 raise RuntimeError("Bad magic number in .pyc file")
+            if code is None and b"\0" in text:
+                return f"{name}: source code cannot contain null bytes"
             file, loader = absolute(name), SourcelessFileLoader if code else SourceFileLoader
             known = os.path.isabs(name) or current_folder()
             sys.path[:made] = [os.path.dirname(os.path.realpath(name) if known else name)] * own
