@@ -5,42 +5,61 @@ import os
 import re
 import sysconfig
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from declared import POINTER, SIZE, c_sizes, get_function, read_capsule
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_every_way import bounds, check, refers, repeats_of_axes
-from test_nest import SIZE, c_sizes, get_function
 
 import tilecore
 from tilecore import capi
 
 pytestmark = pytest.mark.quick
 
-POINTER, INT = ctypes.c_void_p, ctypes.c_int
-function = partial(get_function, capi)
-plan_new = function("tilecore_plan_new", POINTER, INT, POINTER, POINTER, SIZE, kind=ctypes.PYFUNCTYPE)
-plan_make = function("tilecore_plan_make", POINTER, INT, POINTER, POINTER, SIZE, ctypes.POINTER(INT))
-plan_free = function("tilecore_plan_free", None, POINTER)
-plan_nbytes = function("tilecore_plan_nbytes", SIZE, POINTER)
-plan_output_shape = function("tilecore_plan_output_shape", None, POINTER, POINTER)
-execute = function("tilecore_plan_execute", None, *[POINTER] * 5, INT)
-execute_region = function("tilecore_plan_execute_region", None, *[POINTER] * 7, INT)
-output_shape = function("tilecore_output_shape", INT, INT, POINTER, INT, POINTER, SIZE, POINTER, POINTER)
-tile_once = function("tilecore_tile", INT, INT, POINTER, POINTER, INT, POINTER, SIZE, *[POINTER] * 3, INT)
-status_text = function("tilecore_status_text", ctypes.c_char_p, INT)
+INT = ctypes.c_int
+
+# The table of the ABI 1.0: as modules were compiled that are never compiled again. Functions are only added at its end.
+ABI = {
+    "plan_new": "tilecore_plan *(int, Py_ssize_t const *, Py_ssize_t const *, Py_ssize_t)",
+    "plan_make": "tilecore_plan *(int, Py_ssize_t const *, Py_ssize_t const *, Py_ssize_t, int *)",
+    "plan_free": "void (tilecore_plan *)",
+    "plan_output_shape": "void (tilecore_plan const *, Py_ssize_t *)",
+    "plan_nbytes": "Py_ssize_t (tilecore_plan const *)",
+    "plan_execute": "void (tilecore_plan const *, void const *, Py_ssize_t const *, void *, Py_ssize_t const *, int)",
+    "plan_execute_region": "void (tilecore_plan const *, void const *, Py_ssize_t const *, void *, "
+    "Py_ssize_t const *, Py_ssize_t const *, Py_ssize_t const *, int)",
+    "output_shape": "int (int, Py_ssize_t const *, int, Py_ssize_t const *, Py_ssize_t, Py_ssize_t *, Py_ssize_t *)",
+    "tile": "int (int, Py_ssize_t const *, Py_ssize_t const *, int, Py_ssize_t const *, Py_ssize_t, void const *, "
+    "void *, Py_ssize_t const *, int)",
+    "status_text": "char const *(int)",
+    "array_tile": "PyObject *(PyObject *, PyObject *)",
+}
+STATUSES = "OK BAD_RANK BAD_SHAPE BAD_ITEMSIZE BAD_REPEATS OVERFLOW NO_MEMORY NOT_IMPORTED".split()
+
+plan_new = get_function(capi, "tilecore_plan_new", kind=ctypes.PYFUNCTYPE)
+plan_make, plan_free, plan_output_shape, plan_nbytes, execute, execute_region, output_shape, tile_once, status_text = (
+    get_function(capi, f"tilecore_{name}") for name in [*ABI][1:-1]
+)
 
 
 @contextmanager
 def make_plan(shape, reps, itemsize):
     status = INT(-1)
-    plan = plan_make(len(shape), c_sizes(shape), c_sizes(reps), itemsize, status)
+    plan = plan_make(len(shape), c_sizes(shape), c_sizes(reps), itemsize, ctypes.byref(status))
     assert status.value == capi.TILECORE_OK
     yield plan
     plan_free(plan)
+
+
+def test_the_abi_of_1_0():
+    table, _ = read_capsule(capi._C_API)
+    assert INT.from_address(table).value == 1
+    found = (POINTER * len(ABI)).from_address(table + 2 * ctypes.sizeof(INT))
+    for name, signature, address in zip(ABI, ABI.values(), found, strict=True):
+        assert read_capsule(capi.__pyx_capi__[f"tilecore_{name}"]) == (address, signature)
 
 
 def test_the_headers_numbers_are_the_modules():
@@ -49,8 +68,8 @@ def test_the_headers_numbers_are_the_modules():
     found += re.findall(r"^#define (TILECORE_MAX_RANK) (\d+)", header, re.MULTILINE)
     mine = {name: n for name, n in vars(capi).items() if name.startswith("TILECORE_")}
     assert {name: int(n) for name, n in found} == mine
-    statuses = [n for name, n in mine.items() if name != "TILECORE_MAX_RANK"]
-    assert sorted(statuses) == list(range(8))
+    statuses = [mine[f"TILECORE_{name}"] for name in STATUSES]
+    assert statuses == list(range(8)) and len(mine) == 9
     assert len({status_text(n) for n in statuses}) == 8
     assert {status_text(n) for n in (-1, 8, 2**31 - 1, -(2**31))} == {b"unknown status"}
 
@@ -84,7 +103,7 @@ def test_what_is_refused_has_a_status_and_writes_nothing(shape, reps, itemsize, 
     assert set(target.raw) == {ord("b"), 0}
     if len(reps) == len(shape):
         asked = (len(shape), c_sizes(shape), c_sizes(reps), itemsize)
-        assert plan_make(*asked, found) is None and found.value == status
+        assert plan_make(*asked, ctypes.byref(found)) is None and found.value == status
         with pytest.raises(ValueError, match="tilecore_plan_new: ") as error:
             plan_new(*asked)
         assert text in str(error.value)

@@ -1,0 +1,44 @@
+"""Functions and structs of compiled modules, for ctypes: functions by the signatures that Cython keeps with them, structs
+by the .pxd files. So neither can be taken for another than it is."""
+
+import ctypes
+import functools
+import re
+from pathlib import Path
+
+SIZE, POINTER = ctypes.c_ssize_t, ctypes.c_void_p
+KINDS = {"void": None, "int": ctypes.c_int, "bint": ctypes.c_int, "Py_ssize_t": SIZE, "char const *": ctypes.c_char_p}
+KINDS |= {"PyObject *": ctypes.py_object}
+PXD = "".join(path.read_text() for path in Path(__file__).parent.parent.rglob("tilecore/_core/**/*.pxd"))
+
+
+def c_sizes(integers):
+    return (SIZE * len(integers))(*integers)
+
+
+def read_capsule(capsule):
+    """The address in it, and its name: a function's signature."""
+    api, parts = ctypes.pythonapi, (ctypes.py_object, ctypes.c_char_p)
+    name = ctypes.PYFUNCTYPE(*parts[::-1])(("PyCapsule_GetName", api))(capsule)
+    return ctypes.PYFUNCTYPE(POINTER, *parts)(("PyCapsule_GetPointer", api))(capsule, name), name.decode()
+
+
+def get_function(module, name, kind=ctypes.CFUNCTYPE):
+    address, signature = read_capsule(module.__pyx_capi__[name])
+    result, arguments = re.fullmatch(r"(.+?) ?\((.*)\)", signature).groups()
+    return kind(*(KINDS.get(each, POINTER) for each in [result, *arguments.split(", ")]))(address)
+
+
+@functools.cache
+def get_struct(name):
+    """A struct of C's headers has no fields here, only room."""
+    fields, body = [], re.search(rf"^ *(?:cdef|ctypedef) struct {name}:.*\n((?: +.+\n)+)", PXD, re.MULTILINE)[1]
+    if body.strip() == "pass":
+        return ctypes.c_char * 4096
+    for kind, names in re.findall(r"^ +(?:const )?(\w+) (.+?)(?: +#.*)?$", body, re.MULTILINE):
+        for star, field, length in re.findall(r"(\*?)(\w+)(?:\[(\w+)\])?", names):
+            of_enum = ctypes.c_int if f"cdef enum {kind}:" in PXD else None
+            made = POINTER if star else KINDS.get(kind) or of_enum or get_struct(kind)
+            fields.append((field, made * int(re.search(rf"\b{length} = (\d+)", PXD)[1]) if length else made))
+    assert not any(made is get_struct("tilecore_shuffles") for _, made in fields[:-1])
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
