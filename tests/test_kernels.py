@@ -150,12 +150,10 @@ def test_a_crash_tells_its_case(build, tmp_path, file, code, wrong, fault):
     assert re.fullmatch(need if fault == "called wrongly" else "", done.stderr)
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="asked of CPUID and in /proc")
-def test_quick_rep_movsb(program, run):
-    text = Path("/proc/cpuinfo").read_text()
-    family = int(re.search(r"cpu family\s*: (\d+)", text)[1])
-    quick = re.search(r"\bfsrm\b", text) and ("GenuineIntel" in text or ("AuthenticAMD" in text and family >= 26))
-    assert f"REP MOVSB is {'quick' if quick else 'slow'}\n" in run(program, "no set")
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="asked by CPUID")
+def test_every_processors_set(tmp_path, compile_c, run):
+    compile_c("-O0", "-w", f"-I{CORE}", HERE / "features.c", "-o", tmp_path / "features")
+    run(tmp_path / "features")
 
 
 def test_the_table_of_instruction_sets(native):

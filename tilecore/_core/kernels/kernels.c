@@ -49,20 +49,13 @@ static tilecore_registers tilecore_cpuid(unsigned leaf, unsigned part)
     return answer;
 }
 
+TILECORE_TARGET("xsave")
 unsigned tilecore_features(void)
 {
     const tilecore_registers leaf0 = tilecore_cpuid(0, 0), leaf1 = tilecore_cpuid(1, 0), leaf7 = tilecore_cpuid(7, 0);
     const tilecore_registers paths = tilecore_cpuid(0x8000001a, 0);
     unsigned saved = 0, features = 0;
-    if (leaf1.ecx >> 27 & 1) { /* OSXSAVE: the operating system says which registers it saves */
-#if defined(_MSC_VER) && !defined(__clang__)
-        saved = (unsigned)_xgetbv(0);
-#else
-        /* XGETBV, spelled as bytes, for it needs no compiler option that way. */
-        unsigned high;
-        __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(saved), "=d"(high) : "c"(0));
-#endif
-    }
+    if (leaf1.ecx >> 27 & 1) saved = (unsigned)_xgetbv(0); /* OSXSAVE: the system says which registers it saves */
     if (leaf1.ecx >> 9 & 1) features |= TILECORE_HAS_SSSE3;
     /* XCR0: the 256-bit registers are bits 1 and 2; masks and 512-bit registers are bits 5 to 7. */
     if ((saved & 0x06) == 0x06 && (leaf7.ebx >> 5 & 1)) {

@@ -1,0 +1,69 @@
+/* The set that is chosen, and whether REP MOVSB is quick, by what CPUID and XGETBV say of a processor and its system.
+ * Prints what was wrong; the exit status is 0 where nothing was. */
+#include "kernels/kernels.h"
+#include <cpuid.h>
+#include <immintrin.h>
+#include <stdio.h>
+
+#define XSAVE (1 << 27)
+#define SSSE3 (1 << 9)
+#define AVX512F (1 << 16)
+#define AVX512BW (1 << 30)
+#define BMI2 (1 << 8)
+#define AVX2 (1 << 5)
+#define ALL (AVX512F | AVX512BW | BMI2 | AVX2)
+
+typedef struct {
+    const char *set, *vendor;
+    unsigned family, leaf1_ecx, leaf7_ebx, vbmi, short_moves, paths, saved, quick;
+} processor;
+
+static const processor processors[] = {
+    {"avx512vbmi", "Genu", 6, XSAVE | SSSE3, ALL, 1, 1, 0, 0xe7, 1},
+    {"avx512amd", "Auth", 26, XSAVE | SSSE3, ALL, 1, 1, 2, 0xe7, 1},    /* Zen 5 */
+    {"avx512half", "Auth", 25, XSAVE | SSSE3, ALL, 1, 1, 1, 0xe7, 0},   /* Zen 4 */
+    {"avx2", "Auth", 25, XSAVE | SSSE3, AVX2 | BMI2, 0, 1, 1, 0x07, 0}, /* Zen 3 */
+    {"avx512vbmi", "Cent", 26, XSAVE | SSSE3, ALL, 1, 1, 0, 0xe7, 0},
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 0, 0, 0, 0xe7, 0}, /* without one of the features */
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL & ~AVX512F, 1, 0, 0, 0xe7, 0},
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL & ~AVX512BW, 1, 0, 0, 0xe7, 0},
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL & ~BMI2, 1, 0, 0, 0xe7, 0},
+    {"ssse3", "Genu", 6, XSAVE | SSSE3, ALL & ~AVX2, 1, 0, 0, 0xe7, 0},
+    {"scalar", "Genu", 6, XSAVE, 0, 0, 0, 0, 0x07, 0},
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0xc7, 0}, /* registers that the system does not save */
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0xa7, 0},
+    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0x67, 0},
+    {"ssse3", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0xe3, 0},
+    {"ssse3", "Genu", 6, SSSE3, ALL, 1, 0, 0, 0xe7, 0},
+};
+static const processor *here = processors;
+
+static int get_cpuid(unsigned leaf, unsigned part, unsigned *eax, unsigned *ebx, unsigned *ecx, unsigned *edx)
+{
+    if (leaf == 0) memcpy(ebx, here->vendor, 4);
+    if (leaf == 1) *eax = here->family < 16 ? here->family << 8 : 15 << 8 | (here->family - 15) << 20;
+    if (leaf == 1) *ecx = here->leaf1_ecx;
+    if (leaf == 7) *ebx = here->leaf7_ebx, *ecx = here->vbmi << 1, *edx = here->short_moves << 4;
+    if (leaf == 0x8000001a) *eax = here->paths << 2 | 2;
+    return (int)part;
+}
+
+#undef _xgetbv
+#define _xgetbv(number) here->saved
+#define __get_cpuid_count get_cpuid
+#include "kernels/kernels.c"
+
+int main(void)
+{
+    const processor *const end = processors + sizeof processors / sizeof *processors;
+    int wrong = 0;
+    for (; here < end; here++) {
+        const unsigned features = tilecore_features(), quick = features & TILECORE_HAS_QUICK_MOVE;
+        const tilecore_set *const *set = tilecore_sets;
+        while ((*set)->needs & ~features) set++;
+        if (!strcmp((*set)->name, here->set) && quick == here->quick) continue;
+        printf("processor %d: %s, quick %u\n", (int)(here - processors), (*set)->name, quick);
+        wrong++;
+    }
+    return wrong;
+}
