@@ -1,5 +1,4 @@
-"""Functions and structs of compiled modules, for ctypes: functions by the signatures that Cython keeps with them, structs
-by the .pxd files. So neither can be taken for another than it is."""
+"""Functions and structs of compiled modules, for ctypes: as Cython's signatures and the .pxd files declare them."""
 
 import ctypes
 import functools
@@ -8,8 +7,8 @@ from pathlib import Path
 
 SIZE, POINTER = ctypes.c_ssize_t, ctypes.c_void_p
 KINDS = {"void": None, "int": ctypes.c_int, "bint": ctypes.c_int, "Py_ssize_t": SIZE, "char const *": ctypes.c_char_p}
-KINDS |= {"PyObject *": ctypes.py_object}
-PXD = "".join(path.read_text() for path in Path(__file__).parent.parent.rglob("tilecore/_core/**/*.pxd"))
+CORE = Path(__file__).parent.parent / "tilecore" / "_core"
+PXD = "".join(path.read_text(encoding="utf-8") for path in CORE.rglob("*.pxd"))
 
 
 def c_sizes(integers):
@@ -26,12 +25,13 @@ def read_capsule(capsule):
 def get_function(module, name, kind=ctypes.CFUNCTYPE):
     address, signature = read_capsule(module.__pyx_capi__[name])
     result, arguments = re.fullmatch(r"(.+?) ?\((.*)\)", signature).groups()
-    return kind(*(KINDS.get(each, POINTER) for each in [result, *arguments.split(", ")]))(address)
+    arguments = [POINTER if each.endswith("*") else KINDS[each] for each in arguments.split(", ")]
+    return kind(KINDS.get(result, POINTER), *arguments)(address)
 
 
 @functools.cache
 def get_struct(name):
-    """A struct of C's headers has no fields here, only room."""
+    """A struct of a C header has room, but no fields, so it must be the last field."""
     fields, body = [], re.search(rf"^ *(?:cdef|ctypedef) struct {name}:.*\n((?: +.+\n)+)", PXD, re.MULTILINE)[1]
     if body.strip() == "pass":
         return ctypes.c_char * 4096
@@ -40,5 +40,5 @@ def get_struct(name):
             of_enum = ctypes.c_int if f"cdef enum {kind}:" in PXD else None
             made = POINTER if star else KINDS.get(kind) or of_enum or get_struct(kind)
             fields.append((field, made * int(re.search(rf"\b{length} = (\d+)", PXD)[1]) if length else made))
-    assert not any(made is get_struct("tilecore_shuffles") for _, made in fields[:-1])
+    assert not any(made is get_struct("tilecore_shuffles") for _, made in fields[:-1]), name
     return type(name, (ctypes.Structure,), {"_fields_": fields})

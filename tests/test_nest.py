@@ -3,52 +3,23 @@
 The functions are called as other compiled modules call them. A failure shows the request, and the loops that it became.
 """
 
-import ctypes
 import itertools
 import math
+from ctypes import byref
 
 import numpy as np
 import pytest
+from declared import c_sizes, get_function, get_struct
 
-from tilecore._core.plan import nest as module
-from tilecore._core.plan import plan
+from tilecore._core.plan import nest, plan
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.tree]
 
 ITEMSIZE = 4
-SIZE, SIZES, OPAQUE = ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_ssize_t), ctypes.c_void_p
-
-
-class Nest(ctypes.Structure):
-    _fields_ = [("n", ctypes.c_int), ("src_offset", SIZE), ("dst_offset", SIZE), ("loop", SIZE * 3 * 64)]
-
-    def piece(self):
-        return self.src_offset, self.dst_offset, [(*loop,) for loop in self.loop[: self.n]]
-
-
-class StridedArray(ctypes.Structure):
-    _fields_ = [("data", OPAQUE), ("ndim", ctypes.c_int), ("contiguous", ctypes.c_int), ("strides", SIZE * 64)]
-
-
-def get_function(module, name, result, *arguments, kind=ctypes.CFUNCTYPE):
-    capsule, api = module.__pyx_capi__[name], ctypes.pythonapi
-    get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
-    get_pointer = ctypes.PYFUNCTYPE(OPAQUE, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
-    signature = get_name(capsule)
-    assert signature.count(b",") + 1 == len(arguments), signature
-    return kind(result, *arguments)(get_pointer(capsule, signature))
-
-
-plan_init = get_function(plan, "plan_init", ctypes.c_int, OPAQUE, ctypes.c_int, SIZES, ctypes.c_int, SIZES, SIZE)
-window_init = get_function(plan, "window_init", ctypes.c_int, OPAQUE, OPAQUE, SIZES, SIZES)
-PLACE = ctypes.POINTER(StridedArray)
-nest_init = get_function(module, "nest_init", None, OPAQUE, PLACE, PLACE, ctypes.POINTER(Nest))
-region_iter_init = get_function(module, "region_iter_init", None, OPAQUE, OPAQUE, PLACE, PLACE)
-next_piece = get_function(module, "next_piece", SIZE, OPAQUE, ctypes.POINTER(Nest))
-
-
-def c_sizes(integers):
-    return (SIZE * len(integers))(*integers)
+plan_init, window_init = get_function(plan, "plan_init"), get_function(plan, "window_init")
+nest_init = get_function(nest, "nest_init")
+region_iter_init, next_piece = get_function(nest, "region_iter_init"), get_function(nest, "next_piece")
+Nest, Plan, RegionIter, StridedArray = map(get_struct, ["Nest", "Plan", "RegionIter", "StridedArray"])
 
 
 def place_of(strides):
@@ -56,15 +27,31 @@ def place_of(strides):
 
 
 def plan_of(shape, reps=(), itemsize=ITEMSIZE):
-    sizes = ctypes.create_string_buffer(4096)  # more than the struct has
-    assert plan_init(sizes, len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
-    return sizes
+    assert plan_init(byref(made := Plan()), len(shape), c_sizes(shape), len(reps), c_sizes(reps), itemsize)
+    return made
 
 
-def window_of(plan, start, shape):
-    window, stop = ctypes.create_string_buffer(4096), [k + n for k, n in zip(start, shape, strict=True)]
-    assert window_init(window, plan, c_sizes(start), c_sizes(stop))
-    return window
+def window_of(tiling, start, shape):
+    stop = [first + n for first, n in zip(start, shape, strict=True)]
+    assert window_init(byref(made := Plan()), byref(tiling), c_sizes(start), c_sizes(stop))
+    return made
+
+
+def nest_of(tiling, src_strides, dst_strides):
+    nest_init(byref(tiling), byref(place_of(src_strides)), byref(place_of(dst_strides)), byref(made := Nest()))
+    return made
+
+
+def piece_of(made):
+    loops = [(loop.count, loop.src_step, loop.dst_step) for loop in made.loop[: made.n]]
+    return made.src_offset, made.dst_offset, loops
+
+
+def pieces_of(window, src_strides, dst_strides):
+    source, target, left, made = place_of(src_strides), place_of(dst_strides), RegionIter(), Nest()
+    region_iter_init(byref(left), byref(window), byref(source), byref(target))
+    while next_piece(byref(left), byref(made)):
+        yield piece_of(made)
 
 
 def c_order(shape, step=ITEMSIZE):
@@ -120,25 +107,27 @@ def test_a_whole_output(src, dst):
             padded = (1,) * (len(reps) - len(shape)) + shape
             output = [d * n for d, n in zip(padded, reps, strict=True)]
             strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
-            nest_init(plan_of(shape, reps), *map(place_of, strides), nest := Nest())
             by = "nest_push" if strides[1] is None else "region_iter_init"
-            check(by, [nest.piece()], padded, [0] * len(output), output, *strides)
+            check(by, [piece_of(nest_of(plan_of(shape, reps), *strides))], padded, [0] * len(output), output, *strides)
 
 
 @every_layout
-def test_a_region(src, dst):
+def test_every_window(src, dst):
     """It begins a repeat and more before 0 or after it, or near it, and is up to two repeats and an item long."""
-    for shape in [(3,), (2, 3), (1, 2)]:
-        starts, outputs = [[-d - 1, *range(-1, d), d + 1] for d in shape], [range(1, 2 * d + 2) for d in shape]
+    for shape, padded in [((3,), (3,)), ((2, 3), (2, 3)), ((1, 2), (1, 2)), ((2,), (1, 2))]:
+        starts, outputs = [[-d - 1, *range(-1, d), d + 1] for d in padded], [range(2 * d + 2) for d in padded]
         for start, output in itertools.product(itertools.product(*starts), itertools.product(*outputs)):
-            strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
-            pieces, nest, pieces_left = [], Nest(), ctypes.create_string_buffer(8192)
-            region_iter_init(pieces_left, window_of(plan_of(shape), start, output), *map(place_of, strides))
-            while next_piece(pieces_left, nest):
-                pieces.append(nest.piece())
-            check("region_iter_init or next_piece", pieces, shape, start, output, *strides)
+            window = window_of(plan_of(shape, (1,) * len(padded)), start, output)
+            parts = [n % d or first % d for first, n, d in zip(start, output, padded, strict=True)]
+            copies = 0 if any(parts) else math.prod(n // d for n, d in zip(output, padded, strict=True))
+            assert (window.copies, window.nbytes) == (copies, math.prod(output) * ITEMSIZE), (shape, start, output)
+            assert (window.input_ndim, *window.output[: window.ndim]) == (len(shape), *output)
+            if window.nbytes:
+                strides = LAYOUTS[src](shape), LAYOUTS[dst](output)
+                pieces = [piece_of(nest_of(window, *strides))] if copies else [*pieces_of(window, *strides)]
+                check("region_iter_init or next_piece", pieces, padded, start, output, *strides)
 
 
 def test_the_worked_example():
-    nest_init(plan_of((2, 1, 3, 4), (5, 6, 1, 2)), place_of(None), place_of(None), nest := Nest())
-    assert nest.piece()[2] == [(16, 1, 1), (2, 0, 16), (3, 16, 32), (6, 0, 96), (2, 48, 576), (5, 0, 1152)]
+    loops = piece_of(nest_of(plan_of((2, 1, 3, 4), (5, 6, 1, 2)), None, None))[2]
+    assert loops == [(16, 1, 1), (2, 0, 16), (3, 16, 32), (6, 0, 96), (2, 48, 576), (5, 0, 1152)]

@@ -3,55 +3,41 @@
 The functions are called as other compiled modules call them. A failure shows what was chosen.
 """
 
-import ctypes
 import itertools
 import math
+from ctypes import byref
 
 import numpy as np
 import pytest
+from declared import get_function, get_struct
 from test_every_way import make_items
-from test_nest import OPAQUE, SIZE, Nest, get_function, nest_init, place_of, plan_of
+from test_nest import nest_of, plan_of
 
 from tilecore._core.write import panels as module
 from tilecore._core.write import processor
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.tree]
 
 PACKERS, STORES = ["transpose", "deinterleave", "gather"], ["scratch", "output", "past the caches"]
 PAST_CACHES = 2  # in kernels.h
-NAMES = ["nest", "dst", "src", "direct", "stream", "store_mode", "cell_bytes", "nbytes", "parts", "total"]
-KINDS = [OPAQUE, OPAQUE, OPAQUE, ctypes.c_int, ctypes.c_int, ctypes.c_int, SIZE, SIZE, SIZE, SIZE]
+choose_panels, write_panels = get_function(module, "choose_panels"), get_function(module, "write_panels")
 
 
-class Packing(ctypes.Structure):
-    _fields_ = [("itemsize", SIZE), ("as_nest", ctypes.c_int), ("n", ctypes.c_int)]
-    _fields_ += [("loop", SIZE * 4 * 64), ("link", SIZE * 2 * 64)]
-    _fields_ += [(name, ctypes.c_int) for name in ("finest", "packer", "along_row", "to_next_row")]
-    _fields_ += [("shuffles", SIZE * 512)]  # more than the struct has
-
-
-class Panels(ctypes.Structure):
-    _fields_ = [*zip(NAMES, KINDS, strict=True), ("packing", Packing)]
-
+class Panels(get_struct("Panels")):
     def place(self):
         return STORES[self.direct + (self.store_mode == PAST_CACHES)]
 
     def __str__(self):
-        loops = [f"{steps} of {n} x ({src}, {dst})" for n, src, dst, steps in self.packing.loop[1 : self.packing.n]]
+        loops = self.packing.loop[1 : self.packing.n]
+        loops = [f"{loop.in_panel} of {loop.count} x ({loop.src_step}, {loop.dst_step})" for loop in loops]
         return f"{PACKERS[self.packing.packer]} to {self.place()}: {', '.join(loops)}; {self.total} parts"
-
-
-choose_panels = get_function(module, "choose_panels", ctypes.c_int, *[OPAQUE] * 4, ctypes.c_int, ctypes.c_int)
-write_panels = get_function(module, "write_panels", None, OPAQUE, SIZE, SIZE)
 
 
 def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
     """What is chosen for an input of these strides and an output in C order; None: no panels."""
-    nest, panels = Nest(), Panels()
-    nest_init(plan_of(shape, reps, itemsize), place_of(strides), place_of(None), nest)
-    panels.kept = nest
-    chosen = choose_panels(ctypes.byref(panels), ctypes.byref(nest), dst, src, stream, True)
-    return panels if chosen else None
+    panels = Panels()
+    panels.kept = nest_of(plan_of(shape, reps, itemsize), strides, None)
+    return panels if choose_panels(byref(panels), byref(panels.kept), dst, src, stream, True) else None
 
 
 @pytest.mark.parametrize(("shape", "strides", "reps", "itemsize", "stream", "chosen"), [
@@ -97,7 +83,7 @@ def test_every_small_shape(oracle):
                 if panels is None:
                     continue
                 for number in range(panels.total):
-                    write_panels(ctypes.byref(panels), number, number + 1)
+                    write_panels(byref(panels), number, number + 1)
                 assert got.tobytes() == want.tobytes(), f"{shown}: {panels}"
                 seen.add((PACKERS[panels.packing.packer], panels.place()))
     assert {("gather", "scratch"), ("gather", "output"), *itertools.product(["transpose"], STORES)} <= seen
