@@ -26,6 +26,17 @@ static int all_are(const char *at, ptrdiff_t bytes, char value)
     return 1;
 }
 
+#if defined(__linux__)
+/* VmSize, in pages. */
+static ptrdiff_t count_addresses(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    ptrdiff_t pages = -1;
+    check(file && fscanf(file, "%td", &pages) == 1 && !fclose(file), "how many addresses the process has");
+    return pages;
+}
+#endif
+
 /* 1 where addresses can be reserved. */
 static int addresses(void)
 {
@@ -34,9 +45,11 @@ static int addresses(void)
     check(sizeof(void *) < 8 || tilecore_addresses_new(most) == NULL, "more addresses than there are");
 #if defined(__linux__)
     const ptrdiff_t bytes = 3 * TILECORE_HUGE_BYTES, part = bytes / 3 - TILECORE_HUGE_BYTES / 4;
-    char *at = tilecore_addresses_new(2 * bytes);
+    const ptrdiff_t before = count_addresses();
+    char *at = tilecore_addresses_new(2 * bytes + tilecore_page_bytes()); /* on no boundary by chance */
     check(at && (uintptr_t)at % TILECORE_HUGE_BYTES == 0, "addresses");
     if (!at) return 0;
+    check(count_addresses() - before == 2 * bytes / tilecore_page_bytes() + 1, "addresses that nobody asked for");
     static unsigned char resident[3 * TILECORE_HUGE_BYTES / 4096];
     tilecore_addresses_populate(at, bytes - 5);
     check(mincore(at, (size_t)bytes, resident) == 0, "what is in memory");
@@ -46,7 +59,8 @@ static int addresses(void)
     tilecore_addresses_drop(at + part, part);
     check(all_are(at, part, 2) && all_are(at + 2 * part, bytes - 2 * part, 2), "the parts beside what is given back");
     check(all_are(at + part, part, 0), "a part that is given back");
-    tilecore_pages_free(at, 2 * bytes);
+    tilecore_pages_free(at, 2 * bytes + tilecore_page_bytes());
+    check(count_addresses() == before, "addresses that are kept");
     return 1;
 #else
     return 0;

@@ -192,6 +192,12 @@ def test_an_iterable_may_refuse_to_be_an_integer():
     assert tilecore.output_shape(3, type("Own", (), methods)()) == (2, 6)
 
 
+@pytest.mark.parametrize("base", [tuple, list])
+def test_what_a_sequence_iterates_over_counts(base):
+    own = type("Own", (base,), {"__iter__": lambda self: iter((2, 2))})((5,))
+    assert tilecore.tile(np.ones(3), own).shape == np.tile(np.ones(3), own).shape == (2, 6)
+
+
 @pytest.mark.parametrize("error", [OwnType, ValueError])
 def test_dtypes_that_raise(error):
     thing = type("Own", (), {"dtype": property(lambda self: fail(error))})()

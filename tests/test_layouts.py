@@ -181,6 +181,16 @@ def test_outs_and_inputs_anywhere_in_one_memory():
         assert (memory == before).all() if message else (pair[1] == x).all()
 
 
+def test_an_out_of_which_nothing_is_known_is_refused():
+    """NumPy gives up on it, too."""
+    strides = np.random.default_rng(1).integers(2**19, 2**20, 14)
+    out = as_strided(np.zeros(2**24, "u1"), (2,) * 14, strides)
+    with pytest.raises(np.exceptions.TooHardError):
+        np.shares_memory(out[:1], out[1:], max_work=100_000)
+    with pytest.raises(ValueError, match="overlapping elements"):
+        tilecore.tile(np.uint8(1), (2,) * 14, out)
+
+
 def test_an_out_between_the_elements_of_the_input(ways):
     x, odd = np.arange(12).reshape(6, 2).T
     for call in ways(x, 1).values():

@@ -115,10 +115,13 @@ def test_demo_shows_examples_and_times(capsys, monkeypatch):
     monkeypatch.setattr(demo, "ROUNDS", 3)
     assert cli.main(["demo"]) == 0
     shown = capsys.readouterr().out
-    calls = [f"tilecore.{name}.tile(x, {dialect.example[1]})" for name, dialect in commands.DIALECTS.items()]
-    assert re.findall(">>> (.*?)    #", shown) == ["tilecore.tile(x, (2, 2))", *calls]
-    timed = re.findall(r" [\d.]+ \w?B +[\d.]+ \w?s +[\d.]+ \w?s +[\d.]+x$", shown, re.M)
-    assert len(timed) == len(demo.TIMED)
+    examples = [("NumPy: whole copies, side by side", "tilecore.tile(x, (2, 2))")]
+    for name, dialect in commands.DIALECTS.items():
+        what, repeats = dialect.example
+        examples.append((f"{dialect.version().name}: {what}", f"tilecore.{name}.tile(x, {repeats})"))
+    assert re.findall(r"^(.+)\n\n    >>> (.*?)    #", shown, re.M) == examples
+    timed = re.findall(r"^(.+?) +[\d.]+ \w?B +[\d.]+ \w?s +[\d.]+ \w?s +[\d.]+x$", shown, re.M)
+    assert timed == [*demo.TIMED]
     assert max(map(len, shown.splitlines())) <= 80
 
 

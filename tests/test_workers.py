@@ -30,6 +30,7 @@ def test_workers_are_made_when_wanted_and_stay(program):
     program("""
 tilecore.tile(x, (2, 1), threads=8)             # too little
 tilecore.tile(x, (64, 1), out, threads=1)
+tilecore.tile(x.astype("O"), (8, 1), threads=4) # references, 16 MiB
 assert more() == 0
 tilecore.tile(x, (64, 1), out, threads=2)
 assert more() == 1
@@ -144,6 +145,11 @@ def test_jobs_and_forks(callers, workers):
     forks = 0 if "thread" in os.environ.get("CC", "") else 60
     said = workers("run", str(callers), "20000", str(forks))
     assert said.startswith(f"20000 jobs of {callers} callers, {forks} forks")
+
+
+@pytest.mark.tree
+def test_all_workers_are_woken_in_a_child_too(workers):
+    workers("wait", "0" if "thread" in os.environ.get("CC", "") else "1")
 
 
 @pytest.mark.tree

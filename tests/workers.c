@@ -2,6 +2,8 @@
  *
  *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each iteration of each written exactly once, a quarter of
  *                                       them in steps, as between checks for signals; meanwhile FORKS forks
+ *     workers wait FORKS                each of three threads waits for the others in a job; FORKS 1: also in a child, of
+ *                                       a process in which a thread waits for an end of workers
  *     workers                           which calls are alone after gains and losses
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which
@@ -153,6 +155,59 @@ static int run(int count, ptrdiff_t jobs, ptrdiff_t wanted_forks)
     return wrong || jobs_done != jobs || forks != wanted_forks;
 }
 
+/* ---------------------------------------------------------------- threads that wait */
+
+static ptrdiff_t here, waits;
+
+/* Workers stay longer: their caller must not only spin until they leave. */
+static void meet(void *argument, ptrdiff_t first, ptrdiff_t last)
+{
+    (void)argument, (void)last;
+    tilecore_atomic_add(&here, 1);
+    while (tilecore_atomic_load(&here) < 3) sched_yield();
+    if (first) usleep(1000);
+}
+
+static void meet_often(void)
+{
+    int k;
+    for (k = 0; k < 50; k++) {
+        tilecore_job job = {meet, NULL, 0, 3, TILECORE_MAX_CHUNK_BYTES, 0, 0, 0, 0, 0, 0, 0};
+        tilecore_atomic_store(&here, 0);
+        tilecore_parallel(&job, 3, NULL, LLONG_MAX);
+    }
+}
+
+static void *wait_as_callers_do(void *unused)
+{
+    tilecore_acquire(&tilecore_workers_lock);
+    for (waits = 1; !unused;) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
+    return NULL;
+}
+
+static int wait_for_others(int wanted_forks)
+{
+    int status = 0;
+#if defined(_WIN32)
+    meet_often();
+#else
+    pthread_t thread;
+    alarm(60);
+    meet_often();
+    if (!wanted_forks) return 0;
+    if (pthread_create(&thread, NULL, wait_as_callers_do, NULL)) return 2;
+    for (int waiting = 0; !waiting;) {
+        tilecore_acquire(&tilecore_workers_lock);
+        waiting = (int)waits;
+        tilecore_release(&tilecore_workers_lock);
+    }
+    const pid_t child = fork();
+    if (child == 0) alarm(60), meet_often(), _exit(0);
+    if (child < 0 || waitpid(child, &status, 0) != child) return 2;
+#endif
+    return status;
+}
+
 /* ---------------------------------------------------------------- calls that learn */
 
 /* Calls whose paces are 1000 without workers, and these with workers; `waking` after a serial one, if that is not 0:
@@ -182,6 +237,7 @@ int main(int argc, char **argv)
     if (tilecore_register_workers() || tilecore_register_workers()) return 2;
     if (argc == 5 && !strcmp(argv[1], "run") && atoi(argv[2]) > 0 && atoi(argv[2]) < MAX_CALLERS)
         return run(atoi(argv[2]), atol(argv[3]), atol(argv[4]));
+    if (argc == 3 && !strcmp(argv[1], "wait")) return wait_for_others(atoi(argv[2])) != 0;
     if (argc != 1) return 2;
     if (tilecore_find_record(0, PTRDIFF_MAX) != &tilecore_records[0][TILECORE_SIZES - 1]) return 3; /* its last */
     learn("gains", 200, 550, 1300, 1000, 0);        /* seldom alone, and not after a single slow call */
