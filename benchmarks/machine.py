@@ -5,7 +5,8 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("tilecore", "numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "dask", "opencv-python-headless")
+PACKAGES = ("tilecore", "numpy", "einops", "torch", "onnxruntime", "openvino", "jax", "tensorflow", "numexpr", "dask")
+PACKAGES += ("opencv-python-headless",)
 PACKAGES += ("pytest-benchmark",)
 LOADED = 5  # per cent of the processors' time that others may take before the report warns
 

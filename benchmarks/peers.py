@@ -98,6 +98,13 @@ def jax(x, reps):
     return lambda: tile(a).block_until_ready()
 
 
+def tensorflow(x, reps):
+    import tensorflow
+
+    tensor = tensorflow.constant(x)
+    return partial(tensorflow.tile, tensor, reps)
+
+
 # ---------------------------------------------------------------- bounds: they tile nothing
 
 
@@ -134,5 +141,5 @@ TILECORE: dict[str, Case] = {
     "tilecore out 2 threads": partial(tilecore_out, threads=2),
 }
 PEERS: dict[str, Case] = {"numpy": numpy, "einops": einops, "torch": torch, "onnxruntime": onnxruntime}
-PEERS |= {"openvino": openvino, "jax": jax}
+PEERS |= {"openvino": openvino, "jax": jax, "tensorflow": tensorflow}
 BOUNDS: dict[str, Case] = {"memset": memset, "memset 2 threads": partial(memset, threads=2), "memcpy": memcpy}

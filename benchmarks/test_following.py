@@ -15,7 +15,8 @@ from tilecore import TilePlan, output_shape, tile, tile_mapped, tile_region, til
 
 CASE_SECONDS = {"following": 0.15}
 TILE = {"tilecore": tile, "numpy": np.tile, "broadcast": lambda x, reps: x, "tile_view": tile_view, "made once": None}
-MASK, FEW_PIXELS = [((480, 640, 1), (1, 1, 3))], [((n, n, 1), (1, 1, 3)) for n in (4, 28, 70)]
+MASK = [((h, w, 1), (1, 1, n)) for h, w, n in ((480, 640, 3), (200, 320, 2), (1080, 1920, 3), (2160, 3840, 3))]
+FEW_PIXELS = [((n, n, 1), (1, 1, 3)) for n in (4, 28, 70)]
 LENGTHS = product((250, 25_000, 600_000, 2_500_000), (1, 2, 3, 4, 8, 16, 64, 128, 256, 1024))
 LENGTHS = [it for n, k in LENGTHS for it in (((n // k + 1, 1), (1, k)), ((1, k), (n // k + 1, 1))) if k > 1]
 OPERATIONS = ("times a mask", "where", "minus a constant", "times", "read")
@@ -24,6 +25,12 @@ ROWS = [((1, n), (n, 1)) for n in (16, 160, 1000, 1600, 4000)]
 
 def like(x, reps):
     return np.ones(output_shape(x.shape, reps), x.dtype if x.dtype != bool else "u1")
+
+
+def by_numexpr(x, reps, own):
+    import numexpr
+
+    return numexpr.evaluate("own * x", out=np.empty_like(own), casting="unsafe")  # for u1 it computes in int32
 
 
 def subtract_row(x, reps, image):
@@ -80,6 +87,7 @@ STEPS = {
 def choose(kind, full):
     for step, (dtypes, forms, _, advised, _) in STEPS.items():
         cases = [*TILE][: 5 if step in OPERATIONS else 2] + ["advised"] * (advised is not None)
+        cases += ["numexpr"] * (step == "times a mask")
         for dtype, (shape, reps) in product(dtypes, forms if full else forms[:1]):
             yield from product([Workload(f"{step}, {shape} × {reps} {dtype}", shape, reps, dtype)], cases)
 
@@ -89,7 +97,7 @@ def prepare(kind, workload, case):
     *_, run, advised, make = STEPS[workload.name.partition(",")[0]]
     verify(made := np.tile(x, reps), x, reps)
     expected, own = np.array(run(np.tile, x, reps, make(x, reps))), make(x, reps)
-    call = partial(run, TILE[case] or (lambda x, reps: made)) if case in TILE else advised
+    call = partial(run, TILE[case] or (lambda x, reps: made)) if case in TILE else advised or by_numexpr
     np.testing.assert_array_equal(call(x, reps, own), expected, strict=True)
     return Call(partial(call, x, reps, own))
 

@@ -154,6 +154,28 @@ def test_an_axis_in_one_piece_is_tiled_by_the_tasks():
         assert seen == [(0, 0)]
 
 
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "O", [("a", "u1"), ("b", "f4")]], ids=str)
+def test_blocks_of_a_large_input_are_the_chunks(dtype, monkeypatch, oracle):
+    """Nothing is copied. Small blocks are joined."""
+    monkeypatch.setattr("tilecore.integrations.dask.MIN_BYTES", 100)
+    x = np.zeros((40, 30), dtype)
+    x[...] = np.arange(40)[:, None]
+    for blocks, chunks in (((10, 30), 10), ((1, 1), 3 if dtype == "f8" else None), (-1, 40)):
+        source = da.from_array(x, chunks=blocks).persist()
+        result = tile(source, (2, 3, 2))
+        np.testing.assert_array_equal(result, oracle(x, (2, 3, 2)), strict=True)
+        if dtype in ("f8", "O") and chunks:
+            assert result.chunksize[1] == chunks
+    np.testing.assert_array_equal(tile(x, (3, 1)), oracle(x, (3, 1)), strict=True)
+
+
+def test_a_chunk_in_which_nothing_repeats_is_a_view():
+    source = da.from_array(np.arange(40).reshape(4, 10), chunks=(4, 5)).persist()
+    for chunks, shared in (((2, 5), True), ((4, 10), True), ((3, 10), False)):
+        blocks = tile(source, (3, 1), chunks=chunks).map_blocks(lambda x: np.full((1, 1), x.base is not None))
+        assert blocks.compute().all() == shared
+
+
 def test_joined_blocks():
     """Small blocks are joined, to save tasks."""
     with chunk_size(2**13):

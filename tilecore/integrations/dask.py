@@ -3,8 +3,10 @@
 `dask.array.tile` joins copies of the input, each of at least one chunk: 10 000 for a pattern repeated 100
 times along two axes. Here each chunk of the result is a region of the tiling, by `tilecore.tile_region`:
 
+- By default, the chunks of an input of some MiB are its blocks themselves, as with `dask.array.tile`: no copies. Only
+  small blocks are joined.
 - An input of at most ``array.chunk-size`` bytes becomes one block. Every chunk, of any size, is a region
-  of that block's tiling.
+  of that block's tiling; without a copy, if nothing repeats inside it.
 - With a larger input, no task reads more than the size of a chunk. If an axis is longer than the result's chunks, the
   input's blocks are joined or cut to that size, and each repeat of each piece is one chunk. Other axes stay whole and
   are tiled as above. Dask then cuts and joins the chunks to the requested sizes.
@@ -36,6 +38,8 @@ __dir__ = __all__.copy
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
+MIN_BYTES = 2**23  # of an input whose blocks are the chunks; a task for less takes longer than to tile several
+
 
 def tile(
     x: ArrayLike | da.Array,
@@ -64,7 +68,7 @@ def tile(
         As in `tilecore.tile`.
     chunks : optional
         Chunks of the result, in any form that `dask.array.core.normalize_chunks` takes. "auto" makes chunks of about
-        ``array.chunk-size`` bytes. If the input is larger, they follow its blocks.
+        ``array.chunk-size`` bytes. If the input has 8 MiB or more, its blocks are the chunks; small ones are joined.
     axis : int or tuple of int, optional
         As in `tilecore.tile`.
 
@@ -92,11 +96,18 @@ def tile(
         array = array[(None,) * more]
     blocks = array.chunks if isinstance(array, da.Array) else tuple((n,) for n in array.shape)
     nbytes = prod(array.shape) * plan.dtype.itemsize  # with query planning, Dask arrays have no nbytes
-    small = nbytes <= parse_bytes(config.get("array.chunk-size"))
-    wanted = choose_chunks(chunks, plan, None if small else blocks)
+    limit = parse_bytes(config.get("array.chunk-size"))
+    small = nbytes <= limit
+    wanted = choose_chunks(chunks, plan.output_shape, plan.dtype, None if small else blocks)
     if 0 in plan.output_shape:
         empty = da.empty(plan.output_shape, dtype=plan.dtype, chunks=wanted)
         return empty.map_blocks(np.copy, dtype=plan.dtype)  # which can be written; the oldest Dask's own is read-only
+    if isinstance(chunks, str) and chunks == "auto" and nbytes >= MIN_BYTES and not changes_in_joins(plan.dtype):
+        size = min(limit, MIN_BYTES) if isinstance(array, da.Array) else limit
+        sizes = choose_chunks("auto", array.shape, plan.dtype, blocks, size)
+        pieces = tuple(join_or_cut(b, max(*w, *b)) for b, w in zip(blocks, sizes, strict=True))
+        source = array.rechunk(pieces, method="tasks") if isinstance(array, da.Array) else da.from_array(array, sizes)
+        return da.tile(source, plan.reps)  # the chunks are the blocks themselves
     pieces = tuple(
         (sum(b),) if small or sum(b) <= max(w) else join_or_cut(b, max(w)) for b, w in zip(blocks, wanted, strict=True)
     )
@@ -121,25 +132,32 @@ def check_input(x: Any) -> Any:
     return x
 
 
-def choose_chunks(chunks: Any, plan: tilecore.TilePlan, blocks: Chunks | None) -> Chunks:
-    """The `chunks` in numbers; "auto" follows the `blocks` of the input, if given."""
+def choose_chunks(
+    chunks: Any, shape: tuple[int, ...], dtype: np.dtype[Any], blocks: Chunks | None, limit: int | None = None
+) -> Chunks:
+    """The `chunks` of `shape` in numbers; "auto" follows the `blocks` of the input, if given."""
     previous = None
     if blocks is not None and max(map(len, blocks), default=0) > 1:
-        previous = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, plan.output_shape, strict=True))
+        previous = tuple(max(b) if len(b) > 1 else n for b, n in zip(blocks, shape, strict=True))
     # Dask refuses to count the bytes of objects; here they are references of a known size.
-    plain = np.dtype(f"V{max(plan.dtype.itemsize, 1)}")
+    plain = np.dtype(f"V{max(dtype.itemsize, 1)}")
     try:
-        wanted: Chunks = normalize_chunks(chunks, plan.output_shape, dtype=plain, previous_chunks=previous)
+        wanted: Chunks = normalize_chunks(chunks, shape, limit, dtype=plain, previous_chunks=previous)
     except ZeroDivisionError as reason:  # chunks of 0, or "auto" for an empty result
-        if 0 not in plan.output_shape:
+        if 0 not in shape:
             raise ValueError(f"dask.tile: chunks must be larger than 0, got {chunks!r:.80}") from reason
-        wanted = tuple((n,) for n in plan.output_shape)
+        wanted = tuple((n,) for n in shape)
     except TypeError as reason:
         got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
         raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}") from reason
     if not all(c >= 0 for axis in wanted for c in axis):  # NaN is an unknown size
         raise ValueError(f"dask.tile: chunks must be known sizes of 1 or more, got {chunks!r:.80}")
     return wanted
+
+
+def changes_in_joins(dtype: np.dtype[Any]) -> bool:
+    """Whether Dask changes `dtype` when it joins blocks: the byte order to the machine's, structures to packed ones."""
+    return np.promote_types(dtype, dtype) != dtype
 
 
 def join_or_cut(blocks: tuple[int, ...], limit: int) -> tuple[int, ...]:
@@ -187,9 +205,12 @@ def tile_chunk(
     """Run one task: make the region `where` of a block's tiling. An axis with reps of None stays whole."""
     while isinstance(block, list):  # one level for each axis with an index of its own
         (block,) = block
-    # When it joins blocks, Dask changes the byte order to the machine's and packs structures.
+    # Dask may have joined blocks: see changes_in_joins.
     block = block.astype(dtype, casting="same_kind", copy=False)
     start = [0 if r is None else part.start for r, part in zip(reps, where, strict=True)]
     stop = [n if r is None else part.stop for r, part, n in zip(reps, where, block.shape, strict=True)]
+    within = tuple(slice(a % n, a % n + b - a) for a, b, n in zip(start, stop, block.shape, strict=True))
+    if all(part.stop <= n for part, n in zip(within, block.shape, strict=True)):
+        return np.asarray(block[(*within, ...)])  # nothing repeats: a view, as Dask's own slices are
     counts = [1 if r is None else r for r in reps]
     return tilecore.tile_region(block, counts, start, stop, threads=1)  # Dask runs a task on every processor
