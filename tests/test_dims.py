@@ -132,7 +132,7 @@ def test_intervals_only_where_asked():
 
 
 def test_shape_is_an_iterable_of_bounded_length():
-    with refused(ValueError, "shape has more than 64"):
+    with refused(ValueError, "shape must have at most 64"):
         as_shape(iter(int, 1), "shape")
     for value in ("NC", b"NC", 3):
         with refused(TypeError, "shape must be a tuple of dimensions"):

@@ -25,7 +25,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init, window_init
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_init, plan_tiling, window_init
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.write.tiling cimport WriteOptions, choose_options_without_gil, write_tiling
@@ -110,7 +110,7 @@ cdef tilecore_plan *tilecore_plan_new(int ndim, const Py_ssize_t *shape, const P
         return plan
     try:
         if status == TILECORE_BAD_REPEATS or status == TILECORE_OVERFLOW:
-            plan_check(&failed, plan_init(&failed, ndim, shape, ndim, repeats, itemsize))  # names the axis
+            plan_tiling(&failed, ndim, shape, ndim, repeats, itemsize)  # names the axis
         raise RequestError(MemoryError if status == TILECORE_NO_MEMORY else ValueError,
                            tilecore_status_text(status).decode())
     except RequestError as error:

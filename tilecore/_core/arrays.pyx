@@ -18,14 +18,13 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plain cimport plan_fast, plan_request, tile_array
-from tilecore._core.plan.plan cimport Plan, plan_array, plan_check, plan_init, plan_window, read_bounds
+from tilecore._core.plain cimport plan_request, tile_array, try_fast
+from tilecore._core.plan.plan cimport Plan, plan_tiling, plan_window, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
-from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
+from tilecore._core.request.integers cimport as_tuple, read_fast, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
-from tilecore._core.write.results cimport make_any, make_result
-from tilecore._core.write.small cimport make_small
+from tilecore._core.write.results cimport make_result
 
 cnp.import_array()
 
@@ -108,15 +107,10 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
 
     Source: NumPy 2, `numpy.tile`; `axis`: NumPy's issue 8879.
     """
-    cdef Plan plan
+    cdef Py_ssize_t repeats[MAX_RANK]
     if (PyArray_CheckExact(a) and out is None and axis is None and threads is None
-            and plan_fast(&plan, a, reps, 0)):
-        if (result := make_small(&plan, a)) is not None:
-            return result
-        try:  # entering it takes 3 % of a small call
-            return make_any(&plan, a, None, 0)
-        except RequestError as error:
-            raise error_of_call(error, "tile", a, a, reps, None) from error.__cause__
+            and (result := try_fast(a, read_fast(reps, 0, repeats), repeats, 0)) is not None):
+        return result
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
     return tile_request(a, reps, out, axis, threads)
@@ -155,12 +149,12 @@ cdef tile_foreign(a, reps, out, axis, threads):
     simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
     masked = not simple and is_masked(a)
     check_rank(array, axis, n)
-    plan_check(&plan, plan_array(&plan, array, n, repeats))
+    counts = as_tuple(repeats, n)
+    plan_request(&plan, array, counts, None, None)
     check_size(plan.nbytes)
     if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
         return WRAP(a, make_result(&plan, array, None, thread_limit), None, False)
-    counts = as_tuple(repeats, n)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)
 
 
@@ -381,10 +375,10 @@ def output_shape(shape, reps, *, axis=None):
     cdef Py_ssize_t dims[MAX_RANK]
     cdef int ndim, n
     try:
-        ndim = read_integers(shape, dims, "shape", 0)
+        ndim = read_integers(shape, 0, dims, "shape", 0)
         shape = as_tuple(dims, ndim)
         n = read_repeats(reps, axis, repeats, ndim)
-        plan_check(&plan, plan_init(&plan, ndim, dims, n, repeats, 1))
+        plan_tiling(&plan, ndim, dims, n, repeats, 1)
         return as_tuple(plan.output, plan.ndim)
     except RequestError as error:
         raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__

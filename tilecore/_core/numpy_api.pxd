@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
+    Py_ssize_t PY_SSIZE_T_MAX, PY_SSIZE_T_MIN
     ctypedef struct PyTypeObject:
         const char *tp_name
         PyObject *tp_dict
@@ -28,7 +28,7 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyArrayObject_fields:
         PyObject *mem_handler
     PyTypeObject PyArray_Type
-    enum: NPY_VSTRING
+    enum: NPY_USERDEF, NPY_VSTRING
     enum: NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA
     bint PyArray_Check(object a) noexcept
     bint PyArray_CheckExact(object a) noexcept

@@ -1,17 +1,23 @@
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, plan_array
-from tilecore._core.request.integers cimport read_fast
+from tilecore._core.write.small cimport make_small
 
 
 cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out)
 cpdef tile_array(cnp.ndarray array, reps, out=*, axis=*, threads=*)
-cdef tile_fast(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements)
+cdef cnp.ndarray try_any(const Plan *plan, cnp.ndarray array)
 
 
-cdef inline bint plan_fast(Plan *plan, cnp.ndarray array, reps, Py_ssize_t min_repeat) except -1:
-    """Make the plan, if `reps` can be read without the caller's code and nothing is wrong; else return False."""
-    cdef Py_ssize_t repeats[MAX_RANK]
-    cdef int n = read_fast(reps, min_repeat, repeats)
-    return n >= 0 and plan_array(plan, array, n, repeats)
+cdef inline cnp.ndarray try_fast(cnp.ndarray array, int n, const Py_ssize_t *repeats, Py_ssize_t most_elements):
+    """The tiling by `n` repeats, as read_fast returns it; None if anything is wrong, for the caller to find out.
+
+    If `most_elements` is not 0: None also for a result that is larger or empty.
+    """
+    cdef Plan plan
+    if n < 0 or not plan_array(&plan, array, n, repeats):
+        return None
+    if most_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= most_elements):
+        return None
+    cdef cnp.ndarray result = make_small(&plan, array)
+    return try_any(&plan, array) if result is None else result

@@ -4,10 +4,10 @@
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport MAX_RANK
-from tilecore._core.plan.plan cimport Plan, plan_array, plan_check
+from tilecore._core.plan.plan cimport Plan, plan_tiling
 from tilecore._core.request.arguments cimport check_rank, read_out
 from tilecore._core.request.integers cimport read_repeats, read_threads
-from tilecore._core.write.results cimport make_result
+from tilecore._core.write.results cimport make_any, make_result
 
 from tilecore._core.request.errors import RequestError
 
@@ -21,7 +21,8 @@ cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out):
     cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
     target = read_out(out, array.descr)
     check_rank(array, axis, n)
-    plan_check(plan, plan_array(plan, array, n, repeats))
+    plan_tiling(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                cnp.PyArray_ITEMSIZE(array))
     return target
 
 
@@ -33,17 +34,9 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     return make_result(&plan, array, target, thread_limit)
 
 
-cdef tile_fast(cnp.ndarray array, reps, Py_ssize_t min_repeat, Py_ssize_t max_elements):
-    """The tiling, if `reps` can be read without running the caller's code, and nothing is wrong; else None.
-
-    If `max_elements` is not 0: None also for a result that is larger or empty.
-    """
-    cdef Plan plan
-    if not plan_fast(&plan, array, reps, min_repeat):
-        return None
-    if max_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= max_elements):
-        return None
+cdef cnp.ndarray try_any(const Plan *plan, cnp.ndarray array):
+    """make_any, or None."""
     try:
-        return make_result(&plan, array, None, 0)
+        return make_any(plan, array, None, 0)
     except RequestError:
         return None

@@ -24,9 +24,7 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
 )
-from tilecore._core.plan.plan cimport (
-    Plan, input_shape, plan_check, plan_init, plan_stack, plan_window, read_bounds,
-)
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack, plan_tiling, plan_window, read_bounds
 from tilecore._core.request.arguments cimport read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
@@ -94,10 +92,10 @@ cdef class TilePlan:
         cdef int ndim, n
         try:
             self.dtype = read_dtype(dtype)
-            ndim = read_integers(shape, dims, "shape", 0)
+            ndim = read_integers(shape, 0, dims, "shape", 0)
             self.input_shape = as_tuple(dims, ndim)
             n = read_repeats(reps, axis, repeats, ndim)
-            plan_check(plan, plan_init(plan, ndim, dims, n, repeats, self.dtype.itemsize))
+            plan_tiling(plan, ndim, dims, n, repeats, self.dtype.itemsize)
             self.output_shape = as_tuple(plan.output, plan.ndim)
             self.reps = as_tuple(plan.repeats, plan.ndim)
         except RequestError as error:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError
-from tilecore._core.request.integers import LARGEST_RANK, read_item
+from tilecore._core.request.integers import LARGEST_RANK, draw_integers
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -29,7 +29,7 @@ class Types(NamedTuple):
     """Element types that a tensor may have."""
 
     names: Mapping[str, str]  # NumPy's -> the specification's, in the specification's order
-    type_mask: int  # a bit for each of NumPy's type numbers
+    type_mask: int  # a bit for each type number: see bit_of_type
 
 
 def make_types(names: str, rename: Callable[[str], str] = str) -> Types:
@@ -43,7 +43,7 @@ def make_types(names: str, rename: Callable[[str], str] = str) -> Types:
     return Types(renamed, sum(1 << number for number in numbers))
 
 
-EVERY_TYPE = Types({}, 2**32 - 1)
+EVERY_TYPE = Types({}, 2**64 - 1)
 INT64 = make_types("int64")
 # Types of less than 8 bits are from ml_dtypes, which need not be installed.
 INTEGERS = make_types("int2 int4 int8 int16 int32 int64 uint2 uint4 uint8 uint16 uint32 uint64")
@@ -78,7 +78,7 @@ def as_repeats(value: Any, allowed: Types = INTEGERS, count: int | None = None) 
     `allowed` holds the element types of arrays, `count` the length that the dialect demands, if any.
     """
     if isinstance(value, (list, tuple)):
-        repeats = tuple(read_item(item, "repeats", k) for k, item in enumerate(draw_items(value, "repeats")))
+        repeats = tuple(draw_integers(value, "repeats"))
     else:
         repeats = tuple(read_repeats_tensor(value, allowed).tolist())
     if count is not None and len(repeats) != count:
@@ -109,4 +109,4 @@ def draw_items(items: Iterable[Any], argument: str) -> list[Any]:
 
 def check_length(length: int, argument: str) -> None:
     if length > LARGEST_RANK:
-        raise RequestError(ValueError, f"has more than {LARGEST_RANK} entries, NumPy's largest rank", argument)
+        raise RequestError(ValueError, f"must have at most {LARGEST_RANK} entries, NumPy's largest rank", argument)

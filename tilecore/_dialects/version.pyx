@@ -4,8 +4,9 @@
 cimport cython
 cimport numpy as cnp
 
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
-from tilecore._core.plain cimport tile_array, tile_fast
+from tilecore._core.numpy_api cimport MAX_RANK, NPY_USERDEF, PY_SSIZE_T_MAX
+from tilecore._core.plain cimport tile_array, try_fast
+from tilecore._core.request.integers cimport read_fast
 
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, shape_changed
@@ -41,7 +42,7 @@ cdef class Version:
     cdef readonly object name, types, count_types, ranks, min_repeat, max_elements, names
     cdef readonly bint any_length
     cdef object check
-    cdef unsigned long type_mask, count_type_mask
+    cdef unsigned long long type_mask, count_type_mask
     cdef int min_rank, max_rank
     cdef Py_ssize_t lowest_repeat, most_elements
 
@@ -66,25 +67,24 @@ cdef class Version:
 
     cdef tile_within(self, input, repeats):
         """The tiling, if the request is legal by its numbers, and is read without the caller's code; else None."""
+        cdef Py_ssize_t counts[MAX_RANK]
+        cdef int n
         if not (cnp.PyArray_CheckExact(input) and has_type(input, self.type_mask)
-                and self.min_rank <= cnp.PyArray_NDIM(input) <= self.max_rank):
+                and self.min_rank <= cnp.PyArray_NDIM(input) <= self.max_rank
+                and (type(repeats) is list or type(repeats) is tuple
+                     or cnp.PyArray_CheckExact(repeats) and has_type(repeats, self.count_type_mask))):
             return None
-        if type(repeats) is list:
-            repeats = tuple(repeats)  # another thread may change a list meanwhile
-        if type(repeats) is tuple:
-            n = len(repeats)
-        elif (cnp.PyArray_CheckExact(repeats) and cnp.PyArray_NDIM(repeats) == 1
-                and has_type(repeats, self.count_type_mask)):
-            n = cnp.PyArray_DIM(repeats, 0)
-        else:
+        n = read_fast(repeats, self.lowest_repeat, counts)
+        if n != cnp.PyArray_NDIM(input) and not self.any_length:
             return None
-        if not self.any_length and n != cnp.PyArray_NDIM(input):
-            return None
-        return tile_fast(input, repeats, self.lowest_repeat, self.most_elements)
+        return try_fast(input, n, counts, self.most_elements)
 
     def read_counts(self, tensor, repeats):
         """The repeats as a tuple of ints, which the core checks further; a RequestError if they are not legal."""
+        cdef int bit
         check_type(tensor, self.types)
+        if (bit := bit_of_type(tensor)) >= 32:
+            self.type_mask |= <unsigned long long>1 << bit  # so the next call is fast
         shape = tensor.shape
         counts = as_repeats(repeats, self.count_types, None if self.any_length else len(shape))
         if tensor.shape != shape:
@@ -92,6 +92,14 @@ cdef class Version:
         return counts if self.check is None else self.check(self, shape, counts)
 
 
-cdef inline bint has_type(cnp.ndarray array, unsigned long type_mask) noexcept:
+cdef inline int bit_of_type(cnp.ndarray array) noexcept:
+    """The bit of a type mask; -1: none. From 32 on: types that packages register, such as ml_dtypes' bfloat16."""
     cdef int number = cnp.PyArray_TYPE(array)
-    return 0 <= number < 32 and type_mask >> number & 1
+    if 0 <= number < 32:
+        return number
+    return number - NPY_USERDEF + 32 if NPY_USERDEF <= number < NPY_USERDEF + 32 else -1
+
+
+cdef inline bint has_type(cnp.ndarray array, unsigned long long type_mask) noexcept:
+    cdef int bit = bit_of_type(array)
+    return bit >= 0 and type_mask >> bit & 1

@@ -23,7 +23,8 @@ cdef struct Plan:
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
-cdef int plan_check(Plan *plan, bint fits) except -1
+cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                     Py_ssize_t itemsize) except -1
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
 cdef int read_bounds(Plan *window, start, stop) except -1
 cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1

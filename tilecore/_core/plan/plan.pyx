@@ -7,8 +7,8 @@ After these checks every count and every offset fits 64 bits, so the functions t
 from tilecore._core.request.errors import RequestError
 
 from tilecore._core.config cimport tilecore_multiply
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX
-from tilecore._core.request.integers cimport as_tuple, read_signed
+from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PY_SSIZE_T_MIN
+from tilecore._core.request.integers cimport as_tuple, read_integers
 
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -39,15 +39,19 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
     return not failed
 
 
-cdef int plan_check(Plan *plan, bint fits) except -1:
-    """Unless the plan `fits`, as plan_init returns it, raise the RequestError.
+cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                     Py_ssize_t itemsize) except -1:
+    """plan_init, or the RequestError."""
+    return 0 if plan_init(plan, ndim, shape, nreps, repeats, itemsize) else raise_too_large(plan)
+
+
+cdef int raise_too_large(Plan *plan) except -1:
+    """Raise the RequestError for a plan that plan_init refused.
 
     It looks first for a negative repeat, then for an overflow of an axis, the elements, the bytes.
     """
     cdef Py_ssize_t count = 1, product
     cdef int k
-    if fits:
-        return 0
     for k in range(plan.ndim):
         if plan.repeats[k] < 0:  # only in calls from C: for Python, read_generic has refused it
             raise RequestError(ValueError, f"must not be negative, got {plan.repeats[k]}", "repeats", k)
@@ -77,22 +81,22 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
     for k in range(plan.ndim):
         shape[k + 1] = plan.shape[k]
         repeats[k + 1] = plan.repeats[k]
-    return plan_check(stacked, plan_init(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize))
+    return plan_tiling(stacked, plan.ndim + 1, shape, plan.ndim + 1, repeats, plan.itemsize)
 
 
 # ---------------------------------------------------------------- windows
 
 cdef int read_bounds(Plan *window, start, stop) except -1:
     """Leave bounds and their lengths in `window`, for plan_window: reading may run code that changes the array."""
-    window.ndim = read_signed(start, window.start, "start")
-    window.input_ndim = read_signed(stop, window.output, "stop")
+    window.ndim = read_integers(start, PY_SSIZE_T_MIN, window.start, "start", 0)
+    window.input_ndim = read_integers(stop, PY_SSIZE_T_MIN, window.output, "stop", 0)
     return 0
 
 
 cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1:
     """Fill `window` from the bounds in it, after all checks. `periodic`: on `plan` repeated without end."""
     check_bounds(window, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
-    return plan_check(window, window_init(window, plan, window.start, window.output))
+    return 0 if window_init(window, plan, window.start, window.output) else raise_too_large(window)
 
 
 cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:

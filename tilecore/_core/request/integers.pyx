@@ -21,7 +21,9 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 
 from tilecore._core.config cimport TILECORE_MAX_THREADS
-from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PyArray_CheckExact, integer_scalar, short_int
+from tilecore._core.numpy_api cimport (
+    MAX_RANK, PY_SSIZE_T_MAX, PY_SSIZE_T_MIN, PyArray_CheckExact, integer_scalar, short_int,
+)
 
 cnp.import_array()
 
@@ -145,7 +147,7 @@ cdef str float_hint(value, argument):
 cdef tuple NO_SEQUENCES = (str, bytes, bytearray, set, frozenset)  # text, or without an order
 
 
-cdef list draw_integers(given, str argument):
+cpdef list draw_integers(given, str argument):
     """A list of the integers in an integer or an iterable. Draws at most 65 items, and never calls __len__."""
     cdef list integers = []
     cdef str hint = "; pass the array's shape" if argument == "shape" and hasattr(type(given), "shape") else ""
@@ -174,36 +176,21 @@ cdef list draw_integers(given, str argument):
     return integers
 
 
-cdef int read_generic(given, Py_ssize_t *values, str argument, int min_rank) except -1:
+cdef int read_generic(given, Py_ssize_t least, Py_ssize_t *values, str argument, int rank) except -1:
     """`read_integers` for integers of any kind."""
     cdef list integers = draw_integers(given, argument)
-    cdef Py_ssize_t k, rank
-    rank = max(len(integers), min_rank)  # of the output: errors count axes there
-    for k, value in enumerate(integers, rank - len(integers)):
-        if value < 0:
+    cdef Py_ssize_t k, first = max(rank - len(integers), 0)
+    for k, value in enumerate(integers):
+        if value < 0 == least:
             raise RequestError(ValueError, f"must not be negative, got {short_repr(value)}", argument,
-                               k if min_rank >= 0 else None)
+                               first + k if rank >= 0 else None)
     for k, value in enumerate(integers):
-        if value > PY_SSIZE_T_MAX:
-            if min_rank < 0 or argument != "repeats":
-                raise RequestError(ValueError, f"overflows: {short_repr(value)} is more than {PY_SSIZE_T_MAX}",
-                                   argument, k if min_rank >= 0 else None)
-            raise RequestError(ValueError, f"axis {rank - len(integers) + k} overflows: {short_repr(value)} is "
-                               f"more than {PY_SSIZE_T_MAX}")
-        values[k] = value
-    return <int>len(integers)
-
-
-cdef int read_generic_signed(given, Py_ssize_t *values, str argument) except -1:
-    """read_signed for whatever read_fast does not read."""
-    cdef list integers = draw_integers(given, argument)
-    for k, value in enumerate(integers):
-        if not -PY_SSIZE_T_MAX - 1 <= value <= PY_SSIZE_T_MAX:
+        if not PY_SSIZE_T_MIN <= value <= PY_SSIZE_T_MAX:
             if argument == "axis":
                 raise RequestError(numpy.exceptions.AxisError,
                                    f"axis {short_repr(value)} is out of bounds for every array")
             raise RequestError(ValueError, f"does not fit {8 * sizeof(Py_ssize_t)} bits, got {short_repr(value)}",
-                               argument, k)
+                               argument, first + k if rank >= 0 else None)
         values[k] = value
     return <int>len(integers)
 
@@ -212,7 +199,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
     """Move each repeat to the index of its axis, and set all others to 1; return the new count, `ndim`."""
     cdef Py_ssize_t axes[MAX_RANK]
     cdef Py_ssize_t placed[MAX_RANK]
-    cdef int k, n = read_signed(axis, axes, "axis")
+    cdef int k, n = read_integers(axis, PY_SSIZE_T_MIN, axes, "axis", -1)
     for k in range(ndim):
         placed[k] = -1
     for k in range(n):

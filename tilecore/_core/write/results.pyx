@@ -14,7 +14,7 @@ cimport numpy as cnp
 
 from tilecore._core.config cimport TILECORE_NOGIL_BYTES
 from tilecore._core.numpy_api cimport PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_check, plan_init
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_tiling
 from tilecore._core.request.arguments cimport check_out
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport new_array
@@ -74,7 +74,7 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
         return new_array(ndim, <Py_ssize_t *>shape, dtype, nbytes, prefaulted)
     # NumPy makes strings of length 0 strings of length 1. Not by numpy.dtype((type, 1)), which runs Python code.
     dtype = numpy.dtype((<object>dtype).str[:2] + "1")
-    plan_check(&plan, plan_init(&plan, ndim, shape, 0, NULL, dtype.itemsize))
+    plan_tiling(&plan, ndim, shape, 0, NULL, dtype.itemsize)
     array = new_array(ndim, <Py_ssize_t *>shape, dtype, plan.nbytes, prefaulted)
     cnp.PyArray_FILLWBYTE(array, 0)
     return array
