@@ -222,6 +222,24 @@ def test_strings():
     assert result.tolist() == np.tile(x, (2, 2)).tolist()
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 0)])
+def test_strings_without_bytes(shape):
+    """Of OpenVINO's two properties one divides by 0, or shows memory of others."""
+    x, output = np.zeros(shape, "U3"), ov.Tensor(ov.Type.string, ov.Shape([0]))
+    for repeats in ((2, 2), (0, 2)):
+        want, tiling = np.tile(x, repeats), model(list(shape), repeats, ov.Type.string)
+        assert tiling.evaluate([output], [ov.Tensor(x)])
+        for got in (run(tiling, x), run(ov.Model([Tile(x, repeats)], [])), output.str_data):
+            assert got.shape == want.shape and got.tolist() == want.tolist()
+
+
+def test_strings_of_any_bytes():
+    data, output = (ov.Tensor(ov.Type.string, ov.Shape([n])) for n in (2, 0))
+    data.bytes_data = np.array([b"\xff", b""])
+    assert model([2], [2], ov.Type.string).evaluate([output], [data])
+    assert output.bytes_data.tolist() == [b"\xff", b""] * 2
+
+
 @pytest.mark.parametrize(
     "x", [np.array(["a", "é" * 50]), np.array([b"a", b"bc"])[::-1], np.array("q"), XX.astype(">f4").T]
 )

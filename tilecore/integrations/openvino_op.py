@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from openvino import Dimension, DiscreteTypeInfo, Model, Node, Op, Output, PartialShape, Tensor, Type, opset1
 from openvino.op import Constant
 from openvino.utils import replace_node
@@ -106,7 +106,7 @@ class Tile(Op):
         (target,), (data, repeats) = outputs, inputs
         # NumPy cannot view strings in place: they are read and written as copies.
         strings = data.element_type == Type.string
-        source = data.bytes_data if strings else data.data
+        source = _read_strings(data) if strings else data.data
         try:
             counts = VERSION.read_counts(source, repeats.data)
             shape = tilecore.output_shape(source.shape, counts)
@@ -119,6 +119,15 @@ class Tile(Op):
         else:
             tilecore.tile(source, counts, target.data)
         return True
+
+
+def _read_strings(tensor: Tensor) -> NDArray[np.bytes_]:
+    """A copy. `bytes_data` fails if no string has a byte; `str_data` replaces bytes that are not UTF-8."""
+    if tensor.size:
+        array: NDArray[np.bytes_] = tensor.bytes_data
+        if array.itemsize > 1 or (tensor.str_data != "").any():
+            return array
+    return np.zeros(tuple(tensor.shape), "S1")
 
 
 def _as_node(value: Any, position: int) -> Node | Output:
