@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._core.resources.machine import physical_memory
+from tilecore._core.resources import machine
 
 pytestmark = pytest.mark.quick
 
@@ -29,14 +29,16 @@ def test_the_recycle_limit_follows_from_the_memory(memory, overcommit, run, monk
     """A sixteenth, at most 1 GiB; of a control group's limit, if that is lower. 0 if addresses count as memory."""
     monkeypatch.delenv("TILECORE_RECYCLE_BYTES", raising=False)
     limit = run(sys.executable, "-P", "-c", f"""
-import builtins, io, os
-known, read = os.sysconf, builtins.open
-files = {{"/proc/sys/vm/overcommit_memory": "{overcommit}\\n"}}
-builtins.open = lambda path, *args, **kw: io.StringIO(files[path]) if path in files else read(path, *args, **kw)
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location("tilecore._core.resources.machine", {machine.__file__!r})
+sys.modules[spec.name] = machine = importlib.util.module_from_spec(spec)  # before the package, which imports it
+spec.loader.exec_module(machine)
+known, read = os.sysconf, machine.read_text
+machine.read_text = lambda path: "{overcommit}\\n" if path == "/proc/sys/vm/overcommit_memory" else read(path)
 os.sysconf = lambda name: {{"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": {memory}}}.get(name) or known(name)
 import tilecore
 print(tilecore.get_recycle_limit())""")  # fmt: skip
-    most = min(memory // 16, physical_memory() // 16 if memory > 2**40 else memory, 2**30)
+    most = min(memory // 16, machine.physical_memory() // 16 if memory > 2**40 else memory, 2**30)
     assert int(limit) == (0 if overcommit == "2" else most)
 
 

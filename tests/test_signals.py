@@ -10,6 +10,7 @@ import gc
 import io
 import operator
 import os
+import reprlib
 import signal
 import sys
 import threading
@@ -201,6 +202,8 @@ SMALL = np.arange(3)
 INTERRUPTED = {
     "iterable": lambda: tilecore.tile(SMALL, range(2, 4)),
     "an error": lambda: tilecore.tile(SMALL, [2, "a"]),
+    "a set": lambda: tilecore.tile(SMALL, {2, 3}),
+    "an object": lambda: tilecore.tile(SMALL, 2, threads=2.5),
     "bytes": lambda: tilecore.set_max_bytes("1 X"),
     "onnx": lambda: tilecore.onnx.infer_shape(("N", 3), [2, 2]),
     "directml": lambda: tilecore.directml.tile(np.zeros(3, "f4"), [2]),
@@ -221,8 +224,9 @@ KINDS = [ValueError, TimeoutError, TypeError, OverflowError, KeyError, BufferErr
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_what_a_handler_raises_at_any_moment(kind, name, raised_between):
-    """It comes between any two instructions of tilecore's own Python code. Nothing takes it for what it expects."""
-    package = os.path.dirname(tilecore.__file__)
+    """It comes between any two instructions of tilecore's own Python code, and of the library's that shortens texts.
+    Nothing takes it for what it expects."""
+    own = os.path.dirname(tilecore.__file__), reprlib.__file__
 
     def call():
         with pytest.MonkeyPatch.context() as patch:
@@ -233,7 +237,7 @@ def test_what_a_handler_raises_at_any_moment(kind, name, raised_between):
                 patch.setattr(measure, state, new)
             INTERRUPTED[name]()
 
-    came = [*raised_between(call, lambda code: code.co_filename.startswith(package), kind)]
+    came = [*raised_between(call, lambda code: code.co_filename.startswith(own), kind)]
     assert all(came)
     assert came or name == "iterable"  # which is read by compiled code
 

@@ -101,6 +101,13 @@ assert tilecore.get_num_threads() == before
             },
             *(3, 8192),
         ),
+        (
+            "3:cpu,cpuacct:/x",
+            {"cpu,cpuacct/x/cpu.cfs_quota_us": "200000", "cpu,cpuacct/x/cpu.cfs_period_us": "100000"},
+            *(2, None),
+        ),
+        ("no number\n0::/", {"cpu.max": "150000 \u00b2", "memory.max": "\u00b2"}, sys.maxsize, None),
+        ("0::/", {"cpu.max": f"{'9' * 5000} 100000", "memory.max": "9" * 5000}, sys.maxsize, None),
         ("0::/my jobs/\x85 a\n", {"my jobs/\x85 a/memory.max": "4096\n"}, sys.maxsize, 4096),
     ],
 )
@@ -109,6 +116,25 @@ def test_control_groups(monkeypatch, groups, files, cpus, memory):
     monkeypatch.setattr(machine, "read_text", lambda path: files.get(path, ""))
     assert machine.cpu_quota() == cpus
     assert memory is None or machine.physical_memory() == memory
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_call_opens_no_files(program):
+    """Other than by C, and so whatever a program has put in the place of `open`."""
+    program("""
+import builtins, io
+from tilecore._profile.process import processor_seconds
+large = numpy.ones(2**20, "u1")
+def refuse_to_open(*args, **keywords): raise PermissionError
+def hook(event, args): assert event != "open", args
+builtins.open = io.open = os.open = refuse_to_open
+sys.addaudithook(hook)
+def work():
+    assert (tilecore.tile(large, 2) == 1).all()
+    assert tilecore.get_num_threads() == 2 and processor_seconds()
+work()
+forked(work)
+""", TILECORE_NUM_THREADS=" 2")  # fmt: skip
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="not on this system")

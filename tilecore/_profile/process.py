@@ -3,10 +3,10 @@
 import os
 import sys
 from time import perf_counter, thread_time
-from types import TracebackType
 from typing import TextIO
 
 from tilecore._core.request.errors import pass_on
+from tilecore._core.resources.machine import is_number, read_text
 from tilecore._units import with_unit
 
 # Start methods of multiprocessing for which the system does not report the children's times to this process.
@@ -19,27 +19,17 @@ LEAST_SECONDS = 0.5  # and that was at least this: the system counts in ticks of
 
 
 def print_text(text: str, file: TextIO | None) -> None:
-    """Print it, or nothing if the file is closed or the disk is full, or if the stream's own methods raise an error."""
+    """Print it, or nothing if the file is closed or the disk is full."""
     plain = text.encode("ascii", "backslashreplace").decode()  # for a stream that cannot encode the text
     for each in (text, plain) if file is not None else ():  # for None, print takes stdout
         try:
             print(each, file=file, flush=True)
             return
-        except Exception as error:
-            if is_from_handler(error.__traceback__):
-                raise
-            if not isinstance(error, UnicodeEncodeError):
-                return
-
-
-def is_from_handler(trace: TracebackType | None) -> bool:
-    """Whether a signal handler raised the error: a handler is given the frame that it interrupts."""
-    while trace and trace.tb_next:
-        frame, trace = trace.tb_frame, trace.tb_next
-        for value in trace.tb_frame.f_locals.values():
-            if value is frame or (type(value) is tuple and frame in value):
-                return True
-    return False
+        except UnicodeEncodeError:
+            continue
+        except (OSError, ValueError) as error:
+            pass_on(error)
+            return
 
 
 def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
@@ -56,12 +46,10 @@ def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
 
 def processor_seconds() -> tuple[float, float]:
     """The processor seconds of other processes, and the seconds of all processors; zeros if this is not Linux."""
-    try:
-        with open("/proc/stat", encoding="ascii") as file:
-            seconds = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in file.readline().split()[1:9]]
-    except OSError as error:
-        pass_on(error)
+    ticks = read_text("/proc/stat").partition("\n")[0].split()[1:9]
+    if not ticks or not all(map(is_number, ticks)):
         return 0.0, 0.0
+    seconds = [int(count) / os.sysconf("SC_CLK_TCK") for count in ticks]
     idle = sum(seconds[3:5])  # waiting for a disk included
     return sum(seconds) - idle - sum(os.times()[:4]), sum(seconds)
 

@@ -15,14 +15,16 @@ class ShortRepr(reprlib.Repr):
         self.maxother = 80
 
     def repr1(self, x: Any, level: int) -> str:
-        # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too.
+        # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too. It sorts sets
+        # and dicts, and drops any error meanwhile, a signal handler's too.
+        if type(x) in (dict, set, frozenset):
+            return f"<{type(x).__name__}, length {len(x)}>"
         return super().repr1(x, level) if type(x) in KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:
-        if isinstance(x, np.dtype):
-            text, half = str(x), (self.maxother - 3) // 2
-            return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
-        return " ".join(super().repr_instance(x, level).split())
+        half = (self.maxother - 3) // 2
+        text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
+        return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
 
     def repr_int(self, x: int, level: int) -> str:
         return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
@@ -33,5 +35,5 @@ class ShortRepr(reprlib.Repr):
         return f"{self.repr(x.tolist())} of dtype {x.dtype}"
 
 
-KNOWN = (int, str, list, tuple, dict, set, frozenset, np.ndarray)
+KNOWN = (int, str, list, tuple, np.ndarray)
 short_repr = ShortRepr().repr

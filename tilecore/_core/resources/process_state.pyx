@@ -24,6 +24,7 @@ cdef extern from "Python.h":
 forks = 0
 cdef Py_ssize_t cpu_share = 0
 cdef Py_ssize_t is_child = -1
+cdef Py_ssize_t quota = cpu_quota()   # read here, so that calls open no files; 0 after a fork
 # Python delivers signals to the main thread alone. Looking up this thread at each call would run Python code.
 cdef unsigned long main_thread = threading.main_thread().ident
 cdef Py_ssize_t all_cpus = os.cpu_count() or 1
@@ -38,8 +39,10 @@ cdef Py_ssize_t usable_cpus() noexcept nogil:
 
 cdef int find_cpu_share() except -1:
     """Set `cpu_share`: the control group's quota, or 1 in a child of multiprocessing, as its siblings use the rest."""
+    global quota
     if tilecore_atomic_load(&cpu_share) == 0:
-        tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else cpu_quota())
+        quota = quota or cpu_quota()
+        tilecore_atomic_store(&cpu_share, 1 if in_multiprocessing_child() else quota)
     return 0
 
 
@@ -69,8 +72,9 @@ cdef bint in_main_thread() noexcept nogil:
 
 def forget_process():
     """In a child, before multiprocessing marks it, forget what was found. The forking thread is now the main thread."""
-    global forks, main_thread
+    global forks, main_thread, quota
     forks += 1
+    quota = 0
     main_thread = PyThread_get_thread_ident()
     tilecore_atomic_store(&is_child, -1)
     tilecore_atomic_store(&cpu_share, 0)

@@ -138,7 +138,7 @@ cdef Py_ssize_t read_maximum(name, n) except -1:
 
 cdef object chosen = os.environ.get("TILECORE_NUM_THREADS")
 if chosen:
-    if not re.fullmatch("0{0,99}[1-9][0-9]{0,99}", chosen):
+    if not re.fullmatch(r"\s*0{0,99}[1-9][0-9]{0,99}\s*", chosen):
         raise ValueError("environment variable TILECORE_NUM_THREADS: expected an integer of at least 1, "
                          f"got {short_repr(chosen)}")
     environment_threads = process_threads = read_maximum("TILECORE_NUM_THREADS", int(chosen))
