@@ -26,9 +26,8 @@ def check(tilecore):
             assert other.get_recycle_limit() == chosen * 2**30
     refuse(lambda: tilecore.tile(numpy.zeros(2**18), 2), MemoryError)
     with tilecore.replace_numpy_tile():
-        ours = numpy.tile
-        assert ours is not numpys and ours(x, 2).shape == (2, 6)
-    assert numpy.tile is numpys
+        assert numpys(x, 2).flags.owndata
+    assert numpy.tile is numpys and not numpys(x, 2).flags.owndata
 """
 
 
@@ -102,3 +101,60 @@ print({*modules} - {*sys.modules}, *tilecore.onnx.tile([1], [3]), len(started))
 """
     done = run(sys.executable, "-c", code, cwd=tmp_path)
     assert done == "set() 1 1 1 5\n"
+
+
+def test_beside_another_copy(program, tmp_path):
+    """Of two copies, the first one that replaces `numpy.tile` has its place until its end."""
+    program(f"""
+import os, shutil
+shutil.copytree(os.path.dirname(tilecore.__file__), {str(tmp_path / "copy" / "tilecore")!r})
+for name in modules(): del sys.modules[name]
+sys.path.insert(0, {str(tmp_path / "copy")!r})
+with first.replace_numpy_tile():
+    second = importlib.import_module("tilecore")
+    assert second.__file__ != first.__file__
+    for block in (second.replace_numpy_tile, second.profile().__enter__):
+        refuse(block, RuntimeError, "another copy of tilecore has")
+    assert numpy.tile(x, 2).flags.owndata
+with second.replace_numpy_tile() as ours:
+    refuse(first.replace_numpy_tile, RuntimeError, "another copy of tilecore has")
+    ours.restore()
+    with first.replace_numpy_tile(): assert numpy.tile(x, 2).flags.owndata
+assert not numpy.tile(x, 2).flags.owndata
+""")
+
+
+@pytest.mark.parametrize("wrapper", ["wraps(numpys)(lambda *given: numpys(*given))", "Mock(side_effect=numpys)"])
+def test_numpys_function_is_found_behind_another(wrapper, run, tmp_path):
+    """That a program had put there before it imported tilecore."""
+    code = f"""
+import numpy
+from functools import wraps
+from unittest.mock import Mock
+numpys = numpy.tile
+numpy.tile = {wrapper}
+import tilecore
+x = numpy.zeros(3)
+with tilecore.replace_numpy_tile(): print(numpys(x, 2).flags.owndata, numpy.tile(x, 2).flags.owndata)
+print(numpys(x, 2).flags.owndata, numpy.tile is numpys)
+"""
+    assert run(sys.executable, "-c", code, cwd=tmp_path) == "True True\nFalse False\n"
+
+
+END = """
+import builtins, os, sys, numpy, tilecore
+class AtEnd:
+    def __init__(self, x):
+        self.given = numpy.tile, x, x.view(type("Own", (numpy.ndarray,), {})), os.write
+    def __del__(self):
+        tile, x, own, write = self.given
+        write(1, b"%d " % (tile(x, 2).size + tile(x, reps=[2]).size + tile(A=[1, 2, 3], reps=2).size + tile(own, 2).size))
+replaced = tilecore.replace_numpy_tile()
+for place in (builtins, numpy, tilecore, sys.modules["__main__"]): place.at_end = AtEnd(numpy.arange(3))
+builtins.replaced = replaced  # to the end
+"""
+
+
+def test_the_end_of_python(run, tmp_path):
+    """Objects that live longest call `numpy.tile` when the names of modules are gone. (NumPy's own function then fails.)"""
+    assert {*run(sys.executable, "-c", END, cwd=tmp_path).split()} == {"24"}

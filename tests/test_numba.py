@@ -239,7 +239,7 @@ def rows(a, n, repeats):
 @numba.njit(nogil=True)
 def large(a):
     return numpy.tile(a, (4, 3))
-with tilecore.replace_numpy_tile():             # another function stands in numpy meanwhile
+with tilecore.replace_numpy_tile():
     assert numba.njit(lambda a: numpy.tile(a, 2))(numpy.arange(2)).shape == (4,)
 a, image = numpy.arange(3.0), numpy.arange(10.0**6).reshape(1000, 1000)[:, ::-1]
 def work():

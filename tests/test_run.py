@@ -131,10 +131,9 @@ import numpy
 from numpy import tile
 import multiprocessing, os, pickle, sys, threading
 def is_ours(tile=tile):
-    return tile(numpy.zeros((2, 2), order="F"), 1).flags.c_contiguous
+    return tile(numpy.zeros((2, 2)), 2).flags.owndata
 if __name__ == "__main__":
-    assert {numpy.tile: 1}[tile.__wrapped__] == {tile.__wrapped__: 1}[numpy.tile] == 1
-    assert pickle.loads(pickle.dumps(tile)) is tile and is_ours()
+    assert pickle.loads(pickle.dumps(tile)) is numpy.tile is tile and is_ours()
     answers = []
     for how in multiprocessing.get_all_start_methods():
         with multiprocessing.get_context(how).Pool(1) as pool: answers.append((how, pool.apply(is_ours)))
@@ -152,6 +151,21 @@ def test_run_replaces_in_the_program_and_in_forked_children(tmp_path):
     told = "child processes took an unknown time; those not made by fork had NumPy's own numpy.tile"
     assert (code, err) == (3, f"tilecore: {told}\n")
     assert out.splitlines() == [str(methods if os.name == "posix" else methods[2:]), "True b''"]
+
+
+OTHER = """
+import numpy, sys
+numpy.tile = numpy.lib._shape_base_impl.tile = numpy.tile.__wrapped__
+from tilecore._cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_where_numpys_function_has_no_pointer(tmp_path):
+    why = "tilecore: numpy.tile cannot be replaced: it is not called by a pointer of NumPy's"
+    code = "import numpy, tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))"
+    ends = [ran(tmp_path, "-c", OTHER, command, "-c", code) for command in ("run", "profile")]
+    assert ends == [(0, "[1 1] [1 1]\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
 
 
 def test_run_imports_what_it_uses(tmp_path):

@@ -24,7 +24,10 @@ def try_to_write(path: str) -> str:
 def profile(option: str, name: str, path: str | None, arguments: Sequence[str]) -> str | None:
     measured = Profile()
     block = measured.block()
-    block.__enter__()
+    try:
+        block.__enter__()
+    except RuntimeError as error:
+        return str(error)
     atexit.register(report, measured, block, path)  # before the program's own functions, so it is called after them
     missing = start(option, name, arguments)
     if missing is not None:

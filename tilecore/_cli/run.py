@@ -23,7 +23,10 @@ kept: list[object] = []  # a replacement ends when it is garbage-collected
 
 
 def run(option: str, name: str, arguments: Sequence[str]) -> str | None:
-    kept.append(tilecore.replace_numpy_tile())
+    try:
+        kept.append(tilecore.replace_numpy_tile())
+    except RuntimeError as error:
+        print_text(f"tilecore: {error}; the program runs with NumPy's own", sys.stderr)
     atexit.register(report_children, os.getpid())  # before the program's own functions, so it is called after them
     return start(option, name, arguments)
 

@@ -10,7 +10,8 @@ from functools import partial
 import numpy
 
 from tilecore._core.request.errors import NAMES, RequestError, format_error
-from tilecore._core.request.subclasses import is_masked, is_plain_masked, numpy_tile, tile_masked
+from tilecore._core.request.numpy_own import numpy_tile
+from tilecore._core.request.subclasses import is_masked, is_plain_masked, tile_masked
 
 cimport cython
 cimport numpy as cnp

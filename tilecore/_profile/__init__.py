@@ -16,8 +16,7 @@ def profile() -> ProfileBlock:
     frequent input, and a hint. As data it is a dict, filled at the end of the block: docs/profile.md lists its keys, and
     explains how it measures. ``tilecore profile script.py`` measures a whole program.
 
-    It replaces `numpy.tile` for the time of the block. Names bound earlier, as by ``from numpy import tile``, are not
-    measured, nor are child processes.
+    It measures calls by any name, also one bound earlier, as by ``from numpy import tile``, but no child processes.
 
     Source: NumPy 2, `numpy.tile`.
     """

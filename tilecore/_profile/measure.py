@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby, repeat, zip_longest
 from linecache import getlines
 from math import inf, prod
@@ -25,10 +26,10 @@ import numpy
 
 from tilecore._core.arrays import output_shape
 from tilecore._core.arrays import tile as tilecore_tile
-from tilecore._core.numpy_tile import ProfileBlock, Replacement
+from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._core.request.errors import pass_on
+from tilecore._core.request.numpy_own import numpy_tile
 from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.subclasses import numpy_tile
 from tilecore._core.resources.memory import get_max_bytes
 from tilecore._core.resources.recycle import MIN_BYTES
 from tilecore._profile.process import children_seconds, clock, describe_others, print_text, processor_seconds
@@ -147,7 +148,7 @@ class Profile:
             return
         A, reps, own, ours, copy, refusal = pair
         inner, what = 0, type(A).__name__
-        if type(A) is numpy.ndarray:
+        if type(A) is type(result) is numpy.ndarray:
             inner = A.itemsize * count_inner(A.shape, result.shape)
             layout = "C" if A.flags.c_contiguous else "Fortran" if A.flags.f_contiguous else "strided"
             what = f"{A.shape}, {A.dtype}, {layout}"
@@ -257,7 +258,7 @@ def calibrate(spent: float, calls: int) -> tuple[float, float]:
     trial.start()
     trial.spent = spent
     active.append(trial)
-    names = {"tile": numpy_tile, "measured": Replacement(tile), "x": numpy.zeros(1)}
+    names = {"tile": numpy_tile, "measured": partial(tile), "x": numpy.zeros(1)}
     for _ in range(15):
         trial.sites, trial.cost = {}, 0.0
         theirs = timeit("tile(x, 2)", number=100, globals=names) / 100

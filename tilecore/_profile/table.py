@@ -23,10 +23,7 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
             "num_workers=0 for a DataLoader, map() for pool.map()."
         )
     elif not rows:
-        texts.append(
-            "Not measured: calls by a name that was bound before, as by `from numpy import tile`, and calls in compiled "
-            "functions, as of Numba."
-        )
+        texts.append("Not measured: calls in compiled functions, as of Numba.")
     if others:
         texts.append(others)
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)

@@ -32,7 +32,6 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 import tilecore
 from tilecore import capi
-from tilecore._core.request.subclasses import numpy_tile
 
 __all__: list[str] = []  # Numba calls `init`
 __dir__ = __all__.copy
@@ -62,8 +61,8 @@ def init():
         llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address(module, name))
     overload(tilecore.tile)(tile)
     overload(tilecore.output_shape)(output_shape)
-    if not any(value is numpy_tile for value, _ in builtin_registry.globals):
-        overload(numpy_tile)(tile_of_numpy)  # and for what replaces it, which compares equal
+    if not any(value is np.tile for value, _ in builtin_registry.globals):
+        overload(np.tile)(tile_of_numpy)
 
 
 def tile(a, reps, out=None, axis=None, threads=None):

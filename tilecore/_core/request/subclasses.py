@@ -1,7 +1,7 @@
 """Subclasses of ndarray, masked arrays and arrays of other libraries: their results are those of `numpy.tile`.
 
-tilecore tiles a masked array's data and mask. Arrays that arrays.pyx cannot tile as an ndarray are passed to the
-`numpy.tile` that tilecore found at import, because a program may have replaced it since.
+tilecore tiles a masked array's data and mask. Arrays that arrays.pyx cannot tile as an ndarray are passed to NumPy's own
+function, whatever stands in the place of `numpy.tile`.
 """
 
 import sys
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-numpy_tile = np.tile
+from tilecore._core.request.numpy_own import numpy_tile
+
 _masked: Any = None  # numpy.ma.MaskedArray, when found
 
 

@@ -1,0 +1,17 @@
+from cpython.object cimport PyObject
+
+from tilecore._core.config cimport tilecore_atomic_load
+
+
+cdef extern from "Python.h":
+    ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
+
+cdef extern from "kernels/threads.h":
+    bint tilecore_atomic_replace(vectorcallfunc *place, vectorcallfunc before, vectorcallfunc n) nogil
+
+cdef vectorcallfunc numpys
+cdef vectorcallfunc *pointer
+
+
+cdef inline bint is_served_by(vectorcallfunc function) noexcept:
+    return tilecore_atomic_load(<Py_ssize_t *>pointer) == <Py_ssize_t>function
