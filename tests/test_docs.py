@@ -112,8 +112,9 @@ def test_containers(library):
 @pytest.mark.tree
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's own
 @pytest.mark.parametrize("page", [page for page in PAGES if page != CONTAINERS], ids=lambda page: page.name)
-def test_page(page):
+def test_page(page, tmp_path, monkeypatch):
     """All blocks together, one after the other, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)  # some write files
     blocks = python_blocks(page)
     # These files are for test_downstream.py and test_torch_op.py.
     blocks = [block for block in blocks if not block.startswith(("# setup.py\n", "# latents.py\n"))]

@@ -312,12 +312,12 @@ def tile_mapped(a, reps, *, axis=None):
     >>> y[0, 5], y[1, 5], y[2, 5], x[5]
     (np.float64(5.0), np.float64(-1.0), np.float64(5.0), np.float64(5.0))
 
-    One copy of the repeated block is written, and its pages are mapped for every repeat. This takes milliseconds.
-    The result is an ordinary, writeable array, and may be larger than physical memory. Writing to all of it takes
-    longer than `tile`, and as much memory.
+    A block of as many repeats as make whole pages, ``math.lcm(bytes of one repeat, 4096)``, is written once, and mapped
+    for every such block of the result. The result is an ordinary, writeable array, and may be larger than physical
+    memory. Writing to all of it takes longer than `tile`, and as much memory.
 
-    The result shares pages only on Linux, and only if its outermost axis is repeated. It is an ordinary array, as from
-    `tile`, if repeats do not align with whole pages, or if copying is as fast. docs/memory.md has the other conditions.
+    Only repeats along the first axis share pages, on Linux, and only if the block is at most a third of the result.
+    Otherwise the result is an ordinary array, as from `tile`. docs/memory.md has examples, and the other conditions.
 
     Parameters
     ----------
@@ -345,6 +345,8 @@ def tile_mapped(a, reps, *, axis=None):
         plan_request(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
+        if result is None:
+            check_size(plan.nbytes, "the result, whose repeats cannot share pages,")
         return make_result(&plan, array, None, 0) if result is None else result
     except RequestError as error:
         raise error_of_call(error, "tile_mapped", a, array, reps, axis) from error.__cause__

@@ -37,7 +37,9 @@ cdef enum:
     # Costs, in bytes of an ordinary result that are written in the same time, at 8 GB/s
     MAPPING_COST = 32768        # of a mapping: 4 us
     FILE_COST = 6               # of a byte of the file, which is written at 1.1 to 2.4 GB/s
-    MIN_GAIN = 2                # the least that makes sharing worth it
+    MIN_GAIN = 2                # the least that makes sharing worth it, below LARGE_BYTES
+    LARGE_BYTES = 1 << 24       # from here on memory counts, not time: MAX_WAIT times that of the ordinary result
+    MAX_WAIT = 2                # so the file takes at most MAX_WAIT / FILE_COST, a third, of the result's bytes
 
 
 cdef extern from "kernels/pages.h" nogil:
@@ -61,18 +63,18 @@ cdef Py_ssize_t mappings        # of all living results; changed only by atomic 
 # ---------------------------------------------------------------- what to share
 
 cdef Py_ssize_t choose_file_bytes(const Loop *outermost, Py_ssize_t nbytes) noexcept nogil:
-    """Return the size of the file, whole repeats, that costs least; 0 if none is possible, or copying is cheaper."""
-    cdef Py_ssize_t best = nbytes // MIN_GAIN, chosen = 0
+    """Return the size of the file, whole repeats, that costs least; 0 if none is possible, or it costs too much."""
+    cdef Py_ssize_t best = nbytes * MAX_WAIT if nbytes >= LARGE_BYTES else nbytes // MIN_GAIN, chosen = 0
     cdef Py_ssize_t left = most_mappings - tilecore_atomic_load(&mappings)
     cdef Py_ssize_t grouped, count, cost, block
-    if outermost.src_step != 0 or nbytes > PY_SSIZE_T_MAX - page:
+    if outermost.src_step != 0 or nbytes > PY_SSIZE_T_MAX // MAX_WAIT - page:
         return 0
     # As many repeats as make whole pages. A page is a power of two.
     grouped = page // min(outermost.dst_step & -outermost.dst_step, page)
-    while grouped < outermost.count and outermost.dst_step * grouped <= best:
+    while grouped < outermost.count and outermost.dst_step * grouped <= best // FILE_COST:
         block = outermost.dst_step * grouped
         count = (nbytes - 1) // block + 1
-        if count <= left and block <= min(best // FILE_COST, memory // 2):
+        if count <= left and block <= memory // 2:
             cost = count * MAPPING_COST + block * FILE_COST
             if cost < best:
                 best, chosen = cost, block
