@@ -174,7 +174,6 @@ typedef struct tilecore_shuffles {
     ptrdiff_t along;
     ptrdiff_t step;
     ptrdiff_t groups;    /* of a period */
-    ptrdiff_t margin;    /* the last groups, from which no 16 bytes may be read */
     int vectors, loads; /* of a period, of a vector */
     ptrdiff_t from[3][TILECORE_MAX_LOADS][2]; /* where each half begins */
     uint8_t mask[3][TILECORE_MAX_LOADS][32];
@@ -274,12 +273,12 @@ TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t d
 #undef TILECORE_GATHER
 
 /* For groups of 1 to 4 items of up to 16 bytes. Either the items of a group lie together, and the groups one after the
- * other, forward or backward; or `step` is an item, and they lie in rows of their own. 0: they lie too far apart. */
+ * other, forward or backward; or `step` is an item, and they lie in rows of their own. 0: they lie too far apart, or
+ * overlap. */
 TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdiff_t items, ptrdiff_t along,
                                                   ptrdiff_t step, ptrdiff_t item)
 {
     const ptrdiff_t group = items * item, n = item < 16 ? 16 / item : 1;
-    const int beyond = step > 0 && (items == 1 || step == item); /* 16 bytes of a row, also if fewer are needed */
     ptrdiff_t k = 0, base = 0, byte;
     int half, load, j;
     TILECORE_ASSERT(items > 0 && items <= 4 && item > 0 && item <= 16 && 16 % item == 0);
@@ -287,21 +286,22 @@ TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdi
     self->vectors = 1, self->loads = 1;
     while (self->vectors * 32 % group) self->vectors++;
     self->groups = self->vectors * 32 / group;
-    self->margin = beyond ? 16 / step + 1 : 0;
     memset(self->mask, 0x80, sizeof self->mask); /* 0 */
     for (half = 0; half < 2 * self->vectors; half++) {
-        ptrdiff_t at[16], low, high = -PTRDIFF_MAX;
+        ptrdiff_t at[16], low, first = PTRDIFF_MAX, high = -PTRDIFF_MAX;
         unsigned left = (1u << n) - 1;
         for (j = 0; j < n; j++) {
             at[j] = base + k * along;
+            if (at[j] < first) first = at[j];
             if (at[j] + item > high) high = at[j] + item;
             if (++k == items) k = 0, base += step;
         }
+        if (high - first < 16) return 0;
         for (load = 0; left; load++) {
             if (load == TILECORE_MAX_LOADS) return 0;
             for (low = PTRDIFF_MAX, j = 0; j < n; j++)
                 if (left >> j & 1 && at[j] < low) low = at[j];
-            if (!beyond && low > high - 16) low = high - 16; /* nothing after the last item is read */
+            if (low > high - 16) low = high - 16; /* nothing beyond the items is read */
             for (j = 0; j < n; j++) {
                 if (!(left >> j & 1) || at[j] + item > low + 16) continue;
                 left &= ~(1u << j);

@@ -20,22 +20,20 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_period)(
     }
 }
 
-/* The first `end` groups of a row, by periods; none if they are less than one. A load has 16 bytes, so `margin` groups
- * must follow. If a group begins at an aligned address, the second period overlaps the first one, so it and those after
- * it are aligned. The last period overlaps the one before it. */
+/* `count` groups of a row, by periods; at least one. If a group begins at an aligned address, the second period
+ * overlaps the first one, so it and those after it are aligned. The last period overlaps the one before it. */
 TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
-    const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t end, const int kept, const int loads)
+    const tilecore_shuffles *self, char *dst, const char *src, ptrdiff_t count, const int kept, const int loads)
 {
     const int vectors = kept ? 1 : self->vectors;
     const ptrdiff_t groups = self->groups, step = self->step, group = self->items * self->item;
     const ptrdiff_t aligned = (32 - (ptrdiff_t)((uintptr_t)dst & 31)) * groups;
     const ptrdiff_t n = vectors == 1 && aligned % 32 == 0 ? aligned / 32 : groups, forward = groups * step;
-    char *const last = dst + (end - groups) * group;
-    const char *const last_src = src + (end - groups) * step;
+    char *const last = dst + (count - groups) * group;
+    const char *const last_src = src + (count - groups) * step;
     TILECORE_VECTOR mask[4];
     ptrdiff_t from[8];
     int p;
-    if (end < groups) return;
     for (p = 0; kept && p < loads; p++) {
         mask[p] = TILECORE_LOAD(self->mask[0][p]);
         from[2 * p] = self->from[0][p][0];
@@ -47,30 +45,29 @@ TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(deinterleave_groups)(
     TILECORE_NAME(deinterleave_period)(self, mask, from, last, last_src, kept, loads);
 }
 
-/* `count` groups of a row. From the last `margin` groups 16 bytes may not be read: their items are copied singly. */
+/* `count` groups of a row. Fewer than a period are copied singly. */
 TILECORE_TARGETED static void TILECORE_NAME(deinterleave_row)(const tilecore_shuffles *self, char *dst, const char *src,
-                                                              ptrdiff_t count, ptrdiff_t margin)
+                                                              ptrdiff_t count)
 {
-    const ptrdiff_t group = self->items * self->item, end = count - margin < self->groups ? 0 : count - margin;
     tilecore_rows rows;
     ptrdiff_t k;
-    switch (self->loads * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
-    case 2: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 1); break;
-    case 3: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 1); break;
-    case 4: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 2); break;
-    case 5: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 2); break;
-    case 6: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, 3); break;
-    case 7: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 3); break;
-    case 9: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 1, 4); break;
-    default: TILECORE_NAME(deinterleave_groups)(self, dst, src, end, 0, self->loads);
+    if (count >= self->groups) {
+        switch (self->loads * 2 + (self->vectors == 1)) { /* constants, for loops without branches */
+        case 2: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 0, 1); return;
+        case 3: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 1, 1); return;
+        case 4: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 0, 2); return;
+        case 5: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 1, 2); return;
+        case 6: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 0, 3); return;
+        case 7: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 1, 3); return;
+        case 9: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 1, 4); return;
+        default: TILECORE_NAME(deinterleave_groups)(self, dst, src, count, 0, self->loads); return;
+        }
     }
-    if (end == count) return;
     rows.row = self->item;
     rows.src_pitch = self->step;
-    rows.dst_pitch = group;
+    rows.dst_pitch = self->items * self->item;
     for (k = 0; k < self->items; k++)
-        TILECORE_NAME(copies)(&rows, dst + end * group + k * self->item, src + end * self->step + k * self->along,
-                              count - end, 1);
+        TILECORE_NAME(copies)(&rows, dst + k * self->item, src + k * self->along, count, 1);
 }
 
 TILECORE_TARGETED static void TILECORE_NAME(deinterleave)(const tilecore_shuffles *self, char *dst, ptrdiff_t dst_pitch,
@@ -84,16 +81,14 @@ TILECORE_TARGETED static void TILECORE_NAME(deinterleave)(const tilecore_shuffle
         if (stream) { /* by way of the first-level cache */
             TILECORE_ALIGNED char lines[PART];
             const ptrdiff_t head = (ptrdiff_t)((uintptr_t)dst & 63);
-            ptrdiff_t after, i = 0, n = (PART - (head % group ? 0 : head)) / group;
+            ptrdiff_t i = 0, n = (PART - (head % group ? 0 : head)) / group;
             for (; i < count; i += n, n = PART / group) {
                 if (n > count - i) n = count - i;
-                after = count - i - n;
-                TILECORE_NAME(deinterleave_row)(self, lines, src + i * self->step, n,
-                                                after < self->margin ? self->margin - after : 0);
+                TILECORE_NAME(deinterleave_row)(self, lines, src + i * self->step, n);
                 TILECORE_NAME(stream)(dst + i * group, lines, n * group);
             }
         } else {
-            TILECORE_NAME(deinterleave_row)(self, dst, src, count, self->margin);
+            TILECORE_NAME(deinterleave_row)(self, dst, src, count);
         }
     }
 }
