@@ -18,8 +18,7 @@ import tilecore  # noqa: F401 - first: another thread may be importing the packa
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
-from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
-from tilecore._dialects.dialect import Dialect, Option
+from tilecore._dialects.dialect import Array, Dialect, Option, Out, Repeats, T, Threads
 from tilecore._dialects.dims import Shape, ShapeLike
 from tilecore._dialects.tensors import make_types
 from tilecore._dialects.version import Version

@@ -18,8 +18,7 @@ from tilecore._core.request.errors import RequestError, format_error
 from tilecore._core.request.integers import read_count
 from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
-from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
-from tilecore._dialects.dialect import Dialect, Option
+from tilecore._dialects.dialect import Array, Dialect, Option, Out, Repeats, T, Threads
 from tilecore._dialects.dims import Dim, Shape, ShapeLike
 from tilecore._dialects.tensors import INT64, check_type, make_types
 from tilecore._dialects.version import Version

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 import tilecore  # noqa: F401 - first: another thread may be importing the package
 from tilecore._core.request.errors import RequestError, format_error
 from tilecore._dialects import dims
-from tilecore._dialects.annotations import Array, Out, Repeats, T, Threads
-from tilecore._dialects.dialect import Dialect
+from tilecore._dialects.dialect import Array, Dialect, Out, Repeats, T, Threads
 from tilecore._dialects.dims import Dim, Range
 from tilecore._dialects.tensors import INT64_MIN
 from tilecore._dialects.version import Version

@@ -28,8 +28,7 @@ from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack, plan_tiling
 from tilecore._core.request.arguments cimport read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
-from tilecore._core.write.batch cimport make_batch
-from tilecore._core.write.results cimport make_result
+from tilecore._core.write.results cimport make_batch, make_result
 from tilecore._core.write.small cimport make_small
 
 cnp.import_array()

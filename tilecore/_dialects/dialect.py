@@ -1,11 +1,32 @@
-"""How a dialect describes itself to the command line, the demo and the tests: as `DIALECT`, in its module."""
+"""How a dialect describes itself to the command line, the demo and the tests: as `DIALECT`, in its module.
+
+And the annotations of its functions. The element types of a specification: tensors.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tilecore._dialects.version import Version
+
+# A result has the dtype of its input, or is `out`.
+T = TypeVar("T", bound=np.generic)
+Out = TypeVar("Out", bound=NDArray[Any])
+Array: TypeAlias = NDArray[Any]
+Threads: TypeAlias = int | None
+
+
+class _Integers(Protocol):
+    """A tensor of integers, of any library."""
+
+    def __array__(self) -> np.ndarray[Any, np.dtype[np.integer[Any]]]: ...
+
+
+Repeats: TypeAlias = Sequence[SupportsIndex] | _Integers
 
 
 class Option(NamedTuple):

@@ -5,7 +5,7 @@ from tilecore._core.write.small cimport make_small
 
 
 cdef cnp.ndarray make_any(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads)
-cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, cnp.dtype dtype, bint *prefaulted)
+cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp.ndarray out, int threads)
 
 
 cdef inline cnp.ndarray make_result(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):

@@ -1,4 +1,4 @@
-"""A plan and a source -> an array that holds the tiling, or a region of it: a new array, or the caller's.
+"""A plan and a source, or a list of them -> an array that holds the result: a new array, or the caller's.
 
     allocate        a new array, unless there is `out`; other code may run meanwhile
     choose_options  reads the number of threads; other code may run meanwhile
@@ -11,17 +11,21 @@ A small new result takes none of these steps: see small.pyx.
 import numpy
 
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_GET_SIZE
 
-from tilecore._core.config cimport TILECORE_NOGIL_BYTES
-from tilecore._core.numpy_api cimport PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_tiling
-from tilecore._core.request.arguments cimport check_out
+from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
+from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
+from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack, plan_tiling
+from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport new_array
-from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
+from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.signals cimport raise_on_error
-from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_tiling
+from tilecore._core.write.signals cimport check_signals, raise_on_error
+from tilecore._core.write.tiling cimport (
+    WriteOptions, choose_options, choose_options_without_gil, run_task, write_tiling,
+)
 
 from tilecore._core.request.errors import RequestError, shape_changed
 
@@ -78,3 +82,125 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
     array = new_array(ndim, <Py_ssize_t *>shape, dtype, plan.nbytes, prefaulted)
     cnp.PyArray_FILLWBYTE(array, 0)
     return array
+
+
+# ---------------------------------------------------------------- from a list of sources
+
+# The sources are never merged into one strided array. Each step is as in make_any, for all of them.
+
+cdef struct Batch:
+    const Plan *plan            # of each source
+    Py_ssize_t n_sources
+    const char *places          # the StridedArrays of the sources, without the strides that are not in use
+    Py_ssize_t place_bytes      # of one of them
+    StridedArray target         # of the first tiling
+    Py_ssize_t target_step      # bytes to the next tiling
+    WriteOptions options
+
+
+cdef cnp.ndarray make_batch(const Plan *plan, cnp.dtype dtype, list sources, cnp.ndarray out, int threads):
+    """Return the tilings of all sources: in `out`, as read_out returned it, or in a new array for None."""
+    cdef Plan all_plan
+    cdef Batch batch
+    cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
+    cdef Py_ssize_t i, n = PyList_GET_SIZE(sources)
+    cdef int status
+    plan_stack(&all_plan, plan, n)
+
+    if is_new:
+        out = allocate(all_plan.ndim, all_plan.output, all_plan.nbytes, dtype, &prefaulted)
+    choose_options(&batch.options, all_plan.nbytes, threads, prefaulted, references)
+
+    batch.plan, batch.n_sources = plan, n
+    _places = locate_list(&batch, sources)  # kept until all is written
+    look_at_out(&batch, &all_plan, out, is_new)
+
+    if all_plan.nbytes == 0:
+        return out
+    if references and not (is_new and can_be_counted(dtype)):
+        for i in range(n):
+            copy_references(plan, sources[i], place_of(&batch, i), out, &batch.target)
+            batch.target.data += batch.target_step
+        return out
+    if references or all_plan.nbytes < TILECORE_NOGIL_BYTES:
+        status = write_range(&batch, 0, n, &batch.options)
+    else:
+        with nogil:
+            status = write_by_threads(&batch)
+    raise_on_error(status)
+    if references:
+        count_references(out, 0, out)  # 0: by PyArray_INCREF
+    return out
+
+
+cdef bytes locate_list(Batch *batch, list sources):
+    """Return the StridedArray of each source, which must have the plan's shape.
+
+    No other code runs from here until the bytes are written.
+    """
+    cdef const Plan *plan = batch.plan
+    cdef cnp.ndarray array
+    cdef bytes places
+    cdef Py_ssize_t i
+    batch.place_bytes = sizeof(StridedArray) - (MAX_RANK - plan.input_ndim) * sizeof(Py_ssize_t)
+    try:
+        places = PyBytes_FromStringAndSize(NULL, batch.n_sources * batch.place_bytes)
+    except MemoryError:
+        raise RequestError(MemoryError, f"no memory to note where {batch.n_sources} arrays lie") from None
+    batch.places = PyBytes_AS_STRING(places)
+    for i in range(batch.n_sources):
+        array = <cnp.ndarray>sources[i]
+        if not has_shape(array, plan.input_ndim, input_shape(plan)):
+            raise shape_error(array, plan.input_ndim, input_shape(plan), "must have", f"arrays[{i}]")
+        locate_array(<StridedArray *>place_of(batch, i), array)
+    return places
+
+
+cdef inline const StridedArray *place_of(const Batch *batch, Py_ssize_t i) noexcept nogil:
+    return <const StridedArray *>(batch.places + i * batch.place_bytes)
+
+
+cdef int look_at_out(Batch *batch, const Plan *all_plan, cnp.ndarray out, bint is_new) except -1:
+    """Look where the result lies, and check it."""
+    cdef const Plan *plan = batch.plan
+    cdef StridedArray result
+    cdef Py_ssize_t i
+    if is_new:
+        locate_array(&result, out)
+    else:
+        check_out(out, all_plan.output, all_plan.ndim, plan.itemsize, &result)
+        for i in range(batch.n_sources):
+            if share_bytes(place_of(batch, i), input_shape(plan), &result, all_plan.output, plan.itemsize):
+                raise RequestError(ValueError, f"must not share memory with arrays[{i}]", "out")
+    batch.target_step = plan.nbytes if result.contiguous else result.strides[0]
+    locate_memory(&batch.target, result.data, NULL if result.contiguous else &result.strides[1], plan.ndim, plan.output,
+                  plan.itemsize)
+    return 0
+
+
+cdef int write_by_threads(Batch *batch) noexcept nogil:
+    """Write all tilings; return as write_tiling. Threads take whole ones, or parts if they are large."""
+    # From 4 times TILECORE_THREAD_BYTES on, threads write parts of each tiling without waiting long for each other.
+    if batch.n_sources == 1 or batch.options.threads == 1 or batch.plan.nbytes >= 4 * TILECORE_THREAD_BYTES:
+        return write_range(batch, 0, batch.n_sources, &batch.options)
+    return run_task(write_range_task, TILECORE_ARRAYS, batch, batch.n_sources, batch.options.nbytes, &batch.options)
+
+
+cdef void write_range_task(void *batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef const WriteOptions *call_options = &(<const Batch *>batch).options
+    cdef WriteOptions options
+    choose_options_without_gil(&options, call_options.nbytes, 1, call_options.prefaulted)
+    write_range(<const Batch *>batch, first, last, &options)
+
+
+cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, WriteOptions *options) noexcept nogil:
+    """Write the tilings numbered first to last - 1; return as write_tiling."""
+    cdef StridedArray target = batch.target
+    cdef Py_ssize_t i
+    target.data += first * batch.target_step
+    for i in range(first, last):
+        if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
+                or check_signals(&options.signals, batch.plan.nbytes) < 0):  # write_small does not check
+            return -1
+        target.data += batch.target_step
+    return 0
