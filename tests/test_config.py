@@ -57,7 +57,8 @@ def test_the_last_cache_is_read(run):
     assert kernels["bypassed_from"] == max(min(last // 2, 20 << 20), last // 12)
 
 
-def test_config_printed(capsys, settings_stay):
+def test_config_printed(capsys, settings_stay, monkeypatch):
+    monkeypatch.setenv("TILECORE_RECYCLE", "0")  # misspelt
     tilecore.set_max_bytes(" 1536 MiB ")  # sizes are read with units too
     tilecore.set_recycle_limit("256M")
     assert tilecore.show_config() is None
@@ -69,6 +70,6 @@ def test_config_printed(capsys, settings_stay):
         assert f"{heading}:\n" in printed
         for name in entries:
             assert f"  {name}: " in printed
-    assert "{" not in printed
+    assert "{" not in printed and "  TILECORE_RECYCLE: 0 (not a variable of tilecore)\n" in printed
     assert re.search("  bypassed_from: .*B\\): larger results usually bypass the caches\n", printed)
     assert "  max_bytes: 1610612736 (1.5 GiB)\n" in printed and "  recycle_limit: 268435456 (256 MiB)\n" in printed

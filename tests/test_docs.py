@@ -150,6 +150,17 @@ def test_sizes_are_those_of_config_h(name, places):
 
 
 @pytest.mark.tree
+def test_idle_memory_goes_back_after_a_minute():
+    source = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
+    assert "\n#define TILECORE_IDLE_MILLISECONDS 60000\n" in source
+    paths = (
+        "README.md ARCHITECTURE.md docs/memory.md tilecore/_core/resources/recycle.pyx tilecore/_core/kernels/arena.h"
+    )
+    for path in paths.split():  # to be changed too
+        assert re.search(r"\b(a|last)\s+minute\b", (ROOT / path).read_text(encoding="utf-8"), re.IGNORECASE), path
+
+
+@pytest.mark.tree
 def test_every_option_and_function_is_explained():
     """The command line on its two pages; functions in the reference; these and what plans have, in a test of types."""
     text = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("files.md", "profile.md"))

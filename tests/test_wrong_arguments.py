@@ -348,6 +348,8 @@ PLANS = "TilePlan: expected the arguments shape, reps and dtype, and none but ax
       for named in ({}, {"axes": 1})],
     (tilecore.TilePlan, ((2, 3), (2, 2)), {}, "TilePlan: .*; dtype is missing$"),
     *[(tilecore.tile, [x()], named, "tile: reps is missing$") for named in ({}, {"axis": 0})],
+    (tilecore.tile_region, (x(), 2), {"start": (0, 0)}, "tile_region: stop is missing$"),
+    (tilecore.tile_region, (x(), 2), {"stop": (0, 0)}, "tile_region: start is missing$"),
     *[(tilecore.tile, (), named, "tile: a is missing$") for named in ({}, {"reps": 2})],
     (tilecore.tile, [x()], {"repeats": 2}, r"tile\(\) .*'repeats'"),
     *[(tilecore.num_threads, given, {}, r"num_threads\(\) takes exactly") for given in ((), (1, 2))],

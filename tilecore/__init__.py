@@ -34,7 +34,7 @@ except ModuleNotFoundError as _error:
     if _error.name != "tilecore._core.arrays":
         raise
     raise ImportError(
-        f"tilecore: the modules in {__path__[0]} are not compiled for this Python. If this is a clone, Python has found "
+        f"tilecore: the modules in {__path__[0]} are not compiled for this Python, or lie in an archive. If this is a clone, Python has found "
         "its source folder first, as `python -m` does there: leave the clone to import the installed package (`pip "
         "install .`), or compile in place (`pip install --editable .`)"
     ) from None
@@ -71,7 +71,8 @@ if not _typing.TYPE_CHECKING:  # for which any name would exist
         An import here would wait for a thread whose first import is the dialect, which waits for the package.
         """
         if name not in _DIALECTS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            hint = ", unless one is imported, as by `import tilecore.integrations.torch`" * (name == "integrations")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         return _import_module(f"{__name__}.{name}")
 
     def __dir__():

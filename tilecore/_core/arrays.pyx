@@ -171,8 +171,11 @@ cdef bint tiled_as_ndarray(kind, bint more_axes) except -1:
     return not (more_axes and issubclass(kind, numpy.matrix))
 
 
-def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
-    """Make a part of a tiling, without making the rest.
+@cython.embedsignature(False)
+def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, threads=None):
+    """tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None)\n--\n
+
+    Make a part of a tiling, without making the rest.
 
     >>> import numpy, tilecore
     >>> x = numpy.arange(6).reshape(2, 3)                       # shape (2, 3)
@@ -220,6 +223,8 @@ def tile_region(a, reps, start, stop, out=None, *, axis=None, threads=None):
     cdef cnp.ndarray array = None, target
     cdef int thread_limit
     cdef bint masked
+    if start is MISSING or stop is MISSING:
+        raise TypeError(f"tile_region: {'start' if start is MISSING else 'stop'} is missing")
     try:
         masked = not PyArray_CheckExact(a) and is_plain_masked(a)
         if not masked:

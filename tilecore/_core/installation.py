@@ -15,6 +15,7 @@ from tilecore._units import with_binary_unit
 from tilecore._version import __version__
 
 _SIZES = ("max_bytes", "recycle_limit", "recycled", "last_cache", "bypassed_from")
+_VARIABLES = ("TILECORE_ISA", "TILECORE_MAX_BYTES", "TILECORE_NUM_THREADS", "TILECORE_RECYCLE_BYTES")
 _NOTES = {"bypassed_from": ": larger results usually bypass the caches"}
 
 
@@ -38,11 +39,11 @@ def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
 @overload
 def show_config(mode: Literal["dicts"]) -> dict[str, dict[str, Any]]: ...
 def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
-    """Show versions, compiler, instruction sets, caches, threads and limits.
+    """Show versions, compiler, instruction sets, caches, threads, limits and environment variables.
 
     >>> import tilecore
     >>> sorted(tilecore.show_config(mode="dicts"))
-    ['Build', 'Kernels', 'Limits', 'Memory', 'Threads', 'Versions']
+    ['Build', 'Environment', 'Kernels', 'Limits', 'Memory', 'Threads', 'Versions']
 
     Parameters
     ----------
@@ -61,6 +62,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
         "Build": {**build(), "include": get_include()},
         "Kernels": {**instruction_sets(), **cache_sizes()},
         "Threads": {"most": get_num_threads()},
+        "Environment": {name: text for name, text in sorted(os.environ.items()) if name.startswith("TILECORE_")},
         "Limits": {"max_bytes": get_max_bytes(), "recycle_limit": get_recycle_limit()},
         "Memory": {"recycled": recycled_bytes()},
     }
@@ -70,5 +72,6 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
         print(f"{heading}:")
         for name, value in entries.items():
             unit = f" ({with_binary_unit(value)})" if name in _SIZES else ""
-            print(f"  {name}: {value}{unit}{_NOTES.get(name, '')}")
+            unknown = " (not a variable of tilecore)" * (heading == "Environment" and name not in _VARIABLES)
+            print(f"  {name}: {value}{unit}{unknown}{_NOTES.get(name, '')}")
     return None

@@ -6,6 +6,8 @@ import re
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 
+cimport cython
+
 from tilecore._core.request.short_repr import short_repr
 from tilecore._core.request.integers import read_count
 from tilecore._core.config cimport TILECORE_MAX_THREADS, tilecore_atomic_load, tilecore_atomic_store
@@ -89,6 +91,7 @@ def set_num_threads(n):
     tilecore_atomic_store(&process_threads, environment_threads if n is None else read_maximum("set_num_threads", n))
 
 
+@cython.embedsignature(False)  # `help` would show it as text
 class num_threads(ContextDecorator):
     """Let at most `n` threads write one result, within a ``with`` block.
 
