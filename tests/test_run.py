@@ -148,7 +148,9 @@ def test_run_replaces_in_the_program_and_in_forked_children(tmp_path):
     written(tmp_path, {"script.py": REPLACED})
     code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
     methods = [("fork", True), ("forkserver", False), ("spawn", False)]
-    told = "child processes took an unknown time; those not made by fork had NumPy's own numpy.tile"
+    told = (
+        "child processes took an unknown time; those not made by fork had NumPy's own numpy.tile, see docs/profile.md"
+    )
     assert (code, err) == (3, f"tilecore: {told}\n")
     assert out.splitlines() == [str(methods if os.name == "posix" else methods[2:]), "True b''"]
 
@@ -166,6 +168,22 @@ def test_where_numpys_function_has_no_pointer(tmp_path):
     code = "import numpy, tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))"
     ends = [ran(tmp_path, "-c", OTHER, command, "-c", code) for command in ("run", "profile")]
     assert ends == [(0, "[1 1] [1 1]\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
+
+
+REPLACED_IN_WORKERS = """
+import multiprocessing, numpy, tilecore
+from concurrent.futures import ProcessPoolExecutor
+replaced = tilecore.replace_numpy_tile()    # in each worker too: all but fork's import this file
+def is_ours(_): return numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata
+if __name__ == "__main__":
+    for how in multiprocessing.get_all_start_methods():
+        with ProcessPoolExecutor(1, multiprocessing.get_context(how)) as pool: print(*pool.map(is_ours, [0]))
+"""
+
+
+def test_a_line_of_the_program_replaces_in_all_workers(tmp_path):
+    written(tmp_path, {"script.py": REPLACED_IN_WORKERS})
+    assert ran(tmp_path, "script.py") == (0, "True\n" * (3 if os.name == "posix" else 1), "")
 
 
 def test_run_imports_what_it_uses(tmp_path):

@@ -34,7 +34,7 @@ def run(option: str, name: str, arguments: Sequence[str]) -> str | None:
 def report_children(process: int) -> None:
     if os.getpid() == process and (seconds := children_seconds()):
         text = f"tilecore: child processes took {seconds}; those not made by fork had NumPy's own numpy.tile"
-        print_text(text, sys.__stderr__)
+        print_text(f"{text}, see docs/profile.md", sys.__stderr__)
 
 
 def absolute(path: str) -> str:
