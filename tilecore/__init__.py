@@ -20,8 +20,9 @@ Which function to use for large results (`help` on each describes its cost):
 of ONNX, OpenVINO and DirectML.
 """
 
+import sys as _sys
 import typing as _typing
-from importlib import import_module as _import_module
+from importlib import util as _util
 
 # NumPy first: it may refuse a subinterpreter, and our modules work only in the first interpreter that loads them.
 import numpy as _numpy
@@ -50,6 +51,15 @@ from tilecore._version import __version__ as __version__
 _DIALECTS = ("directml", "onnx", "openvino")
 if _typing.TYPE_CHECKING:  # and for programs that freeze others
     from tilecore import directml, onnx, openvino
+for _name in _DIALECTS:
+    # An `import` would wait for a thread whose first import is the dialect, while that one waits for the package. And
+    # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
+    if f"tilecore.{_name}" not in _sys.modules:
+        _spec = _util.find_spec(f"tilecore.{_name}")
+        _module = _util.module_from_spec(_spec)
+        _spec.loader.exec_module(_module)
+        _sys.modules[_spec.name] = _module  # when it is complete: other threads may import it
+    globals()[_name] = _sys.modules[f"tilecore.{_name}"]
 
 __all__ = ["TilePlan", "output_shape", "replace_numpy_tile", "tile", "tile_mapped", "tile_region", "tile_view"]
 __all__ += ["directml", "onnx", "openvino"]
@@ -61,19 +71,3 @@ __all__ += ["get_include", "profile", "set_max_bytes", "set_num_threads", "set_r
 for _value in map(globals().get, __all__):
     if callable(_value) and not isinstance(_value, type):
         _value.__module__ = __name__
-
-
-if not _typing.TYPE_CHECKING:  # for which any name would exist
-
-    def __getattr__(name):
-        """A dialect, imported when it is first used.
-
-        An import here would wait for a thread whose first import is the dialect, which waits for the package.
-        """
-        if name not in _DIALECTS:
-            hint = ", unless one is imported, as by `import tilecore.integrations.torch`" * (name == "integrations")
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
-        return _import_module(f"{__name__}.{name}")
-
-    def __dir__():
-        return {*globals(), *_DIALECTS}

@@ -4,3 +4,8 @@ Each module needs its library, so none is imported with the package: ``from tile
 """
 
 import tilecore  # noqa: F401 - another thread may be importing the package
+
+
+def __getattr__(name):
+    hint = f": its modules are imported by themselves, as by `import {__name__}.torch`"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
