@@ -51,8 +51,8 @@ from tilecore._version import __version__ as __version__
 _DIALECTS = ("directml", "onnx", "openvino")
 if _typing.TYPE_CHECKING:  # and for programs that freeze others
     from tilecore import directml, onnx, openvino
-for _name in _DIALECTS:
-    # An `import` would wait for a thread whose first import is the dialect, while that one waits for the package. And
+for _name in (*_DIALECTS, "integrations"):
+    # An `import` would wait for a thread whose first import is the module, while that one waits for the package. And
     # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
     if f"tilecore.{_name}" not in _sys.modules:
         _spec = _util.find_spec(f"tilecore.{_name}")
