@@ -25,7 +25,8 @@ def read_capsule(capsule):
 def get_function(module, name, kind=ctypes.CFUNCTYPE):
     address, signature = read_capsule(module.__pyx_capi__[name])
     result, arguments = re.fullmatch(r"(.+?) ?\((.*)\)", signature).groups()
-    arguments = [POINTER if each.endswith("*") else KINDS[each] for each in arguments.split(", ")]
+    arguments = re.sub(r"\benum \w+", "int", arguments).split(", ")
+    arguments = [POINTER if each.endswith("*") else KINDS[each] for each in arguments]
     return kind(KINDS.get(result, POINTER), *arguments)(address)
 
 

@@ -26,7 +26,7 @@ class TestRegion:
             assert (got == np.arange(at % 2**20, at % 2**20 + 100).astype("u1")).all()
 
     def test_by_several_threads(self):
-        """By slabs; by pieces, if there is one axis, if slabs are few, if the source is packed, or leaves the cache."""
+        """By bands; by pieces, if there is one axis, if bands are few, if the source is packed, or leaves the cache."""
         x = np.random.default_rng(1).integers(0, 256, (70, 90, 3), "u1")
         large = np.random.default_rng(2).integers(0, 256, (2**14 + 1, 720), "u1")
         for source, start, stop in [

@@ -20,44 +20,51 @@ pytestmark = [pytest.mark.quick, pytest.mark.tree]
 
 PACKERS, STORES = ["transpose", "deinterleave", "gather"], ["scratch", "output", "past the caches"]
 PAST_CACHES = 2  # in kernels.h
-choose_panels, write_panels = get_function(module, "choose_panels"), get_function(module, "write_panels")
+CACHED, UNCACHED = 0, 3  # in blocks.pxd
+may_pack, choose_panels, write_panels = (
+    get_function(module, name) for name in ("may_pack", "choose_panels", "write_panels")
+)
 
 
 class Panels(get_struct("Panels")):
     def place(self):
-        return STORES[self.direct + (self.store_mode == PAST_CACHES)]
+        return STORES[self.direct and 1 + (self.store_mode == PAST_CACHES)]
 
     def __str__(self):
-        loops = self.packing.loop[1 : self.packing.n]
-        loops = [f"{loop.in_panel} of {loop.count} x ({loop.src_step}, {loop.dst_step})" for loop in loops]
-        return f"{PACKERS[self.packing.packer]} to {self.place()}: {', '.join(loops)}; {self.total} parts"
+        loops = zip(self.steps[1 : self.kept.n], self.kept.loop[1:], strict=False)
+        loops = [f"{steps} of {loop.count} x ({loop.src_step}, {loop.dst_step})" for steps, loop in loops]
+        packer = f"{PACKERS[self.packing.packer]} to " if self.direct else ""
+        return f"{packer}{self.place()}: {', '.join(loops)}; {self.total} panels"
 
 
 def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
     """What is chosen for an input of these strides and an output in C order; None: no panels."""
-    panels = Panels()
-    panels.kept = nest_of(plan_of(shape, reps, itemsize), strides, None)
-    return panels if choose_panels(byref(panels), byref(panels.kept), dst, src, stream, True) else None
+    panels, memory = Panels(), UNCACHED if stream else CACHED
+    panels.kept = nest = nest_of(plan_of(shape, reps, itemsize), strides, None)
+    return panels if may_pack(byref(nest)) and choose_panels(byref(panels), byref(nest), dst, src, memory) else None
 
 
 @pytest.mark.parametrize(("shape", "strides", "reps", "itemsize", "stream", "chosen"), [
-    # The loops that pack: steps in a panel, of all x (bytes in the source, in the panel or the output)
+    # The steps of each loop in a panel, of all x (bytes in the source, in the output)
     ((1024, 1024), (4, 4096), (2, 2), 4, False,
-     "transpose to scratch: 128 of 1024 x (4096, 4), 128 of 1024 x (4, 512); 64 parts"),
+     "scratch: 1024 of 1024 x (4096, 4), 2 of 2 x (0, 4096), 64 of 1024 x (4, 8192), 2 of 2 x (0, 8388608); 16 panels"),
+    ((9999, 9999), (4, 39996), (1, 2), 4, False,  # rows too long to be whole
+     "scratch: 3344 of 9999 x (39996, 4), 2 of 2 x (0, 39996), 32 of 9999 x (4, 79992); 939 panels"),
     ((1024, 1000), (4, 4096), (1, 1), 4, False,
-     "transpose to output: 512 of 1000 x (4096, 4), 128 of 1024 x (4, 4000); 16 parts"),
+     "transpose to output: 512 of 1000 x (4096, 4), 128 of 1024 x (4, 4000); 16 panels"),
     ((1024, 1000), (4, 4096), (1, 1), 4, True,
-     "transpose to past the caches: 512 of 1000 x (4096, 4), 512 of 1024 x (4, 4000); 4 parts"),
+     "transpose to past the caches: 512 of 1000 x (4096, 4), 512 of 1024 x (4, 4000); 4 panels"),
     ((1024, 100), (4, 4096), (1, 1), 4, True,  # rows too short for stores past the caches
-     "transpose to scratch: 100 of 100 x (4096, 4), 128 of 1024 x (4, 400); 8 parts"),
-    ((3, 500, 400), (1, 3, 1500), (1, 1, 1), 1, False,  # three at a time: whole pixels
-     "transpose to scratch: 400 of 400 x (1500, 1), 501 of 1500 x (1, 400); 3 parts"),
+     "scratch: 100 of 100 x (4096, 4), 512 of 1024 x (4, 400); 2 panels"),
+    ((3, 500, 400), (1, 3, 1500), (1, 1, 1), 1, False,  # all of a pixel
+     "gather to output: 400 of 400 x (1500, 1), 192 of 500 x (3, 400), 3 of 3 x (1, 200000); 3 panels"),
     # Items at steps
     ((401, 158, 5), (3160, 10, 2), (2, 1, 3), 1, False,
-     "deinterleave to scratch: 790 of 790 x (2, 1), 256 of 401 x (3160, 790); 2 parts"),
-    ((500, 300), (16800, 56), (1, 1), 8, False, "deinterleave to output: 30000 of 150000 x (56, 8); 5 parts"),
-    ((500, 300), (21600, 72), (1, 1), 8, False, "gather to output: 30000 of 150000 x (72, 8); 5 parts"),
-    ((500, 300), (21600, 72), (2, 1), 8, False, "gather to scratch: 7896 of 150000 x (72, 8); 19 parts"),
+     "scratch: 5 of 5 x (2, 1), 3 of 3 x (0, 5), 158 of 158 x (10, 15), 256 of 401 x (3160, 2370), "
+     "2 of 2 x (0, 950370); 2 panels"),
+    ((500, 300), (16800, 56), (1, 1), 8, False, "deinterleave to output: 30000 of 150000 x (56, 8); 5 panels"),
+    ((500, 300), (21600, 72), (1, 1), 8, False, "gather to output: 30000 of 150000 x (72, 8); 5 panels"),
+    ((500, 300), (21600, 72), (2, 1), 8, False, "scratch: 30000 of 150000 x (72, 8), 2 of 2 x (0, 1200000); 5 panels"),
     ((300,), (800,), (3,), 8, False, "None"),  # too few items
 ])  # fmt: skip
 def test_what_is_chosen(shape, strides, reps, itemsize, stream, chosen):
@@ -67,7 +74,7 @@ def test_what_is_chosen(shape, strides, reps, itemsize, stream, chosen):
 
 
 def test_every_small_shape(oracle):
-    """Of axes in every order and direction, by every packer to every place; a part at a time."""
+    """Of axes in every order and direction, to every place; a panel at a time."""
     seen = set()
     for shape in itertools.product((2, 3, 17, 130), repeat=3):
         for itemsize, order in itertools.product((1, 4, 8, 16), itertools.permutations(range(3))):
@@ -85,5 +92,5 @@ def test_every_small_shape(oracle):
                 for number in range(panels.total):
                     write_panels(byref(panels), number, number + 1)
                 assert got.tobytes() == want.tobytes(), f"{shown}: {panels}"
-                seen.add((PACKERS[panels.packing.packer], panels.place()))
-    assert {("gather", "scratch"), ("gather", "output"), *itertools.product(["transpose"], STORES)} <= seen
+                seen.add(panels.place())
+    assert seen == {*STORES}

@@ -36,5 +36,9 @@ cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, con
 cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_strides, int nreps,
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil
+# For code that Numba has compiled, and cached: with another signature it needs another name. Not in tilecore.h.
+cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides, const void *data,
+                               int out_ndim, const Py_ssize_t *out_shape, const Py_ssize_t *out_strides,
+                               const void *out, Py_ssize_t itemsize) noexcept nogil
 cdef const char *tilecore_status_text(int status) noexcept nogil
 cdef object tilecore_array_tile(object array, object repeats)

@@ -26,6 +26,7 @@ from libc.string cimport memcpy
 
 from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, input_shape, plan_init, plan_tiling, window_init
+from tilecore._core.request.overlaps cimport may_overlap, may_share
 from tilecore._core.resources.process_state cimport find_cpu_share
 from tilecore._core.strided_arrays cimport StridedArray, locate_memory
 from tilecore._core.write.tiling cimport WriteOptions, choose_options_without_gil, write_tiling
@@ -177,6 +178,18 @@ cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_
     if status == TILECORE_OK:
         tilecore_plan_execute(<const tilecore_plan *>&plan, src, src_strides, dst, dst_strides, threads)
     return status
+
+
+cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides, const void *data,
+                               int out_ndim, const Py_ssize_t *out_shape, const Py_ssize_t *out_strides,
+                               const void *out, Py_ssize_t itemsize) noexcept nogil:
+    """Return 1 if elements of `out` may overlap, 2 if it may share memory with the input, else 0."""
+    cdef StridedArray source, target
+    locate_memory(&source, data, strides, ndim, shape, itemsize)
+    locate_memory(&target, out, out_strides, out_ndim, out_shape, itemsize)
+    if not target.contiguous and may_overlap(&target, out_shape, itemsize):
+        return 1
+    return 2 if may_share(&source, shape, &target, out_shape, itemsize) else 0
 
 
 cdef object tilecore_array_tile(object array, object repeats):

@@ -57,8 +57,7 @@ UNKNOWN = (
 def init():
     """Called once in each process: see "Registering Extensions with Entry Points" in Numba's documentation."""
     for name in SIGNATURES:
-        module = "tilecore._core.request.overlaps" if name == "tilecore_find_overlap" else "tilecore.capi"
-        llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address(module, name))
+        llvmlite.binding.add_symbol(f"{name}.1", get_cython_function_address("tilecore.capi", name))
     overload(tilecore.tile)(tile)
     overload(tilecore.output_shape)(output_shape)
     if not any(value is np.tile for value, _ in builtin_registry.globals):

@@ -35,9 +35,9 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  *
  * First fit: a result takes the first free run that is long enough; one of 2 granules takes 3 and 4. So a new result
  * writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves all
- * results, and no result shares a page with another or with bookkeeping. Best fit, large results from the other end,
- * and granules of 16 or 64 KiB were no better (within a quarter both ways, for random sizes of six kinds; Zen 3), nor
- * was a first byte off the boundary of pages.
+ * results, and no result shares a page with another or with bookkeeping. No better, for random sizes of six kinds (0.75
+ * to 1.25 times the time, Zen 3): best fit; large results from the other end; granules of 16 or 64 KiB; a first byte off
+ * the page boundary.
  *
  * Addresses alone take no memory. A new arena is as large as all before it, so there are few. Under an address limit
  * nothing is recycled, and an arena without results is removed. */
@@ -104,7 +104,7 @@ static tilecore_arena *tilecore_arena_find(const char *data, ptrdiff_t *from, pt
     return NULL;
 }
 
-/* Releases the pages of each free run with granules in [from, to), from there to the run's end. After a part of a huge
+/* Releases pages: of each free run that has granules in [from, to), all those from `from` on. After a part of a huge
  * page is released, the system would fill it again (khugepaged). So the step of TILECORE_STEP granules around it is
  * advised against huge pages, until all its pages are released. */
 static void tilecore_arena_drop(tilecore_arena *a, ptrdiff_t from, ptrdiff_t to)

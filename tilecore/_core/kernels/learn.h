@@ -6,10 +6,11 @@
  *     else { ... tilecore_note_parallel(record, pace, beside, threads); }
  *
  * A second thread doubles the speed on one machine, and gains nothing on the next. Beside busy processes calls take
- * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own, and that of its
- * caller's part, in processor time, which other processes do not lengthen. Without workers the caller would have been
- * faster than this, up to 2 times, if the threads share a bandwidth: occasional serial calls measure this factor. So a
- * call with workers was a loss if it was slower than the caller's pace times this factor.
+ * several times as long with it. Each call with workers knows two paces, in nanoseconds a MiB: its own (pace), and that
+ * of its caller's part (beside), in processor time, which other processes do not lengthen. Alone, the caller is up to
+ * twice as fast as beside others, because threads share a bandwidth. Occasional serial calls measure this:
+ *
+ *     factor = serial pace / beside          loss = pace / (beside * factor): above 1, workers made the call slower
  *
  * Single calls vary: a change of the calling thread may cost 1.3 times the time. So losses are smoothed, and the first
  * call with workers after a serial one is not judged: it wakes them. After a loss the next TILECORE_MIN_BACKOFF calls

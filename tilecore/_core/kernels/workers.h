@@ -141,7 +141,7 @@ static struct {
     tilecore_job *job;   /* the open job, or NULL */
     int wanted;          /* how many more workers may enter it */
     ptrdiff_t inside;    /* how many workers are in it: a counter */
-    int taken;           /* whether a caller has the workers */
+    int in_use;          /* whether a caller has the workers */
     ptrdiff_t recalled;  /* whether a fork() has begun: workers end, and there are no jobs. A counter */
     tilecore_affinity affinity; /* of the workers */
     int count;
@@ -202,13 +202,13 @@ static int tilecore_publish(tilecore_job *job, int wanted)
 {
     int k, published = 0;
     tilecore_acquire(&tilecore_workers_lock);
-    if (!tilecore_workers.taken && !tilecore_workers.recalled) {
+    if (!tilecore_workers.in_use && !tilecore_workers.recalled) {
         int *const count = &tilecore_workers.count, before = *count;
         while (*count < wanted && tilecore_thread_new(&tilecore_workers.worker[*count], tilecore_serve)) ++*count;
         tilecore_move_workers(*count > before);
         if (wanted > *count) wanted = *count;
         tilecore_workers.wanted = wanted;
-        tilecore_workers.taken = published = wanted > 0;
+        tilecore_workers.in_use = published = wanted > 0;
         if (published) tilecore_workers.job = job;
     }
     tilecore_release(&tilecore_workers_lock);
@@ -228,7 +228,7 @@ static void tilecore_close(void)
         tilecore_acquire(&tilecore_workers_lock);
         while (tilecore_workers.inside) tilecore_wait(&tilecore_change, &tilecore_workers_lock);
     }
-    tilecore_workers.taken = 0;
+    tilecore_workers.in_use = 0;
     tilecore_release(&tilecore_workers_lock);
 }
 
@@ -314,7 +314,7 @@ static void tilecore_after_fork_in_child(void)
     pthread_cond_init(&tilecore_work, NULL);
     pthread_cond_init(&tilecore_change, NULL);
     tilecore_workers.job = NULL;
-    tilecore_workers.taken = 0;
+    tilecore_workers.in_use = 0;
     tilecore_workers.inside = tilecore_workers.recalled = 0;
 }
 

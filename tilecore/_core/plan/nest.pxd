@@ -3,7 +3,7 @@ from tilecore._core.strided_arrays cimport StridedArray
 
 
 cdef enum:
-    # One run, and at most 62 loops of at least two steps each: an output has less than 2^63 bytes.
+    # One row, and at most 62 loops of at least two steps each: an output has less than 2^63 bytes.
     MAX_LOOPS = 64
 
 
@@ -13,13 +13,8 @@ cdef struct Loop:
     Py_ssize_t dst_step     # bytes forward in the output
 
 
-cdef struct LoopIter:               # a loop, and a position in it
-    Py_ssize_t count, index         # from 0 to count - 1
-    Py_ssize_t src_step, dst_step
-
-
 cdef struct AxisIter:               # one axis of a region, and a position on it
-    Py_ssize_t count                # items in the output, at least 2, or 1 in a slab
+    Py_ssize_t count                # items in the output, at least 2, or 1 in a band
     Py_ssize_t extent               # items in the source, after which it wraps around; `count` if it does not
     Py_ssize_t first                # source index of the region's first item
     Py_ssize_t src_step, dst_step   # bytes to the next item
@@ -36,8 +31,8 @@ cdef struct RegionIter:             # a region of a tiling, or all of it
 
 
 cdef struct Nest:
-    int n                           # loops in use; loop[0] is a run of bytes, with steps of 1
-    Py_ssize_t src_offset, dst_offset   # of the first run
+    int n                           # loops in use; loop[0] is a row of bytes, with steps of 1
+    Py_ssize_t src_offset, dst_offset   # of the first row
     Loop loop[MAX_LOOPS]            # innermost first
 
 
@@ -72,16 +67,19 @@ cdef inline int first_moving(const Nest *nest) noexcept nogil:
     return k
 
 
-cdef inline bint next_step(LoopIter *loop, int n, char **dst, const char **src) noexcept nogil:
-    """Advance by one step of the innermost loop, or of one outside it; return False at the end of the outermost."""
+cdef inline bint next_step(const Loop *loop, Py_ssize_t *at, int n, char **dst, const char **src) noexcept nogil:
+    """Advance by one step of the innermost loop, or of one outside it; return False at the end of the outermost.
+
+    `at`: the position in each loop, from 0 to count - 1.
+    """
     cdef int k
     for k in range(n):
-        loop[k].index += 1
+        at[k] += 1
         dst[0] += loop[k].dst_step
         src[0] += loop[k].src_step
-        if loop[k].index < loop[k].count:
+        if at[k] < loop[k].count:
             return True
-        loop[k].index = 0
+        at[k] = 0
         dst[0] -= loop[k].count * loop[k].dst_step
         src[0] -= loop[k].count * loop[k].src_step
     return False

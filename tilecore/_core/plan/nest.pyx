@@ -2,7 +2,7 @@
 
 Tile is one rule: out[i] = in[i mod d] on every axis of extent d. So an axis that is repeated r times is two loops over
 the output: r times (0 bytes forward in the source) over d steps (the axis' stride forward in the source). All axes make
-a nest of such loops, from the innermost outward, around a run of `itemsize` bytes:
+a nest of such loops, from the innermost outward, around a row of `itemsize` bytes:
 
     loop = (count, src, dst): `count` steps, `src` bytes forward in the source, `dst` in the output
 
@@ -15,8 +15,8 @@ output. Three simplifications follow from this rule:
 
 Worked example: float32 (2, 1, 3, 4) tiled (5, 6, 1, 2), C-contiguous input, strides 48 48 16 4.
 
-    run of 4 bytes        (4, 1, 1)
-    axis 3, extent 4      continues the run                  -> (16, 1, 1)
+    row of 4 bytes        (4, 1, 1)
+    axis 3, extent 4      continues the row                  -> (16, 1, 1)
     axis 3, 2 repeats     (2, 0, 16)
     axis 2, extent 3      (3, 16, 32)
     axis 1, 6 repeats     (6, 0, 96)

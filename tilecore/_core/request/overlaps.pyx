@@ -1,6 +1,6 @@
 """Whether elements of an array share bytes with each other, or with another array: an `out` must not.
 
-Addresses and strides decide for most arrays, and NumPy for the rest. Numba's code, without Python, refuses the rest.
+Addresses and strides decide for most arrays, and NumPy for the rest.
 """
 
 import numpy
@@ -8,7 +8,7 @@ import numpy
 cimport numpy as cnp
 
 from tilecore._core.numpy_api cimport PY_SSIZE_T_MAX, array_upon
-from tilecore._core.strided_arrays cimport StridedArray, locate_memory, magnitude
+from tilecore._core.strided_arrays cimport StridedArray, magnitude
 
 cnp.import_array()
 
@@ -33,18 +33,6 @@ cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py
         if shares_memory(view[(*index, slice(0, 1))], view[(*index, slice(1, None))]):
             return True
     return False
-
-
-cdef int tilecore_find_overlap(int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides, const void *data,
-                               int out_ndim, const Py_ssize_t *out_shape, const Py_ssize_t *out_strides,
-                               const void *out, Py_ssize_t itemsize) noexcept nogil:
-    """Return 1 if elements of `out` may overlap, 2 if it may share memory with the input, else 0."""
-    cdef StridedArray source, target
-    locate_memory(&source, data, strides, ndim, shape, itemsize)
-    locate_memory(&target, out, out_strides, out_ndim, out_shape, itemsize)
-    if not target.contiguous and may_overlap(&target, out_shape, itemsize):
-        return 1
-    return 2 if may_share(&source, shape, &target, out_shape, itemsize) else 0
 
 
 cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,

@@ -2,6 +2,13 @@ from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
 from tilecore._core.write.kernels cimport tilecore_rows
 
 
+cdef enum Memory:   # the state of an output's memory: how it is written
+    CACHED          # small or hot: by ordinary stores
+    NEW             # the same. The system clears a page at its first touch, and so brings it into the cache
+    LARGE_NEW       # page after page, before these leave the cache: repeats are not the innermost loops over blocks
+    UNCACHED        # by stores that bypass the caches
+
+
 cdef struct Blocks:
     # The loops of a block, innermost first.
     Loop inner[MAX_LOOPS]
@@ -23,6 +30,5 @@ cdef struct Blocks:
     const char *src
 
 
-cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, bint stream,
-                        bint reorder) noexcept nogil
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil
 cdef void write_blocks(void *blocks, Py_ssize_t first, Py_ssize_t last) noexcept nogil

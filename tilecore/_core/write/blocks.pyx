@@ -5,8 +5,8 @@ innermost dimension outward. The loops outside go over blocks, in a new order: l
 inside them loops that repeat. So every block is written to all of its destinations while it is cached, and the source
 is read once.
 
-    nest of (1024, 1024) float32 tiled (4, 4):   run 4096, 4x 4096, 1024 rows, 4x 16777216
-    block: run 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
+    nest of (1024, 1024) float32 tiled (4, 4):   row 4096, 4x 4096, 1024 rows, 4x 16777216
+    block: row 4096, 4 times = 16384 bytes;      for each of 1024 rows: to 4 destinations
 
 A loop that would overfill the block is split: some of its steps join the block, the rest loop over blocks. The last
 block along it may be shorter. The blocks are numbered, and a task writes a range of them (tiling.pyx).
@@ -18,7 +18,7 @@ If there is no memory for a block of scratch, the block is made in the output.
 from libc.stdlib cimport free, malloc
 
 from tilecore._core.config cimport TILECORE_BLOCK_BYTES
-from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, LoopIter, Nest, next_step
+from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest, next_step
 from tilecore._core.write.kernels cimport tilecore_move, tilecore_prepare_rows
 from tilecore._core.write.processor cimport kernels, move_bytes
 
@@ -28,12 +28,11 @@ cdef enum:
     MIN_STREAMED_ROW = 256
 
 
-cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, bint stream,
-                        bint reorder) noexcept nogil:
+cdef void choose_blocks(Blocks *blocks, const Nest *nest, char *dst, const char *src, Memory memory) noexcept nogil:
     """Choose the block and its kernel, and order the loops over blocks: repeats innermost, or in the nest's order."""
-    cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, stream)
+    cdef Py_ssize_t blocks_along = choose_inner(blocks, nest, memory == UNCACHED)
     blocks.dst, blocks.src = dst, src
-    order_outer(blocks, nest, blocks_along, reorder)
+    order_outer(blocks, nest, blocks_along, memory != LARGE_NEW)
     choose_rows(blocks)
 
 
@@ -68,7 +67,7 @@ cdef Py_ssize_t choose_inner(Blocks *blocks, const Nest *nest, bint stream) noex
     blocks_along = (top.count + fitting - 1) // fitting
     fitting = (top.count + blocks_along - 1) // blocks_along    # of nearly equal length
     if n == 0:
-        fitting = (fitting + 63) & ~<Py_ssize_t>63              # a run: whole cache lines
+        fitting = (fitting + 63) & ~<Py_ssize_t>63              # a row: whole cache lines
     blocks_along = (top.count + fitting - 1) // fitting
     blocks.inner[n] = Loop(fitting, top.src_step, top.dst_step)
     blocks.last_count = top.count - (blocks_along - 1) * fitting
@@ -99,7 +98,7 @@ cdef void order_outer(Blocks *blocks, const Nest *nest, Py_ssize_t blocks_along,
 
 
 cdef void choose_rows(Blocks *blocks) noexcept nogil:
-    """Choose the loops that kernel calls write: a run, its repeats in place, and rows of them."""
+    """Choose the loops that kernel calls write: a row, its repeats in place, and more such rows."""
     cdef const Loop *inner = blocks.inner
     cdef Loop rows
     cdef int n = blocks.n_inner
@@ -158,7 +157,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
     cdef void *scratch = NULL
     cdef char *aligned = NULL       # in `scratch`
     cdef bint stream = blocks.stream
-    cdef LoopIter outer[MAX_LOOPS]
+    cdef Py_ssize_t at[MAX_LOOPS]   # the position in each loop over blocks
     cdef const char *block = NULL   # the block last made: `ready` steps
     cdef const char *made = src     # its source
     cdef Py_ssize_t ready = 0, count, _block
@@ -172,10 +171,10 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
         scratch = malloc(TILECORE_BLOCK_BYTES + 64)
         stream = scratch != NULL
         aligned = <char *>((<size_t>scratch + 63) & ~<size_t>63)
-    start_outer(blocks, first, outer, &dst, &src)
+    start_outer(blocks, first, at, &dst, &src)
     for _block in range(first, last):
         count = top.count
-        if blocks.split >= 0 and outer[blocks.split].index == outer[blocks.split].count - 1:
+        if blocks.split >= 0 and at[blocks.split] == blocks.outer[blocks.split].count - 1:
             count = blocks.last_count
         if not blocks.dense:
             write_inner(blocks, blocks.n_inner, count, dst, src)
@@ -186,7 +185,7 @@ cdef void write_blocks(void *of_blocks, Py_ssize_t first, Py_ssize_t last) noexc
                 made, ready, block = src, count, aligned if stream else dst
                 write_inner(blocks, blocks.n_inner, count, <char *>block, src)
             copy_block(dst, block, top.dst_step * count, stream)
-        next_step(outer, blocks.n_outer, &dst, &src)
+        next_step(blocks.outer, at, blocks.n_outer, &dst, &src)
     if stream:
         kernels.stream_end()
     free(scratch)
@@ -201,16 +200,14 @@ cdef inline void copy_block(char *dst, const char *block, Py_ssize_t nbytes, bin
         kernels.copy(dst, block, nbytes)
 
 
-cdef void start_outer(const Blocks *blocks, Py_ssize_t number, LoopIter *outer, char **dst,
+cdef void start_outer(const Blocks *blocks, Py_ssize_t number, Py_ssize_t *at, char **dst,
                       const char **src) noexcept nogil:
-    """Set `outer` to a block's position in the loops over blocks; move `dst` and `src` to its start."""
+    """Set `at` to a block's position in the loops over blocks; move `dst` and `src` to its start."""
     cdef const Loop *loop
-    cdef Py_ssize_t index
     cdef int k
     for k in range(blocks.n_outer):
         loop = &blocks.outer[k]
-        index = number % loop.count
+        at[k] = number % loop.count
         number //= loop.count
-        outer[k] = LoopIter(loop.count, index, loop.src_step, loop.dst_step)
-        dst[0] += index * loop.dst_step
-        src[0] += index * loop.src_step
+        dst[0] += at[k] * loop.dst_step
+        src[0] += at[k] * loop.src_step

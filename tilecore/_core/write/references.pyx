@@ -53,7 +53,7 @@ cdef extern from "numpy/arrayobject.h":
 
 
 cdef enum:
-    SHORT_RUN = 64      # items; NumPy prepares each run, in the time that copying a few dozen items takes
+    SHORT_ROW = 64      # items; NumPy prepares each row, in the time that copying a few dozen items takes
     SHORT_AXIS = 16     # strings in another order than C, with fewer along the last axis, are first copied into C order
 
 
@@ -92,17 +92,17 @@ cdef int copy_references(const Plan *plan, cnp.ndarray array, const StridedArray
 
 
 cdef int copy_nest(Nest *nest, cnp.ndarray array, const char *src, cnp.ndarray result, char *dst) except -1:
-    """Copy one nest. A short run that repeats is written once, and then doubled within the result."""
-    cdef Py_ssize_t run = nest.loop[0].count, count = nest.loop[1].count, done = 1, n
-    if (nest.n != 2 or nest.loop[1].src_step != 0 or nest.loop[1].dst_step != run or count < 16
-            or run >= SHORT_RUN * cnp.PyArray_ITEMSIZE(array)):
+    """Copy one nest. A short row that repeats is written once, and then doubled within the result."""
+    cdef Py_ssize_t row = nest.loop[0].count, count = nest.loop[1].count, done = 1, n
+    if (nest.n != 2 or nest.loop[1].src_step != 0 or nest.loop[1].dst_step != row or count < 16
+            or row >= SHORT_ROW * cnp.PyArray_ITEMSIZE(array)):
         return copy_views(nest, array, src, result, dst)
     nest.n = 1
     copy_views(nest, array, src, result, dst)
     while done < count:
         n = min(done, count - done)
-        nest.loop[0].count = n * run
-        copy_views(nest, result, dst, result, dst + done * run)
+        nest.loop[0].count = n * row
+        copy_views(nest, result, dst, result, dst + done * row)
         done += n
     return 0
 

@@ -7,7 +7,7 @@ cimport numpy as cnp
 
 from tilecore._core.config cimport TILECORE_NOGIL_BYTES
 from tilecore._core.numpy_api cimport PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
-from tilecore._core.plan.nest cimport MAX_LOOPS, LoopIter, next_step
+from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
 from tilecore._core.plan.plan cimport input_shape
 from tilecore._core.resources.memory cimport max_bytes
 from tilecore._core.strided_arrays cimport has_shape
@@ -56,7 +56,8 @@ cdef inline bint can_pack(const Plan *plan) noexcept:
 
 cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
     """Copy the items to `dst`, in C order: the last two axes by tilecore_gather."""
-    cdef LoopIter outer[MAX_LOOPS]
+    cdef Loop outer[MAX_LOOPS]
+    cdef Py_ssize_t at[MAX_LOOPS]   # the positions in them
     cdef const char *src = cnp.PyArray_BYTES(array)
     cdef Py_ssize_t item = cnp.PyArray_ITEMSIZE(array)
     cdef int k, last = cnp.PyArray_NDIM(array) - 1
@@ -66,9 +67,10 @@ cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
     cdef char *unused = dst
     for k in range(last - 1):
         steps = cnp.PyArray_DIM(array, last - 2 - k)
-        outer[k] = LoopIter(steps, 0, cnp.PyArray_STRIDE(array, last - 2 - k) if steps > 1 else 0, 0)
+        outer[k] = Loop(steps, cnp.PyArray_STRIDE(array, last - 2 - k) if steps > 1 else 0, 0)
+        at[k] = 0
     while True:
         tilecore_gather(dst, count * item, item, src, pitch, cnp.PyArray_STRIDE(array, last), rows, count, item)
         dst += rows * count * item
-        if not next_step(outer, last - 1, &unused, &src):
+        if not next_step(outer, at, last - 1, &unused, &src):
             return

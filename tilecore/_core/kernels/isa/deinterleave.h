@@ -1,4 +1,5 @@
-/* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. */
+/* Items at steps, alone or in groups, by shuffles: `deinterleave`, of the sets that shuffle 16 bytes. For AVX2:
+ * tilecore_deinterleave_avx2, tilecore_deinterleave_row_avx2, tilecore_deinterleave_groups_avx2. */
 
 /* Each half of a vector is the union of a few loads: 16 bytes of the source, shuffled, with zeros for bytes of other
  * loads. `kept`: the period is a single vector, and its masks and offsets stay in registers. */

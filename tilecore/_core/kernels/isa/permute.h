@@ -1,5 +1,6 @@
 /* Short rows by permuting all bytes of a 64-byte vector: `permute` and `rotate`, in aligned stores alone, and
- * `spread`. For the first two u.index[k] is the source byte of output byte k.
+ * `spread`. For the first two u.index[k] is the source byte of output byte k. For VBMI: tilecore_permute_avx512vbmi,
+ * tilecore_rotate_avx512vbmi, tilecore_spread_avx512vbmi, each with tilecore_prepare_.. and tilecore_can_.. before it.
  */
 
 /* Byte j is v's byte index[j] modulo 64. Not the form without a mask, at which g++ warns of its own header. */

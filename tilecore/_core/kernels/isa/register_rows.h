@@ -1,4 +1,4 @@
-/* Rows of up to eight vectors, held in registers: `register_rows`. */
+/* Rows of up to eight vectors, held in registers: `register_rows`. For AVX2: tilecore_register_rows_avx2. */
 
 /* A copy is as many stores as the row has vectors, and the last store overlaps the one before. The row is longer than
  * `vectors` - 1 vectors, and at most `vectors` long. */

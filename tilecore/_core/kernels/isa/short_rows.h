@@ -1,4 +1,5 @@
-/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. */
+/* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. For
+ * AVX2: tilecore_pattern_avx2, tilecore_expand_avx2, tilecore_prepare_expand_avx2, tilecore_expand_vectors_avx2. */
 
 #if !defined(TILECORE_SHORT_ROWS) /* what all sets share: shapes, and what is prepared */
 #define TILECORE_SHORT_ROWS
@@ -6,7 +7,7 @@
 enum {
     TILECORE_EXPAND_ROW = 16,       /* a shuffle takes from 16 source bytes */
     TILECORE_EXPAND_SPAN = 64,      /* row*repeats up to which rows are expanded */
-    TILECORE_EXPAND_ROWS = 48,      /* rows from which making masks pays, and four for each byte of a span */
+    TILECORE_EXPAND_ROWS = 48,      /* the fewest rows for which masks pay: these, and four for each byte of a span */
     TILECORE_EXPAND_MORE = 4096,    /* bytes of output for which the masks of a third vector pay, and of each more */
     TILECORE_EXPAND_CACHED = 32768, /* bytes of output that the first-level cache holds */
     TILECORE_PATTERN_ROW = 32
@@ -170,10 +171,14 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
 }
 
 /* How many vectors a period has. It holds whole spans, and the next one overwrites the unused end of its last vector:
- * the choice wastes the fewest bytes a vector. Stores that cross cache lines count as `crossing` bytes more: of 16
- * bytes, unless periods step by multiples of 8; of 32 bytes, in periods of several vectors beyond the first-level
- * cache. If the best wastes as many there, a longer, aligned period is faster. For rows written twice it is faster
- * than single vectors too. Found on Granite Rapids. */
+ * the choice loses the fewest bytes a vector:
+ *
+ *     wasted bytes
+ *     + `crossing`     stores of 16 bytes, of periods that do not step by multiples of 8
+ *     + `crossing`     stores of 32 bytes, of periods of several vectors, beyond the first-level cache
+ *
+ * If the best loses `crossing` there, a longer, aligned period is faster. For rows written twice it is faster than
+ * single vectors too. Found on Granite Rapids. */
 static int TILECORE_NAME(expand_vectors)(ptrdiff_t row, ptrdiff_t span, ptrdiff_t bytes)
 {
     const int wide = TILECORE_STORE_WIDTH == 32, large = wide && bytes > TILECORE_EXPAND_CACHED;

@@ -1,4 +1,7 @@
-/* Transposition: `transpose`. A part of each instruction set, written in its vectors; so there is no include guard. */
+/* Transposition: `transpose`. A part of each instruction set, written in its vectors; so there is no include guard. For
+ * AVX2: tilecore_transpose_avx2, and, innermost last, tilecore_transpose_cell_avx2, tilecore_transpose_tiles_avx2;
+ * tilecore_transpose_tiles_1_avx2, tilecore_transpose_tiles_2_avx2, tilecore_transpose_tiles_4_avx2,
+ * tilecore_transpose_tiles_8_avx2, tilecore_transpose_tiles_16_avx2; tilecore_transpose_tile_avx2. */
 
 #if defined(TILECORE_ZIP)
 #define TILECORE_ZIP_ITEMS(end, a, b) \
