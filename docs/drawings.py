@@ -3,6 +3,7 @@
 Each is a card, so that it reads on any page: light with dark words, and inverted where the reader prefers dark pages.
 """
 
+import sys
 from pathlib import Path
 
 IMAGES = Path(__file__).with_name("images")
@@ -41,10 +42,12 @@ class Drawing:
             height, width = dashed_after
             for i in range(0, len(rows), height):
                 for k in range(0, len(rows[0]), width):
-                    self.parts.append(
-                        f'<rect x="{x + k * CELL}" y="{y + i * CELL}" width="{width * CELL}" height="{height * CELL}" '
-                        f'fill="none" stroke="{INK}" stroke-width="2"/>'
-                    )
+                    self.outline(x + k * CELL, y + i * CELL, width * CELL, height * CELL)
+
+    def outline(self, x, y, width, height):
+        self.parts.append(
+            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="none" stroke="{INK}" stroke-width="2"/>'
+        )
 
     def arrow(self, x1, y1, x2, y2, dash=""):
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
@@ -177,9 +180,49 @@ def draw_call():
     drawing.save("one-call")
 
 
+def draw_parts():
+    """From the planner's own pieces and loops, as tests/test_nest.py reads them."""
+    sys.path.append(str(IMAGES.parents[1] / "tests"))
+    from test_nest import ITEMSIZE, pieces_of, plan_of, window_of
+
+    shape, start, output = (3, 4), (2, 2), (8, 11)
+    window = window_of(plan_of(shape, (1, 1)), start, output)
+    left, top, pieces = 57, 76, [*pieces_of(window, None, None)]
+    drawing = Drawing(WIDTH, 438, "The parts of a region: pieces, rows, spans, and the loops of a nest")
+    drawing.text(20, 32, f"tile_region(x, None, {start}, (10, 13))", weight="bold", mono=True)
+    drawing.text(20, 54, f"x of shape {shape}, float32; {len(pieces)} pieces, a colour each", fill=QUIET)
+    for number, (src, dst, loops) in enumerate(pieces):
+        places = [(src // ITEMSIZE, dst // ITEMSIZE)]
+        for count, by_src, by_dst in [(loops[0][0] // ITEMSIZE, ITEMSIZE, ITEMSIZE), *loops[1:]]:
+            steps = [(k * by_src // ITEMSIZE, k * by_dst // ITEMSIZE) for k in range(count)]
+            places = [(a + x, b + y) for x, y in steps for a, b in places]
+        for item, place in places:
+            x, y = left + CELL * (place % output[1]), top + CELL * (place // output[1])
+            drawing.box(x, y, CELL, CELL, COLOURS[(number + number // 3) % 3 if number // 3 != 1 else 3 + number % 3])
+            drawing.text(x + CELL / 2, y + 18, str(item + 1), anchor="middle")
+    src, dst, loops = pieces[4]  # in the middle
+    x, y = left + CELL * (dst // ITEMSIZE % output[1]), top + CELL * (dst // ITEMSIZE // output[1])
+    for width, height in [(1, 1), (loops[1][0], loops[2][0]), (loops[1][0], loops[2][0] * loops[3][0])]:
+        drawing.outline(x, y, loops[0][0] * CELL // ITEMSIZE * width, CELL * height)
+    top += CELL * output[0] + 30
+    drawing.text(20, top, "The nest of the piece in the middle", weight="bold")
+    words = [
+        "a row, 16 bytes",
+        "a span: the row with its copies",
+        "spans of all rows: a block, copied",
+        "by the outer loop",
+    ]
+    for k, ((count, by_src, by_dst), meaning) in enumerate(zip(loops, words, strict=True)):
+        drawing.text(20, top + 24 + 22 * k, f"{count} × ({by_src}, {by_dst})", mono=True, size=13)
+        drawing.text(150, top + 24 + 22 * k, meaning, size=13, fill=QUIET)
+    drawing.text(20, top + 120, "Count × (step in x, step in the result), in bytes", size=13, fill=QUIET)
+    drawing.save("parts")
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     draw_call()
+    draw_parts()
     draw_repeats()
     draw_alignment()
     draw_pages()
