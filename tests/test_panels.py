@@ -65,7 +65,14 @@ def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
     ((500, 300), (16800, 56), (1, 1), 8, False, "deinterleave to output: 30000 of 150000 x (56, 8); 5 panels"),
     ((500, 300), (21600, 72), (1, 1), 8, False, "gather to output: 30000 of 150000 x (72, 8); 5 panels"),
     ((500, 300), (21600, 72), (2, 1), 8, False, "scratch: 30000 of 150000 x (72, 8), 2 of 2 x (0, 1200000); 5 panels"),
-    ((300,), (800,), (3,), 8, False, "None"),  # too few items
+    # From 4096 items on, or 128 rows: a loop of repeats around all rows counts once; from 512 items on without repeats
+    ((1024,), (800,), (4,), 8, False, "scratch: 1024 of 1024 x (800, 8), 4 of 4 x (0, 8192); 1 panels"),
+    ((1365,), (800,), (3,), 8, False, "None"),
+    ((64, 2), (8, 800), (3, 2), 1, False,
+     "scratch: 2 of 2 x (800, 1), 2 of 2 x (0, 2), 64 of 64 x (8, 4), 3 of 3 x (0, 256); 1 panels"),
+    ((63, 2), (8, 800), (3, 2), 1, False, "None"),
+    ((512,), (800,), (1,), 8, False, "gather to output: 512 of 512 x (800, 8); 1 panels"),
+    ((511,), (800,), (1,), 8, False, "None"),
 ])  # fmt: skip
 def test_what_is_chosen(shape, strides, reps, itemsize, stream, chosen):
     if "deinterleave" in chosen and processor.instruction_sets()["used"] == "scalar":

@@ -11,6 +11,7 @@ from io import BytesIO, StringIO, TextIOWrapper
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -119,12 +120,22 @@ def test_the_profiles_own_time_is_counted_apart(budget, counted, unseen, measure
     assert measured.table["seconds"] == 4 * (1 - counted - unseen) + 5  # and a second between calls
 
 
-def test_what_it_adds_is_measured_without_pairs_and_with_them(monkeypatch):
-    pairs, measure_pair = [], module.measure_pair
-    monkeypatch.setattr(module, "measure_pair", lambda *given: pairs.append(given) or measure_pair(*given))
-    monkeypatch.setattr(module, "added", [(0.0, 0.0)] * 2)  # else it measures what they leave
-    for spent, made in ((inf, 0), (-inf, 15 * 2)):
-        assert module.calibrate(spent, 2)[1] > 0 and len(pairs) == made and not module.active
+@pytest.mark.parametrize(("spent", "pairs"), [(inf, 0), (-inf, 15 * 2)])
+def test_what_it_adds_is_measured_without_pairs_and_with_them(spent, pairs, monkeypatch):
+    """Each look at a clock takes a second, and NumPy's function ten: one second is counted as NumPy's, and one unseen."""
+    took, measure_pair = [], mock.Mock(side_effect=module.measure_pair)
+
+    def timeit(code, number, globals):
+        before = sum(took)
+        exec(f"{code};" * number, globals)
+        return sum(took) - before
+
+    clock = lambda: took.append(1) or sum(took)  # noqa: E731
+    theirs = lambda *given: took.append(10) or numpy_tile(*given)  # noqa: E731
+    values = {"perf_counter": clock, "clock": clock, "numpy_tile": theirs, "timeit": timeit, "added": [(0, 0)] * 2}
+    for name, value in (values | {"measure_pair": measure_pair}).items():
+        monkeypatch.setattr(module, name, value)
+    assert module.calibrate(spent, 2) == (1, 1) and measure_pair.call_count == pairs and not module.active
 
 
 def test_later_calls_are_sampled(measured, monkeypatch):
