@@ -94,15 +94,11 @@ def test_the_version_refuses_what_tile_refuses(dialect, repeats):
 INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *INTS, *[-x for x in INTS if x.dtype.kind == "i"], [2, -3], (), [], (2**70,), np.array([], int),
-        np.arange(12)[::-5], np.array([-(2**63), 2**63 - 1]), np.array([2**63], "u8"), np.array([1, 2], ">i4"),
-        [np.int64(2), 3], (1,) * 64,
-    ],
-    ids=repr,
-)  # fmt: skip
+@pytest.mark.parametrize("value", [
+    *INTS, *[-x for x in INTS if x.dtype.kind == "i"], [2, -3], (), [], (2**70,), np.array([], int),
+    np.arange(12)[::-5], np.array([-(2**63), 2**63 - 1]), np.array([2**63], "u8"), np.array([1, 2], ">i4"),
+    [np.int64(2), 3], (1,) * 64,
+], ids=repr)  # fmt: skip
 def test_repeats_are_read_at_once_as_the_dialect_reads_them(value):
     """Legal ones are not checked in Python, and the result is the same."""
     x, counts, checked = np.ones((1,) * len(value), "u1"), as_repeats(value), []
@@ -115,14 +111,10 @@ def test_repeats_are_read_at_once_as_the_dialect_reads_them(value):
         assert checked == [x.shape]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        2, None, "12", [True], [1.0], np.ones(2), np.ones((1, 2), int), np.array(3), np.array([True]), (1,) * 65,
-        np.ones(65, int), {1, 2}, np.ma.array([1, 2]), np.array([1, 2]).view(np.recarray),
-    ],
-    ids=lambda value: repr(value)[:30],
-)  # fmt: skip
+@pytest.mark.parametrize("value", [
+    2, None, "12", [True], [1.0], np.ones(2), np.ones((1, 2), int), np.array(3), np.array([True]), (1,) * 65,
+    np.ones(65, int), {1, 2}, np.ma.array([1, 2]), np.array([1, 2]).view(np.recarray),
+], ids=lambda value: repr(value)[:30])  # fmt: skip
 def test_odd_repeats_are_read_by_the_dialect(value):
     checked = []
     version = Version("Tile", any_length=True, check=lambda _, shape, repeats: checked.append(shape) or repeats)

@@ -50,29 +50,23 @@ def test_known_numbers_multiply_or_overflow(dim, repeat):
         assert infer_shape((2, dim), (3, repeat)) == (6, dim * repeat)
 
 
-@pytest.mark.parametrize(
-    "dim, repeat, expected",
-    [
-        ("N", 1, "N"), (1, "R", "R"), ("N", 0, 0), (0, "R", 0), ("N", 2, None), ("N", "N", None), ("N", None, None),
-        ("N", (2, 3), None), (None, 1, None), (None, 0, 0), ((2, 5), 2**62, None), (2, (2**62, None), None),
-        ((1, 5), 2**62, (2**62, None)),  # past int64 the range is open
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("dim, repeat, expected", [
+    ("N", 1, "N"), (1, "R", "R"), ("N", 0, 0), (0, "R", 0), ("N", 2, None), ("N", "N", None), ("N", None, None),
+    ("N", (2, 3), None), (None, 1, None), (None, 0, 0), ((2, 5), 2**62, None), (2, (2**62, None), None),
+    ((1, 5), 2**62, (2**62, None)),  # past int64 the range is open
+])  # fmt: skip
 def test_multiply_what_is_not_known(dim, repeat, expected):
     assert multiply(dim, repeat) == expected
 
 
-@pytest.mark.parametrize(
-    "dims, expected",
-    [
-        (("N", 2), "2*N"), ((3, "2*N"), "6*N"), (("M", "N"), "M*N"), (("N", "M", "N"), "M*N**2"),
-        (("3*N**2", "N"), "3*N**3"), (("batch_size", "N", 4), "4*N*batch_size"), (("2*3*N", 2), "12*N"),
-        (("N + 1", 2), "2*(N + 1)"), (("2*(N + 1)", 3), "6*(N + 1)"), (("N - 1", "N - 1"), "(N - 1)**2"),
-        (("floor((N + 1)/2)", "N + 1", "a", 2), "2*a*(N + 1)*floor((N + 1)/2)"), (("x.dim.0", 2), "2*x.dim.0"),
-        (("seq len", 2), "2*(seq len)"), (("2N", 2), "2*(2N)"), (("N", "0*M"), 0), (("N", 0), 0),
-        (("3*N", 2**61), f"{3 * 2**61}*N"), (("3*N", 2**62), None), (("2*3", 4), 24),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("dims, expected", [
+    (("N", 2), "2*N"), ((3, "2*N"), "6*N"), (("M", "N"), "M*N"), (("N", "M", "N"), "M*N**2"),
+    (("3*N**2", "N"), "3*N**3"), (("batch_size", "N", 4), "4*N*batch_size"), (("2*3*N", 2), "12*N"),
+    (("N + 1", 2), "2*(N + 1)"), (("2*(N + 1)", 3), "6*(N + 1)"), (("N - 1", "N - 1"), "(N - 1)**2"),
+    (("floor((N + 1)/2)", "N + 1", "a", 2), "2*a*(N + 1)*floor((N + 1)/2)"), (("x.dim.0", 2), "2*x.dim.0"),
+    (("seq len", 2), "2*(seq len)"), (("2N", 2), "2*(2N)"), (("N", "0*M"), 0), (("N", 0), 0),
+    (("3*N", 2**61), f"{3 * 2**61}*N"), (("3*N", 2**62), None), (("2*3", 4), 24),
+])  # fmt: skip
 def test_products_of_symbols(dims, expected):
     assert multiply_symbols(*dims) == expected
     if len(dims) == 2:
@@ -139,13 +133,10 @@ def test_shape_is_an_iterable_of_bounded_length():
             as_shape(value, "shape")
 
 
-@pytest.mark.parametrize(
-    "repeats, repeats_shape, expected",
-    [
-        (None, None, (None, None)), (None, [3], (3, None)), (None, [(2, 4)], ((2, 4), None)),
-        *(([2, None], shape, (2, (2, None))) for shape in (None, [(1, 2)], ["R"])),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("repeats, repeats_shape, expected", [
+    (None, None, (None, None)), (None, [3], (3, None)), (None, [(2, 4)], ((2, 4), None)),
+    *(([2, None], shape, (2, (2, None))) for shape in (None, [(1, 2)], ["R"])),
+])  # fmt: skip
 def test_repeats_and_the_shape_of_repeats(repeats, repeats_shape, expected):
     assert as_repeats_dims(repeats, repeats_shape, intervals=True) == expected
 

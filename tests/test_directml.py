@@ -50,14 +50,11 @@ def test_a_level_of_another_class_of_text():
             directml.tile(x, [0, 1, 1, 1], feature_level=level)
 
 
-@pytest.mark.parametrize(
-    "shape, repeats, text",
-    [
-        ((1,), [2**32], "repeats must be .* got 4294967296 for axis 0"),
-        ((), [], "input has rank 0, expected 1 to 8"),
-        ((2, 0), [1, 1], "input must not have an empty axis, but has size 0 for axis 1"),
-    ],
-)
+@pytest.mark.parametrize("shape, repeats, text", [
+    ((1,), [2**32], "repeats must be .* got 4294967296 for axis 0"),
+    ((), [], "input has rank 0, expected 1 to 8"),
+    ((2, 0), [1, 1], "input must not have an empty axis, but has size 0 for axis 1"),
+])  # fmt: skip
 def test_shapes_that_are_not_legal(shape, repeats, text):
     with pytest.raises(ValueError, match=text):
         directml.tile(np.zeros(shape, np.uint8), repeats)
@@ -65,25 +62,19 @@ def test_shapes_that_are_not_legal(shape, repeats, text):
         directml.infer_shape(shape, repeats)
 
 
-@pytest.mark.parametrize(
-    "sizes, repeats, expected",
-    [
-        ((1, 1, 2, 3), [1, 1, 3, 3], (1, 1, 6, 9)), (("N", 3, None), [1, 2, 2], ("N", 6, None)),
-        ((1, 2), ["R", None], ("R", None)), ((2, 3), None, (None, None)), (None, [1, 2], (None, None)), (None, None, None),
-        ((1,), [2**32 - 1], (2**32 - 1,)), ((65535, 1), [1, 65537], (65535, 65537)),  # the largest output
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sizes, repeats, expected", [
+    ((1, 1, 2, 3), [1, 1, 3, 3], (1, 1, 6, 9)), (("N", 3, None), [1, 2, 2], ("N", 6, None)),
+    ((1, 2), ["R", None], ("R", None)), ((2, 3), None, (None, None)), (None, [1, 2], (None, None)), (None, None, None),
+    ((1,), [2**32 - 1], (2**32 - 1,)), ((65535, 1), [1, 65537], (65535, 65537)),  # the largest output
+])  # fmt: skip
 def test_infer_shape(sizes, repeats, expected):
     assert directml.infer_shape(sizes, repeats) == expected
 
 
-@pytest.mark.parametrize(
-    "sizes, repeats",
-    [
-        (("N", 0), [1, 1]), (("N", 2**20), [1, 2**12]), ((None,), [0]), (None, [0]), (None, [2**32]),
-        (None, [2**16, 2**16]), (None, [1] * 9), ((2,), [1, "R"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sizes, repeats", [
+    (("N", 0), [1, 1]), (("N", 2**20), [1, 2**12]), ((None,), [0]), (None, [0]), (None, [2**32]),
+    (None, [2**16, 2**16]), (None, [1] * 9), ((2,), [1, "R"]),
+])  # fmt: skip
 def test_infer_shape_refuses_what_no_size_can_mend(sizes, repeats):
     with pytest.raises(ValueError, match="^DirectML Tile"):
         directml.infer_shape(sizes, repeats)

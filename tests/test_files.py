@@ -73,13 +73,10 @@ def test_as_numpy_writes_it(dtype, order, tmp_path, monkeypatch, oracle):
         assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "want.npy").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("shape", "repeats", "dtype"),
-    [
-        *[((), (), "i2"), ((), (2, 2), "i2"), ((0, 3), (2, 2), "i2"), ((2, 3), (0, 5), "i2"), ((1,), (1,), "i2")],
-        *[((1,) * 20, 2, "i2"), ((2, 3), 2, "S"), ((2, 3), 2, "U"), ((2, 3), 2, "V0")],
-    ],
-)
+@pytest.mark.parametrize(("shape", "repeats", "dtype"), [
+    *[((), (), "i2"), ((), (2, 2), "i2"), ((0, 3), (2, 2), "i2"), ((2, 3), (0, 5), "i2"), ((1,), (1,), "i2")],
+    *[((1,) * 20, 2, "i2"), ((2, 3), 2, "S"), ((2, 3), 2, "U"), ((2, 3), 2, "V0")],
+])  # fmt: skip
 def test_results_of_few_bytes_or_none(shape, repeats, dtype, tmp_path, oracle):
     x = np.ndarray(shape, dtype, bytes(range(64)))
     np.save(tmp_path / "in.npy", x)
@@ -122,23 +119,20 @@ def header(descr="'<i8'", shape="(2,)"):
     return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(1000)
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        *((content, "it is cut short$") for content in (b"", b"\x93NUMPY\1", header()[:-985])),
-        *((content, "it does not begin as one$") for content in (b"a text", b"PK")),
-        (b"PK\3\4 and so on", "an .npz archive is not supported; extract it by unzip$"),
-        (b"\x89PNG and so on", "magic"),
-        (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
-        (b"\x93NUMPY\x09\0  ", "version"),
-        (header(shape=f"({10**20},)"), ""),
-        (header(shape=f"({2**62}, 8)"), "too (big|large)"),
-        (header(descr="()"), "index"),
-        (header(shape="'" + "a" * 9999 + "'"), "a{50,199}$"),
-        (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
-        (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
-    ],
-)
+@pytest.mark.parametrize(("content", "text"), [
+    *((content, "it is cut short$") for content in (b"", b"\x93NUMPY\1", header()[:-985])),
+    *((content, "it does not begin as one$") for content in (b"a text", b"PK")),
+    (b"PK\3\4 and so on", "an .npz archive is not supported; extract it by unzip$"),
+    (b"\x89PNG and so on", "magic"),
+    (b"\x93NUMPY\2\0" + (2**21).to_bytes(4, "little") + b" " * 2**21, r"\(2097152\) is large [\w ]*\.$"),
+    (b"\x93NUMPY\x09\0  ", "version"),
+    (header(shape=f"({10**20},)"), ""),
+    (header(shape=f"({2**62}, 8)"), "too (big|large)"),
+    (header(descr="()"), "index"),
+    (header(shape="'" + "a" * 9999 + "'"), "a{50,199}$"),
+    (header(shape="+".join(["1"] * 3000)), "(recursion|malformed)"),
+    (header(descr="[('a', '|O'), ('b', '<f4')]"), "Python objects"),  # pickles
+])  # fmt: skip
 def test_what_is_no_npy_file(content, text, tmp_path):
     (tmp_path / "in.npy").write_bytes(content)
     with pytest.raises(ValueError, match=f"in.npy: cannot be read as a .npy file: .*{text}"):

@@ -101,16 +101,12 @@ def test_buffers_of_other_libraries():
         assert tile(X, HasDLPack(np.array([2, 2]))).shape == (4, 6)
 
 
-@pytest.mark.parametrize(
-    "x",
-    [
-        1.5, 7, True, 2j, 2**63, "abc", b"ab", [], (), [1, 2], (1, 2.5), [[1, 2], [3, 4]], [None, 1], None,
-        np.float64(1.5), np.int8(3), np.bool_(True), np.str_("ab"), np.datetime64("2026-01-02"), range(3), 10**30,
-        ...,  # anything may be an item of an array of objects
-        type("Own", (float,), {})(2.5), type("OwnList", (list,), {})([1, 2]),
-    ],
-    ids=repr,
-)  # fmt: skip
+@pytest.mark.parametrize("x", [
+    1.5, 7, True, 2j, 2**63, "abc", b"ab", [], (), [1, 2], (1, 2.5), [[1, 2], [3, 4]], [None, 1], None,
+    np.float64(1.5), np.int8(3), np.bool_(True), np.str_("ab"), np.datetime64("2026-01-02"), range(3), 10**30,
+    ...,  # anything may be an item of an array of objects
+    type("Own", (float,), {})(2.5), type("OwnList", (list,), {})([1, 2]),
+], ids=repr)  # fmt: skip
 def test_what_numpy_makes_arrays_of(x, oracle):
     for reps in (0, 1, 3, (), (1, 1), (2, 3)):
         for got in (tilecore.tile(x, reps), tilecore.tile_mapped(x, reps)):

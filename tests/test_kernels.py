@@ -127,13 +127,10 @@ def test_many_rows_between_guard_pages(build):
     check_sets(build())
 
 
-@pytest.mark.parametrize(
-    ("file", "code", "wrong", "fault"),
-    [
-        ("register_rows.h", "last = row - w;", "last = row;", "a forbidden access"),  # behind the row
-        ("scalar.h", "row > 16 && row <= TILECORE_REGISTERS_ROW", "row > 16", "called wrongly"),  # in `choose`
-    ],
-)
+@pytest.mark.parametrize(("file", "code", "wrong", "fault"), [
+    ("register_rows.h", "last = row - w;", "last = row;", "a forbidden access"),  # behind the row
+    ("scalar.h", "row > 16 && row <= TILECORE_REGISTERS_ROW", "row > 16", "called wrongly"),  # in `choose`
+])  # fmt: skip
 def test_a_crash_tells_its_case(build, tmp_path, file, code, wrong, fault):
     """And what the kernel needs, where it was called wrongly."""
     shutil.copytree(KERNELS.parent, tmp_path / "kernels")

@@ -96,14 +96,11 @@ def test_settings_of_the_environment(values, program):
         assert program(code, **dict.fromkeys(SETTINGS, "")) == program(code)
 
 
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        *[(SETTINGS[0], text) for text in ("2\N{KELVIN SIGN}", "-1")],
-        *[(SETTINGS[2], text) for text in ("0", "-2", "2_0", "\N{ARABIC-INDIC DIGIT THREE}")],
-        *[(SETTINGS[1], "much"), (SETTINGS[3], "much")],
-    ],
-)
+@pytest.mark.parametrize(("variable", "text"), [
+    *[(SETTINGS[0], text) for text in ("2\N{KELVIN SIGN}", "-1")],
+    *[(SETTINGS[2], text) for text in ("0", "-2", "2_0", "\N{ARABIC-INDIC DIGIT THREE}")],
+    *[(SETTINGS[1], "much"), (SETTINGS[3], "much")],
+])  # fmt: skip
 def test_a_malformed_setting_is_an_error_of_the_import(variable, text, tmp_path, monkeypatch):
     monkeypatch.setenv(variable, text)
     out, err, code = run("info", cwd=tmp_path)
@@ -172,30 +169,27 @@ OPSET = "argument --opset: expected the opset of ONNX, 6 or higher, got '"
 INTEGERS = "expected integers such as 2,3, got '"
 
 
-@pytest.mark.parametrize(
-    "options, text",
-    [
-        ("", "the following arguments are required: --repeats"),
-        *[(f"--repeats {n}", f"argument --repeats/--reps: {INTEGERS}{n}'") for n in ("2,x", "2,", "1.5")],
-        ("--reps=", f"argument --repeats/--reps: {INTEGERS}'"),
-        pytest.param(f"--repeats {'7' * 5000}", "got '777777777777...7777777777777'\n", id="5000 digits"),
-        *[(f"--repeats {n} 2", "arguments: 2; write several repeats as one argument, such as 2,2") for n in (2, -1)],
-        ("--repeats 2 x", "unrecognized arguments: x\n"),
-        ("--repeats -1,2", "tile: --repeats must not be negative, got -1 for axis 0; input shape (2, 3), dtype float"),
-        ("--repeats -2 --axis -1", "got -2; input shape (2, 3), dtype float32, --repeats '-2', --axis '-1'\n"),
-        ("--repeats 3 --axis 0,1", "tile: --repeats must have as many entries as axis, 2, got 1"),
-        ("--repeats 3 --axis x", f"argument --axis: {INTEGERS}x'"),
-        ("--repeats 3 --axis 0 --dialect onnx", "--axis is for --dialect numpy,"),
-        ("--repeats 1,2 --dialect numpi", "argument --dialect: invalid choice"),
-        ("--repeats 2 --dialect onnx", "ONNX Tile-13: --repeats has length 1"),
-        ("--repeats=1,-1 --dialect onnx --opset 7", "ONNX Tile-6: --repeats must n"),
-        *[(f"--repeats 2,1 --dialect onnx --opset {n}", f"{OPSET}{n}'") for n in "5x"],
-        ("--repeats 2,1 --opset 13", "--opset is for --dialect onnx, not numpy"),
-        ("--repeats 2,1 --feature-level 4_1", "--feature-level is for --dialect dir"),
-        ("--repeats 2,1 --dialect directml --feature-level 9", "argument --feature-"),
-        ("--repeats 2,0 --dialect directml", "DirectML Tile, feature level 4_1: --re"),
-    ],
-)
+@pytest.mark.parametrize("options, text", [
+    ("", "the following arguments are required: --repeats"),
+    *[(f"--repeats {n}", f"argument --repeats/--reps: {INTEGERS}{n}'") for n in ("2,x", "2,", "1.5")],
+    ("--reps=", f"argument --repeats/--reps: {INTEGERS}'"),
+    pytest.param(f"--repeats {'7' * 5000}", "got '777777777777...7777777777777'\n", id="5000 digits"),
+    *[(f"--repeats {n} 2", "arguments: 2; write several repeats as one argument, such as 2,2") for n in (2, -1)],
+    ("--repeats 2 x", "unrecognized arguments: x\n"),
+    ("--repeats -1,2", "tile: --repeats must not be negative, got -1 for axis 0; input shape (2, 3), dtype float"),
+    ("--repeats -2 --axis -1", "got -2; input shape (2, 3), dtype float32, --repeats '-2', --axis '-1'\n"),
+    ("--repeats 3 --axis 0,1", "tile: --repeats must have as many entries as axis, 2, got 1"),
+    ("--repeats 3 --axis x", f"argument --axis: {INTEGERS}x'"),
+    ("--repeats 3 --axis 0 --dialect onnx", "--axis is for --dialect numpy,"),
+    ("--repeats 1,2 --dialect numpi", "argument --dialect: invalid choice"),
+    ("--repeats 2 --dialect onnx", "ONNX Tile-13: --repeats has length 1"),
+    ("--repeats=1,-1 --dialect onnx --opset 7", "ONNX Tile-6: --repeats must n"),
+    *[(f"--repeats 2,1 --dialect onnx --opset {n}", f"{OPSET}{n}'") for n in "5x"],
+    ("--repeats 2,1 --opset 13", "--opset is for --dialect onnx, not numpy"),
+    ("--repeats 2,1 --feature-level 4_1", "--feature-level is for --dialect dir"),
+    ("--repeats 2,1 --dialect directml --feature-level 9", "argument --feature-"),
+    ("--repeats 2,0 --dialect directml", "DirectML Tile, feature level 4_1: --re"),
+])  # fmt: skip
 def test_refused_options_are_one_line(options, text, source, capsys):
     assert cli.main(["tile", str(source), str(source.with_name("out.npy")), *options.split()]) == 2
     out, err = capsys.readouterr()

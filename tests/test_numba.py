@@ -135,22 +135,19 @@ def says_as_the_core(compiled, call):
     assert str(core.value).startswith(str(ours.value).replace("tilecore: ", "tile: "))
 
 
-@pytest.mark.parametrize(
-    ("call", "arguments", "words"),
-    [
-        *[(call, (X, bad), "reps must be an integer")
-          for call, bad in ((numpys, True), (numpys, (1, 2.0)), (ours, np.array([[1]])))],
-        *[(call, (X, bad), "number of reps must be known")
-          for call, bad in ((numpys, np.array([1, 2])), (ours, List([1, 2])))],
-        (ours, (X, (1,) * 65), "64 axes"), (ours, ("text", 2), "a must be an array"),
-        (into, (X, 2, np.zeros((2, 6), "f4")), "writeable array of float64"),
-        (into, (X, 2, np.broadcast_to(0.0, (2, 6))), "writeable array of float64"),
-        (into, (X, 2, np.zeros(12)), "rank of the result, 2"),
-        (shape_of, (np.array([1, 2]), 2), "number of reps must be known"),
-        (with_threads, (X, 2, 1.5), "threads must be an integer"),
-        (numba.njit(lambda a: tilecore.tile(a, 2, axis=0)), (X,), "axis must be None"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "arguments", "words"), [
+    *[(call, (X, bad), "reps must be an integer")
+      for call, bad in ((numpys, True), (numpys, (1, 2.0)), (ours, np.array([[1]])))],
+    *[(call, (X, bad), "number of reps must be known")
+      for call, bad in ((numpys, np.array([1, 2])), (ours, List([1, 2])))],
+    (ours, (X, (1,) * 65), "64 axes"), (ours, ("text", 2), "a must be an array"),
+    (into, (X, 2, np.zeros((2, 6), "f4")), "writeable array of float64"),
+    (into, (X, 2, np.broadcast_to(0.0, (2, 6))), "writeable array of float64"),
+    (into, (X, 2, np.zeros(12)), "rank of the result, 2"),
+    (shape_of, (np.array([1, 2]), 2), "number of reps must be known"),
+    (with_threads, (X, 2, 1.5), "threads must be an integer"),
+    (numba.njit(lambda a: tilecore.tile(a, 2, axis=0)), (X,), "axis must be None"),
+])  # fmt: skip
 def test_refused_types(call, arguments, words):
     with pytest.raises(numba.TypingError, match=words):
         call(*arguments)

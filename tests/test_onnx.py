@@ -126,32 +126,26 @@ def test_for_opset():
     assert onnx.for_opset(np.int64(13)) is onnx.for_opset(10**6) is onnx.tile
 
 
-@pytest.mark.parametrize(
-    "shape, repeats, repeats_shape, expected",
-    [
-        (("N", 3), [1, 2], None, ("N", 6)), (("N", 3), np.array([2, 2]), [2], (None, 6)),
-        ((2, None, 4), [1, 0, 3], None, (2, 0, 12)), ((2, 1, 0), [None, "R", None], None, (None, "R", 0)),
-        *[((2, 3), None, length, (None, None)) for length in (None, [2])], ((2, 0), None, ["K"], (None, 0)),
-        (None, [0, 2], None, (0, None)), (None, None, (3,), (None, None, None)),
-        *[(None, None, length, None) for length in (["K"], None)],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("shape, repeats, repeats_shape, expected", [
+    (("N", 3), [1, 2], None, ("N", 6)), (("N", 3), np.array([2, 2]), [2], (None, 6)),
+    ((2, None, 4), [1, 0, 3], None, (2, 0, 12)), ((2, 1, 0), [None, "R", None], None, (None, "R", 0)),
+    *[((2, 3), None, length, (None, None)) for length in (None, [2])], ((2, 0), None, ["K"], (None, 0)),
+    (None, [0, 2], None, (0, None)), (None, None, (3,), (None, None, None)),
+    *[(None, None, length, None) for length in (["K"], None)],
+])  # fmt: skip
 def test_infer_shape(shape, repeats, repeats_shape, expected):
     for opset in (6, 13, 28):
         answer = onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape, opset=opset)
         assert answer == expected
 
 
-@pytest.mark.parametrize(
-    "shape, repeats, repeats_shape, error",
-    [
-        *[((2, 3), None, length, ValueError) for length in ([3], [])],
-        *[(None, None, length, ValueError) for length in ([2, 1], [65], [10**15])],
-        (None, [1, -1], None, ValueError), ((2, "N"), [2**62, 1], None, ValueError),
-        (("N", "N"), [2**63, 1], None, ValueError), ((-1, 3), [1, 1], None, ValueError),
-        ((2.0, 3), [1, 1], None, TypeError), (((1, 2), 3), [1, 1], None, ValueError),  # ONNX has no intervals
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("shape, repeats, repeats_shape, error", [
+    *[((2, 3), None, length, ValueError) for length in ([3], [])],
+    *[(None, None, length, ValueError) for length in ([2, 1], [65], [10**15])],
+    (None, [1, -1], None, ValueError), ((2, "N"), [2**62, 1], None, ValueError),
+    (("N", "N"), [2**63, 1], None, ValueError), ((-1, 3), [1, 1], None, ValueError),
+    ((2.0, 3), [1, 1], None, TypeError), (((1, 2), 3), [1, 1], None, ValueError),  # ONNX has no intervals
+])  # fmt: skip
 def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
     with pytest.raises(error, match="^ONNX Tile"):
         onnx.infer_shape(shape, repeats, repeats_shape=repeats_shape)
@@ -213,12 +207,9 @@ def test_products_as_onnxruntime_writes_them():
     assert onnx.infer_shape(y, [2, 3, 1, 1, 1], products=True) == onnx.infer_shape(output, [1] * 5)
 
 
-@pytest.mark.parametrize(
-    "shape, tiles, axis, expected",
-    [
-        (("N", 3), 2, -1, ("N", 6)), (("N", 3), None, 1, ("N", None)), (("N", 3), 1, None, ("N", 3)),
-        (("N", 3, 0), 2, None, (None, None, 0)), ((3,), 2, None, (6,)), ((3, 4), 0, 0, (0, 4)), (None, 2, 1, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("shape, tiles, axis, expected", [
+    (("N", 3), 2, -1, ("N", 6)), (("N", 3), None, 1, ("N", None)), (("N", 3), 1, None, ("N", 3)),
+    (("N", 3, 0), 2, None, (None, None, 0)), ((3,), 2, None, (6,)), ((3, 4), 0, 0, (0, 4)), (None, 2, 1, None),
+])  # fmt: skip
 def test_infer_shape_1(shape, tiles, axis, expected):
     assert onnx.infer_shape_1(shape, tiles, axis) == expected

@@ -42,35 +42,29 @@ def test_negative_repeats_are_clamped(repeats):
     assert openvino.infer_shape((2, 3), repeats) == (0, 6)
 
 
-@pytest.mark.parametrize(
-    "shape, repeats, repeats_shape, expected",
-    [
-        ((2, 3, 4), [5, 1, 2, 3], None, (5, 2, 6, 12)), ((2, 3, 4), [2, 5], None, (2, 6, 20)),
-        (((1, 5), (2, None), "N"), [3, 2, 1], None, ((3, 15), (4, None), "N")),
-        (((1, 5), (0, 4)), [0, 2**62], None, (0, None)), (((1, 5),), [2**62], None, ((2**62, None),)),
-        ((3, (2, 4)), [(1, 2), (0, 3)], None, ((3, 6), (0, 12))), ((3, 4), [(-5, 2), (-3, -1)], None, ((0, 6), 0)),
-        ((1, "N"), ["R", "R"], None, ("R", None)), (("N",), ["R", 2, 1], None, ("R", 2, "N")),
-        ((2, 3), [None, 2, None], None, (None, 4, None)), ((2, 3), None, [4], (None, None, None, None)),
-        (((2, 4), 5), None, [0], ((2, 4), 5)), ((2, 3, 4), None, [1], (None, None, None)),
-        *[((2, 3), None, length, None) for length in (None, [None], [(1, 4)])],
-        (None, [1, 2], None, None), (((2, 2), (0, None)), [], None, (2, None)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("shape, repeats, repeats_shape, expected", [
+    ((2, 3, 4), [5, 1, 2, 3], None, (5, 2, 6, 12)), ((2, 3, 4), [2, 5], None, (2, 6, 20)),
+    (((1, 5), (2, None), "N"), [3, 2, 1], None, ((3, 15), (4, None), "N")),
+    (((1, 5), (0, 4)), [0, 2**62], None, (0, None)), (((1, 5),), [2**62], None, ((2**62, None),)),
+    ((3, (2, 4)), [(1, 2), (0, 3)], None, ((3, 6), (0, 12))), ((3, 4), [(-5, 2), (-3, -1)], None, ((0, 6), 0)),
+    ((1, "N"), ["R", "R"], None, ("R", None)), (("N",), ["R", 2, 1], None, ("R", 2, "N")),
+    ((2, 3), [None, 2, None], None, (None, 4, None)), ((2, 3), None, [4], (None, None, None, None)),
+    (((2, 4), 5), None, [0], ((2, 4), 5)), ((2, 3, 4), None, [1], (None, None, None)),
+    *[((2, 3), None, length, None) for length in (None, [None], [(1, 4)])],
+    (None, [1, 2], None, None), (((2, 2), (0, None)), [], None, (2, None)),
+])  # fmt: skip
 def test_infer_shape(shape, repeats, repeats_shape, expected):
     assert openvino.infer_shape(shape, repeats, repeats_shape=repeats_shape) == expected
 
 
-@pytest.mark.parametrize(
-    "shape, repeats, repeats_shape, error",
-    [
-        *[(None, None, length, ValueError) for length in ([], [1, 2])],
-        *[((2, 3), None, length, ValueError) for length in ([65], [10**15], [(10**15, None)])],
-        *[((2, 3), repeats, length, ValueError) for repeats, length in (([1, 2], [3]), ([2**62, 1], None))],
-        *[(shape, [1], None, ValueError) for shape in (((3, 2), 3), (-1, 3))],
-        (None, [2**63], None, ValueError),
-        ((2, True), [1], None, TypeError),
-    ],
-)
+@pytest.mark.parametrize("shape, repeats, repeats_shape, error", [
+    *[(None, None, length, ValueError) for length in ([], [1, 2])],
+    *[((2, 3), None, length, ValueError) for length in ([65], [10**15], [(10**15, None)])],
+    *[((2, 3), repeats, length, ValueError) for repeats, length in (([1, 2], [3]), ([2**62, 1], None))],
+    *[(shape, [1], None, ValueError) for shape in (((3, 2), 3), (-1, 3))],
+    (None, [2**63], None, ValueError),
+    ((2, True), [1], None, TypeError),
+])  # fmt: skip
 def test_infer_shape_refuses(shape, repeats, repeats_shape, error):
     with pytest.raises(error, match="^OpenVINO Tile"):
         openvino.infer_shape(shape, repeats, repeats_shape=repeats_shape)

@@ -111,22 +111,19 @@ def parameter(shape, kind="f32"):
     return opset1.parameter(shape, getattr(ov.Type, kind))
 
 
-@pytest.mark.parametrize(
-    ("kind", "message", "inputs"),
-    [
-        (ValueError, "1 inputs, expected data and repeats", [parameter([2])]),
-        (TypeError, "repeats of element type f32", [parameter([2]), parameter([2])]),
-        (TypeError, "repeats of element type boolean", [parameter([2]), parameter([1], "boolean")]),
-        (TypeError, "data of element type i4, expected", [parameter([2], "i4"), parameter([1], "i64")]),
-        (ValueError, "repeats_shape must have 1 entry, has 2", [parameter([2]), parameter([1, 1], "i64")]),
-        (TypeError, "repeats must be a 1-D tensor or a list of ints, got str", [parameter([2]), "2"]),
-        (ValueError, "repeats must fit int64, got .9223372036854775808,", [parameter([2]), [2**63]]),
-        (ValueError, "repeats must fit int64, got .-9223372036854775809,", [parameter([2]), [-(2**63) - 1]]),
-        (TypeError, "data has dtype object, which OpenVINO lacks", [np.zeros(3, object), [2]]),
-        (TypeError, "data has dtype StringDType.., which OpenVINO lacks", [np.array(["a"], "T"), [2]]),
-        (TypeError, "data is a masked array", [np.ma.ones(3), [2]]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "message", "inputs"), [
+    (ValueError, "1 inputs, expected data and repeats", [parameter([2])]),
+    (TypeError, "repeats of element type f32", [parameter([2]), parameter([2])]),
+    (TypeError, "repeats of element type boolean", [parameter([2]), parameter([1], "boolean")]),
+    (TypeError, "data of element type i4, expected", [parameter([2], "i4"), parameter([1], "i64")]),
+    (ValueError, "repeats_shape must have 1 entry, has 2", [parameter([2]), parameter([1, 1], "i64")]),
+    (TypeError, "repeats must be a 1-D tensor or a list of ints, got str", [parameter([2]), "2"]),
+    (ValueError, "repeats must fit int64, got .9223372036854775808,", [parameter([2]), [2**63]]),
+    (ValueError, "repeats must fit int64, got .-9223372036854775809,", [parameter([2]), [-(2**63) - 1]]),
+    (TypeError, "data has dtype object, which OpenVINO lacks", [np.zeros(3, object), [2]]),
+    (TypeError, "data has dtype StringDType.., which OpenVINO lacks", [np.array(["a"], "T"), [2]]),
+    (TypeError, "data is a masked array", [np.ma.ones(3), [2]]),
+])  # fmt: skip
 def test_errors_name_the_input(kind, message, inputs):
     with pytest.raises(kind, match=message):
         Tile(*inputs)
@@ -183,15 +180,12 @@ def test_random_models_of_constant_repeats(oracle, dynamic):
         np.testing.assert_array_equal(result, want, strict=True)
 
 
-@pytest.mark.parametrize(
-    ("shape", "repeats"),
-    [
-        *[((0, 3), (2, 2)), ((), ())],  # on these, without a plugin, the built-in operation crashes
-        *[((1,), (-1,)), ((), (-1,))],  # on these the built-in operation crashes in the CPU plugin
-        *[((3, 0), (2,)), ((2, 3), ()), ((2, 3), (-1, 2)), ((), (2, 3)), ((2, 2, 2, 2), (2, 2, 2))],
-        *[((2, 2, 2, 2), (1, 2, 2, 2, 2)), ((2, 2, 2, 1), (2, 2, 2, 2, 2))],
-    ],
-)
+@pytest.mark.parametrize(("shape", "repeats"), [
+    *[((0, 3), (2, 2)), ((), ())],  # on these, without a plugin, the built-in operation crashes
+    *[((1,), (-1,)), ((), (-1,))],  # on these the built-in operation crashes in the CPU plugin
+    *[((3, 0), (2,)), ((2, 3), ()), ((2, 3), (-1, 2)), ((), (2, 3)), ((2, 2, 2, 2), (2, 2, 2))],
+    *[((2, 2, 2, 2), (1, 2, 2, 2, 2)), ((2, 2, 2, 1), (2, 2, 2, 2, 2))],
+])  # fmt: skip
 def test_hard_inputs(oracle, shape, repeats):
     x = np.ones(shape, np.float32)
     expected = oracle(x, np.maximum(repeats, 0).astype(int))

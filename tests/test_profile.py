@@ -189,21 +189,18 @@ def test_a_result_lives_as_long_as_numpys(measured, monkeypatch):
     assert made[0]() is None
 
 
-@pytest.mark.parametrize(
-    "x, reps, seconds, hint, times",
-    [
-        (np.zeros((1, 200)), (100, 1), 0, "every repeated axis has length 1", 1),
-        (np.zeros((1, 200)), (100, 1), 9, "slower with tilecore; every repeated axis has length 1", table.FEW),
-        (np.zeros((1, 200)), (60, 1), 0, "", 1),  # small results are tiled faster than they are broadcast
-        (np.zeros((200, 1)), (1, 100), 0, "", 1),  # neither short nor long
-        (np.zeros((9999, 1)), (1, 3), 0, "keep the tiling", 1),
-        *[(x, 3, 9, "slower with tilecore; keep numpy.tile", table.FEW) for x in (np.zeros((9999, 1)), np.zeros(4))],
-        (np.zeros(4), 3, 9, "", table.FEW - 1), (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
-        (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1), (np.zeros(4), -1, 0, "every call raised an error", 2),
-        (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY), (np.zeros(1500), 2, 0, "", module.MANY),
-        (np.zeros(4), 2, 0, "", 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("x, reps, seconds, hint, times", [
+    (np.zeros((1, 200)), (100, 1), 0, "every repeated axis has length 1", 1),
+    (np.zeros((1, 200)), (100, 1), 9, "slower with tilecore; every repeated axis has length 1", table.FEW),
+    (np.zeros((1, 200)), (60, 1), 0, "", 1),  # small results are tiled faster than they are broadcast
+    (np.zeros((200, 1)), (1, 100), 0, "", 1),  # neither short nor long
+    (np.zeros((9999, 1)), (1, 3), 0, "keep the tiling", 1),
+    *[(x, 3, 9, "slower with tilecore; keep numpy.tile", table.FEW) for x in (np.zeros((9999, 1)), np.zeros(4))],
+    (np.zeros(4), 3, 9, "", table.FEW - 1), (np.zeros(4), True, 0, "tilecore refuses this: tile: reps must be", 1),
+    (np.zeros(4), 2**10, 0, "much memory: tile_mapped", 1), (np.zeros(4), -1, 0, "every call raised an error", 2),
+    (np.zeros(4), 2, 0, "one shape many times: a TilePlan", module.MANY), (np.zeros(1500), 2, 0, "", module.MANY),
+    (np.zeros(4), 2, 0, "", 1),
+])  # fmt: skip
 def test_hints(x, reps, seconds, hint, times, measured, monkeypatch):
     timed = module.time_tilecore
     monkeypatch.setattr(module, "LARGE", 2**15 if x.ndim == 1 else inf)

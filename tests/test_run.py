@@ -99,21 +99,18 @@ def test_in_a_deleted_folder(how, tmp_path):
     assert run == ran(tmp_path, "-c", GONE, *options) and run[0] == 0
 
 
-@pytest.mark.parametrize(
-    "command, options, text",
-    [
-        ("run", "absent.py", "absent.py: No such file or directory"),
-        ("profile", "-m no.such.module", "No module named 'no'"),
-        ("run", "script.py/", "script.py/: Not a directory"),
-        ("profile", "folder", "can't find '__main__' module in"),
-        ("run", "", "one of the arguments PROGRAM -m -c is required"),
-        ("run", "-m ''", "No module named"),
-        ("run", "null.py", "null.py: source code cannot contain null bytes"),
-        ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
-        ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
-        ("run", "--json t.json script.py", "unrecognized arguments: --json"),
-    ],
-)
+@pytest.mark.parametrize("command, options, text", [
+    ("run", "absent.py", "absent.py: No such file or directory"),
+    ("profile", "-m no.such.module", "No module named 'no'"),
+    ("run", "script.py/", "script.py/: Not a directory"),
+    ("profile", "folder", "can't find '__main__' module in"),
+    ("run", "", "one of the arguments PROGRAM -m -c is required"),
+    ("run", "-m ''", "No module named"),
+    ("run", "null.py", "null.py: source code cannot contain null bytes"),
+    ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
+    ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
+    ("run", "--json t.json script.py", "unrecognized arguments: --json"),
+])  # fmt: skip
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
     written(tmp_path, {"script.py": "print(1)", "null.py": "1\0"})
@@ -220,13 +217,10 @@ def test_profile_of_given_code(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits, signals")
-@pytest.mark.parametrize(
-    "code, ends, text",
-    [
-        ("import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9, 9))", 2, "\ntilecore: {file}: File too large\n"),
-        ("import os; os.kill(os.getpid(), 15)", -15, ""),
-    ],
-)
+@pytest.mark.parametrize("code, ends, text", [
+    ("import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9, 9))", 2, "\ntilecore: {file}: File too large\n"),
+    ("import os; os.kill(os.getpid(), 15)", -15, ""),
+])  # fmt: skip
 def test_the_old_file_is_kept(code, ends, text, tmp_path):
     (file := tmp_path / "t.json").write_text("old, and long")
     for _ in range(2):
