@@ -257,7 +257,7 @@ for name, (call, want) in CALLS.items():
     y = error = None
     assert state() == before, name
     assert counts() == held, (name, held, counts())
-assert refused > 20 and right > 50, (refused, right)
+assert refused > 15 and right > 50, (refused, right)
 """)
 
 
