@@ -25,14 +25,14 @@ LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 # Sizes in config.h, and the files that tell readers about them.
 SIZES = {
     "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
-    "tilecore/_core/resources/recycle.pyx",
+    "tilecore/_core/resources/memory.pyx",
     "THREAD_BYTES": "CHANGELOG.md docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",
     "NEW_THREAD_BYTES": "docs/threads.md tilecore/_core/resources/threads.pyx",
     "BYTES_A_THREAD": "docs/threads.md tilecore/_core/resources/threads.pyx",
-    "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md tilecore/_core/resources/recycle.pyx",
+    "SPARE_BYTES": "CHANGELOG.md README.md docs/memory.md tilecore/_core/resources/memory.pyx",
     "GRANULE_BYTES": "docs/memory.md",
-    "QUERY_BYTES": "tilecore/_core/resources/recycle.pyx",
+    "QUERY_BYTES": "tilecore/_core/resources/memory.pyx",
 }
 
 
@@ -154,7 +154,7 @@ def test_idle_memory_goes_back_after_a_minute():
     source = (ROOT / "tilecore/_core/kernels/config.h").read_text(encoding="utf-8")
     assert "\n#define TILECORE_IDLE_MILLISECONDS 60000\n" in source
     paths = (
-        "README.md ARCHITECTURE.md docs/memory.md tilecore/_core/resources/recycle.pyx tilecore/_core/kernels/arena.h"
+        "README.md ARCHITECTURE.md docs/memory.md tilecore/_core/resources/memory.pyx tilecore/_core/kernels/arena.h"
     )
     for path in paths.split():  # to be changed too
         assert re.search(r"\b(a|last)\s+minute\b", (ROOT / path).read_text(encoding="utf-8"), re.IGNORECASE), path

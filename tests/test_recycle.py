@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilecore
-from tilecore._core.resources.recycle import MIN_BYTES
+from tilecore._core.resources.memory import MIN_BYTES
 
 KIB, MIB = 2**10, 2**20
 

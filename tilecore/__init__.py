@@ -41,8 +41,14 @@ except ModuleNotFoundError as _error:
     ) from None
 from tilecore._core.installation import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
-from tilecore._core.resources.memory import get_max_bytes, set_max_bytes
-from tilecore._core.resources.recycle import get_recycle_limit, recycled_bytes, release_memory, set_recycle_limit
+from tilecore._core.resources.memory import (
+    get_max_bytes,
+    get_recycle_limit,
+    recycled_bytes,
+    release_memory,
+    set_max_bytes,
+    set_recycle_limit,
+)
 from tilecore._core.resources.threads import get_num_threads, num_threads, set_num_threads
 from tilecore._core.tileplan import TilePlan
 from tilecore._profile import profile

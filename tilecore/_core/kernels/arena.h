@@ -203,7 +203,7 @@ static void tilecore_arena_vacate(tilecore_arena *a, ptrdiff_t from, ptrdiff_t t
     }
 }
 
-/* ---------------------------------------------------------------- the functions that recycle.pyx calls */
+/* ---------------------------------------------------------------- the functions that memory.pyx calls */
 
 /* Allocates `bytes`, on a boundary of granules; NULL if there are none, or under an address limit. The limit is
  * queried if pages are missing, and for large results. Sets `prefaulted` to whether most pages are mapped. */
