@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "kernels/pages.h"
+#ifdef __linux__
+#include <fcntl.h>
+#endif
 
 static int wrong, populated;
 

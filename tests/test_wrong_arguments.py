@@ -196,7 +196,7 @@ RULES = [
     ("", "reps", [(2**32, 2**32)], ValueError,
      f"the result would have more than {{MOST}} elements: its shape {(2**33, 3 * 2**32)} overflows at axis 1"),
     ("^(?!output)", "reps", [(2**30, 2**29)], ValueError, "the result would have more than {MOST} bytes"),
-    ("tile tile$|mapped", "reps", [2**45], MemoryError, f"the result would take {24 * 2**45} bytes (844 TB), more"),
+    ("tile tile$|mapped", "reps", [2**45], MemoryError, f"the result...would take {24 * 2**45} bytes (844 TB), more"),
     *[  # a model's repeats that ask for petabytes
         (OF_TEXT, "a reps|input repeats|data repeats", [(np.full(4, "a", t), [n]) for t in (object, "U3")], kind, words)
         for n, kind, words in [(2**45, MemoryError, "the result would take "), (2**62, ValueError, "axis 0 overflows")]
