@@ -1,5 +1,5 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
-from tilecore._core.write.kernels cimport tilecore_rows
+from tilecore._core.write.processor cimport tilecore_rows
 
 
 cdef enum Memory:   # the state of an output's memory: how it is written

@@ -27,8 +27,7 @@ from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
 from tilecore._core.plan.plan cimport Plan, input_shape
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
-from tilecore._core.write.signals cimport check_signals, raise_on_error
-from tilecore._core.write.tiling cimport WriteOptions, choose_options, write_nest
+from tilecore._core.write.tiling cimport WriteOptions, check_signals, choose_options, raise_on_error, write_nest
 
 cnp.import_array()
 

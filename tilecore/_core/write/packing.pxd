@@ -1,5 +1,5 @@
 from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, Nest
-from tilecore._core.write.kernels cimport tilecore_shuffles
+from tilecore._core.write.processor cimport tilecore_shuffles
 
 
 cdef enum Packer:

@@ -10,8 +10,9 @@ By default the inner loop of a packer is the innermost one of the output. The pa
 
 from tilecore._core.plan.nest cimport next_step
 from tilecore._core.strided_arrays cimport magnitude
-from tilecore._core.write.kernels cimport TILECORE_PAST_CACHES, tilecore_gather, tilecore_prepare_deinterleave
-from tilecore._core.write.processor cimport kernels
+from tilecore._core.write.processor cimport (
+    TILECORE_PAST_CACHES, kernels, tilecore_gather, tilecore_prepare_deinterleave,
+)
 
 
 cdef enum:

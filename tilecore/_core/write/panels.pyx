@@ -19,9 +19,8 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.plan.nest cimport Loop, first_moving, nest_begin, nest_push
 from tilecore._core.strided_arrays cimport magnitude
 from tilecore._core.write.blocks cimport CACHED, UNCACHED, choose_blocks, write_blocks
-from tilecore._core.write.kernels cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES
 from tilecore._core.write.packing cimport GATHER, TRANSPOSE, Packing, choose_packer, pack
-from tilecore._core.write.processor cimport kernels
+from tilecore._core.write.processor cimport TILECORE_BY_TILES, TILECORE_CELL_BYTES, TILECORE_PAST_CACHES, kernels
 
 
 cdef enum:

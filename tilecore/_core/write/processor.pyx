@@ -4,9 +4,6 @@ import os
 
 from tilecore._core.request.short_repr import short_repr
 
-from tilecore._core.write.kernels cimport tilecore_set, tilecore_sets
-
-
 cdef extern from "kernels/kernels.h" nogil:
     Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_MOVE_BYTES, PTRDIFF_MAX
     Py_ssize_t TILECORE_STREAM_BYTES(Py_ssize_t cache)

@@ -22,9 +22,8 @@ from tilecore._core.request.overlaps cimport share_bytes
 from tilecore._core.resources.memory cimport new_array
 from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
-from tilecore._core.write.signals cimport check_signals, raise_on_error
 from tilecore._core.write.tiling cimport (
-    WriteOptions, choose_options, choose_options_without_gil, run_task, write_tiling,
+    WriteOptions, check_signals, choose_options, choose_options_without_gil, raise_on_error, run_task, write_tiling,
 )
 
 from tilecore._core.request.errors import RequestError, shape_changed

@@ -11,7 +11,7 @@ from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
 from tilecore._core.plan.plan cimport input_shape
 from tilecore._core.resources.memory cimport max_bytes
 from tilecore._core.strided_arrays cimport has_shape
-from tilecore._core.write.kernels cimport tilecore_gather
+from tilecore._core.write.processor cimport tilecore_gather
 
 cnp.import_array()
 

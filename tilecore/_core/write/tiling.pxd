@@ -3,10 +3,14 @@
 from tilecore._core.plan.nest cimport Nest
 from tilecore._core.plan.plan cimport Plan
 from tilecore._core.strided_arrays cimport StridedArray
-from tilecore._core.write.signals cimport SignalChecks
 
 
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+
+
+cdef struct SignalChecks:   # of one call
+    long long next          # time of the next check, in nanoseconds; LLONG_MAX: none
+    Py_ssize_t work         # bytes written since the clock was last read
 
 
 cdef struct WriteOptions:   # how a call writes
@@ -27,3 +31,9 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
                     WriteOptions *options) noexcept nogil
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil
+cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil
+
+
+cdef inline int raise_on_error(int status) except -1:
+    """Return `status`; if it is -1, raise the exception that check_signals has set."""
+    return status

@@ -6,11 +6,13 @@ threads take ranges of the numbers. Beside it, this module decides by which stor
 checked every offset; without workers the caller writes alone.
 """
 
+from libc.limits cimport LLONG_MAX
 from libc.stdlib cimport free
 
 from tilecore._core.config cimport (
-    TILECORE_BLOCKS, TILECORE_BYTES_A_THREAD, TILECORE_CHECK_BYTES, TILECORE_MAX_THREADS, TILECORE_NEW_THREAD_BYTES,
-    TILECORE_PANELS, TILECORE_TASK_KINDS, TILECORE_THREAD_BYTES,
+    TILECORE_BLOCKS, TILECORE_BYTES_A_THREAD, TILECORE_CHECK_BYTES, TILECORE_CHECK_NANOSECONDS,
+    TILECORE_FIRST_CHECK_NANOSECONDS, TILECORE_MAX_THREADS, TILECORE_NEW_THREAD_BYTES, TILECORE_PANELS,
+    TILECORE_TASK_KINDS, TILECORE_THREAD_BYTES,
 )
 from tilecore._core.plan.nest cimport (
     AxisIter, Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
@@ -23,8 +25,13 @@ from tilecore._core.write.blocks cimport (
 from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, new_scratch, pack_panel, write_panels
 from tilecore._core.write.processor cimport stream_bytes
 from tilecore._core.write.small cimport is_small, write_small
-from tilecore._core.write.signals cimport check_signals, signal_checks
 
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals()
+
+cdef extern from "kernels/threads.h" nogil:
+    long long tilecore_nanoseconds(int of_thread)
 
 cdef extern from "kernels/workers.h" nogil:  # this module holds the process' workers
     ctypedef struct tilecore_record:
@@ -287,6 +294,31 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
         return 1
     record[0] = tilecore_find_record(kind if options.prefaulted else TILECORE_TASK_KINDS + kind, nbytes)
     return 1 if tilecore_begin_job(record[0]) else threads
+
+
+# ---------------------------------------------------------------- signals
+
+# Python delivers signals to the main thread alone, so only a call in the main thread checks for them. Another thread
+# must not take the GIL here: a daemon thread keeps running while the process ends, and the interpreter may be gone.
+
+cdef SignalChecks signal_checks(bint on) noexcept nogil:
+    """The state of a new call. Its first check comes early: a Ctrl-C just before a long call ends that call soon."""
+    return SignalChecks(tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX, 0)
+
+
+cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
+    """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set."""
+    cdef long long now
+    checks.work += work
+    if checks.work < TILECORE_CHECK_BYTES:
+        return 0
+    checks.work = 0
+    now = tilecore_nanoseconds(0)
+    if now < checks.next:
+        return 0
+    checks.next = now + TILECORE_CHECK_NANOSECONDS
+    with gil:
+        return PyErr_CheckSignals()
 
 
 if tilecore_register_workers():
