@@ -35,9 +35,8 @@ TILECORE_UNUSED static ptrdiff_t tilecore_arena_limit(void) { return tilecore_at
  *
  * First fit: a result takes the first free run that is long enough; one of 2 granules takes 3 and 4. So a new result
  * writes memory that the caches still hold, whatever its size. Free neighbours are one run, one mapping serves all
- * results, and no result shares a page with another or with bookkeeping. No better, for random sizes of six kinds (0.75
- * to 1.25 times the time, Zen 3): best fit; large results from the other end; granules of 16 or 64 KiB; a first byte off
- * the page boundary.
+ * results, and no result shares a page with another or with bookkeeping. No better: best fit; large results from the
+ * other end; granules of 16 or 64 KiB; a first byte off the page boundary.
  *
  * Addresses alone take no memory. A new arena is as large as all before it, so there are few. Under an address limit
  * nothing is recycled, and an arena without results is removed. */
@@ -231,7 +230,7 @@ TILECORE_UNUSED static char *tilecore_arena_alloc(ptrdiff_t bytes, int *prefault
         tilecore_unpoison(data, tilecore_arena_bytes(n));
     }
     tilecore_release(&tilecore_arena_lock);
-    /* Populating ordinary pages takes 0.6 to 0.75 of the time of faults on one after the other (Zen 4). */
+    /* Populating ordinary pages is faster than faults on one after the other. */
     if (fresh && bytes < TILECORE_HUGE_BYTES) tilecore_addresses_populate(data, bytes);
     *prefaulted = data && 2 * fresh <= n;
     return data;

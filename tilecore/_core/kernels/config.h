@@ -9,18 +9,15 @@
 /* ---------------------------------------------------------------- tunables, each with its reason */
 
 /* A block: bytes of output that are made at once and, if they repeat, copied while still in the cache. Half of the
- * smallest first-level cache, so the copies do not evict the block. With 32 KiB, results of 1 to 6 MB take 1.1 to 1.25
- * times as long on Zen 3, and 1.5 times on Zen 5 (one thread). */
+ * smallest first-level cache, so the copies do not evict the block. */
 #define TILECORE_BLOCK_BYTES 16384
 
 /* From this much output on the GIL is released: releasing and acquiring it costs about 0.1 us. */
 #define TILECORE_NOGIL_BYTES 65536
 
-/* From this much output on several threads may write it: learn.h finds out whether that is faster. Time of one thread
- * relative to two, in loops: Ice Lake 1.2 to 4 MB 1.3 to 2.1; Sapphire Rapids 2 MB 1.4 to 2.0; Zen 4 2.2 MB 0.84, 3 MB
- * 1.0; Zen 3 0.8 to 1.3 MB 0.9 to 1.2, 2 to 4 MB 1.4 to 1.7. For new memory the bound is higher, because the first
- * touch of a huge page takes as long as writing it: Zen 4 6 MB 1.0, 8 to 500 MB 1.25 to 2.0. `SIZES` in
- * tests/test_docs.py lists the pages that state them. */
+/* From this much output on several threads may write it: learn.h finds out whether that is faster. For new memory the
+ * bound is higher, because the first touch of a huge page takes as long as writing it. `SIZES` in tests/test_docs.py
+ * lists the pages that state them. */
 #define TILECORE_THREAD_BYTES ((ptrdiff_t)1 << 20)
 #define TILECORE_NEW_THREAD_BYTES ((ptrdiff_t)8 << 20)
 /* Two threads may write TILECORE_THREAD_BYTES; of three and more, each writes at least this much. */
@@ -71,17 +68,14 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #endif
 
 /* Outputs of this size or more are written by non-temporal stores, which do not read a line before they overwrite it.
- * Found by the time of a tiling and of what uses its result, in a program that makes other arrays, relative to ordinary
- * stores. A cache of 32 MiB: from half of it on, 0.7 to 0.9 (Zen 3). Of 480 MiB, shared: from a twelfth on (Granite
- * Rapids: 22 to 30 MB 0.8 to 1.8, 64 MB 0.6 to 1.2). Of 105 MiB: from 20 MiB on, by the tiling alone. */
+ * Found by the time of a tiling and of what uses its result, in a program that makes other arrays: half of a cache of
+ * 32 MiB, a twelfth of a shared one of 480 MiB; for one of 105 MiB by the tiling alone. */
 #define TILECORE_STREAM_BYTES(l3) ((l3) > 240 << 20 ? (l3) / 12 : ((l3) < 40 << 20 ? (l3) : 40 << 20) / 2)
 /* The assumed last-level cache, if its size is not known. */
 #define TILECORE_LAST_CACHE_BYTES ((ptrdiff_t)32 << 20)
 
 /* Blocks from this size on are copied by REP MOVSB, if it is fast (TILECORE_HAS_QUICK_MOVE), because it does not read
- * lines before it overwrites them: 1.1 times as fast for outputs of 16 MB, 1.3 to 1.9 times for 21 to 31 MB by one
- * thread (Zen 5), 1.2 times for 8 to 32 MiB (Emerald Rapids). For smaller blocks `copy` is faster: 1.3 times for 400
- * bytes. */
+ * lines before it overwrites them. For smaller blocks `copy` is faster. */
 #define TILECORE_MOVE_BYTES 8192
 
 /* ---------------------------------------------------------------- compiler */

@@ -1,18 +1,16 @@
-/* The stores of hot outputs: ordinary ones, or those past the caches.
+/* The stores of hot outputs: ordinary ones, or those past the caches. For loops that only tile and drop each result,
+ * which is what %timeit and pytest-benchmark run.
  *
  * An output is hot if the last call wrote it at most 0.2 ms ago: a core moves 4 to 8 MB in this time, so the caches
- * still hold most of it. In a loop that only tiles, and drops each result before the next call, a result gets the memory
- * of the one before. If all results have one size, the program's time is that of the calls. Which stores are faster
- * depends on the process' share of the caches, and no instruction tells that. So calls try both kinds of stores:
+ * still hold most of it. In such a loop a result gets the memory of the one before. Which stores are faster depends on
+ * the process' share of the caches, and no instruction tells that. So calls try both kinds of stores:
  *
  *     calls     o o o o O O O O | s s s s S S S S | the faster kind .. 256 | o ..     O, S: timed, the shortest counts
  *
  * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, such stores
- * slow the calls that follow: random sizes up to 32 MB take 1.6 times as long (Granite Rapids). So for a hot output of
- * another size or place, stores bypass the caches only from twice the bound on. From four times the bound on, no call
- * tries: that would lengthen the loop
- * by a twentieth. Loops with `y = tile(...)` keep two results, so none is hot: they take 0.92 to 1.02 times as long as
- * with the faster kind of stores (10 to 60 MB, one thread and two, Granite Rapids). Trials would cost 4 to 10 %.
+ * slow the calls that follow. So for a hot output of another size or place, stores bypass the caches only from twice
+ * the bound on. From four times the bound on no call tries: that would lengthen the loop by a twentieth. Loops with
+ * `y = tile(...)` keep two results, so none is hot: there trials would cost more than they gain.
  * The state is static: exactly one module includes this. No lock is needed: a race costs speed only. */
 #ifndef TILECORE_HOT_H
 #define TILECORE_HOT_H

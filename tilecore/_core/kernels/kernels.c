@@ -104,10 +104,8 @@ enum {
 /* Rows up to this size are held in registers. */
 #define TILECORE_REGISTERS_ROW (8 * TILECORE_WIDTH)
 
-/* What few_rows (small.h) takes for a row and its copies, in parts of TILECORE_FEW_COST. A kernel writes several short
- * rows at once, and holds long ones in registers. Found on Zen 3: at TILECORE_FEW_COST both take as long; at twice that,
- * few_rows takes 1.3 times as long, and at half of it a kernel 1.2 to 1.5 times. Both count instructions, so other hosts
- * differ little. */
+/* What few_rows (small.h) takes for a row and its copies, in parts of TILECORE_FEW_COST: there a kernel takes as long.
+ * A kernel writes several short rows at once, and holds long ones in registers. */
 TILECORE_INLINE ptrdiff_t tilecore_row_cost(ptrdiff_t row, ptrdiff_t copies)
 {
     ptrdiff_t cost = row < 8 ? 4 : 2;

@@ -212,8 +212,7 @@ typedef struct tilecore_set {
 /* From the best to the plainest, then NULL. The last can be used everywhere. */
 extern const tilecore_set *const tilecore_sets[];
 
-/* What tilecore_features returns beyond what sets need: REP MOVSB is quick, for all alignments. On Zen 3 and 4 it can
- * take 20 times as long if the destination is not aligned. */
+/* What tilecore_features returns beyond what sets need: REP MOVSB is quick, for all alignments. */
 enum { TILECORE_HAS_QUICK_MOVE = 1 };
 
 /* As memcpy, also of 0 bytes, by REP MOVSB where there is one. */

@@ -86,7 +86,7 @@ static ptrdiff_t tilecore_smooth(ptrdiff_t *mean, ptrdiff_t now)
 }
 
 /* After a serial call: its pace, in real time. When a thread reads its processor time, Linux may give its processor to
- * another thread: beside busy processes 13 MB took 2.4 ms so, and 0.34 ms without reading it. */
+ * another thread. */
 TILECORE_UNUSED static void tilecore_note_serial(tilecore_record *record, double pace)
 {
     const ptrdiff_t beside = tilecore_atomic_load(&record->beside);

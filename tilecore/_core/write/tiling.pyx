@@ -207,9 +207,8 @@ cdef bint split_first_repeat(const Nest *nest, Nest *first_repeat, Nest *other_r
 cdef bint bands_pay(const RegionIter *region, const Nest *first_piece, const WriteOptions *options) noexcept nogil:
     """Whether several threads write a region by bands, and not piece after piece.
 
-    Each piece would be a job, and the pieces of a row share cache lines: by two threads, 3 to 30 MB of a texture took
-    1.2 to 2.1 times as long (Granite Rapids). Bands do not pay for small regions, new memory or one axis, nor if bands
-    are few, the source has to be packed, or it has left the cache when it is read again.
+    Each piece would be a job, and the pieces of a row share cache lines. Bands do not pay for small regions, new memory
+    or one axis, nor if bands are few, the source has to be packed, or it has left the cache when it is read again.
     """
     cdef const AxisIter *axis
     cdef Py_ssize_t item_bytes

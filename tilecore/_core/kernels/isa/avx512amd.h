@@ -24,7 +24,6 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
 TILECORE_SET(avx512amd, avx512vbmi, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_AMD, TILECORE_BY_TILES,
              &tilecore_set_avx2);
 
-/* Vectors of 64 bytes are stored as two halves (Zen 4): `replicate` by 32 bytes takes 0.77 of the time. With full width
- * (Zen 5) it takes up to 1.4 times as long, and `copy` 1.0 to 1.25. */
+/* Vectors of 64 bytes are stored as two halves: copies by 32 bytes are faster. With full width they are slower. */
 TILECORE_SET(avx512half, avx2, avx2, avx512amd, TILECORE_HAS_AVX512VBMI | TILECORE_HAS_HALVES, TILECORE_BY_TILES,
              &tilecore_set_avx2);

@@ -46,8 +46,7 @@ static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_row
 }
 
 /* On Intel's, beyond the first-level cache, stores of 64 bytes that cross lines are slow: for these rows AVX2's choice
- * takes 0.6 to 0.95 of the time (Ice Lake), 0.95 to 0.99 (Granite Rapids). Within that cache, `permute` takes 0.6 to
- * 0.85 for the shorter rows. */
+ * is faster. Within that cache, `permute` is faster for the shorter rows. */
 static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows *self, ptrdiff_t repeats,
                                                              ptrdiff_t rows)
 {

@@ -178,7 +178,7 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
  *     + `crossing`     stores of 32 bytes, of periods of several vectors, beyond the first-level cache
  *
  * If the best loses `crossing` there, a longer, aligned period is faster. For rows written twice it is faster than
- * single vectors too. Found on Granite Rapids. */
+ * single vectors too. */
 static int TILECORE_NAME(expand_vectors)(ptrdiff_t row, ptrdiff_t span, ptrdiff_t bytes)
 {
     const int wide = TILECORE_STORE_WIDTH == 32, large = wide && bytes > TILECORE_EXPAND_CACHED;

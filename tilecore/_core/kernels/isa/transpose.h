@@ -209,15 +209,14 @@ TILECORE_TARGETED static void TILECORE_NAME(transpose_cell)(const tilecore_trans
  *
  *     #: a tile of 32 / item rows by 16 / item columns, transposed in registers
  *
- * Variants, with the speed-up of each, on Zen 4 unless told otherwise:
+ * Variants (docs/prices.md):
  *
- *     stream      1.2, to 1.5, into more than the last cache: whole lines bypass the caches, by way of one cell
- *     back        1.2 to 1.7 for these: columns are not aligned to lines alike, so a cell stores its predecessor's
- *                 last rows again, while the caches still hold them
- *     staged      1.2 to 2.9 if rows lie whole 1024 bytes apart: their lines fall into the same few places of the
- *                 first-level cache, and are copied beside each other first
- *     by_columns  1.25 to 1.7 into memory, on Emerald Rapids, where stores to several columns by turns take longer;
- *                 0.3 to 0.75 on Zen 4 and 5: their set goes by tiles
+ *     stream      into more than the last cache: whole lines bypass the caches, by way of one cell
+ *     back        with `stream`: columns are not aligned to lines alike, so a cell stores its predecessor's last rows
+ *                 again, while the caches still hold them
+ *     staged      rows lie whole 1024 bytes apart: their lines fall into the same few places of the first-level cache,
+ *                 and are copied beside each other first
+ *     by_columns  Intel's alone: stores to several columns by turns take longer
  */
 TILECORE_TARGETED static void TILECORE_NAME(transpose)(char *dst, ptrdiff_t dst_pitch, const char *src,
                                                        ptrdiff_t src_pitch, ptrdiff_t rows, ptrdiff_t columns,
