@@ -22,8 +22,9 @@ tree() {
     cd "$1"
 }
 
-# environment PYTHON: makes and activates a fresh virtual environment of that interpreter.
+# environment PYTHON: makes and activates a fresh virtual environment of that interpreter, not of the one before.
 environment() {
+    ! declare -F deactivate > /dev/null || deactivate
     "$1" -m venv --clear "$work/environment"
     # shellcheck disable=SC1091
     source "$work/environment/bin/activate"
