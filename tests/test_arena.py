@@ -236,8 +236,8 @@ assert len(threads() - alone) == 1
 
 
 def test_calls_and_forks_while_memory_goes_back(watched):
-    watched(
-        """
+    """Python warns of the program's own threads."""
+    watched("""
 minute.value = 20
 empty, stop = 0, threading.Event()
 def work(seed):
@@ -262,10 +262,7 @@ def forks():
     finally: stop.set()
 together(forks, *(lambda seed=seed: work(seed) for seed in (1, 2, 3)))
 wait_until(lambda: arena.idle() <= 64 * MIB and len(threads()) == 1)
-""",
-        # The program has threads of its own, and Python says so.
-        "-W", "ignore:This process:DeprecationWarning",
-    )  # fmt: skip
+""", "-W", "ignore:This process:DeprecationWarning")  # fmt: skip
 
 
 # ---------------------------------------------------------------- what the system has of it

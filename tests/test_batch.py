@@ -12,25 +12,19 @@ pytestmark = [
 ]
 
 
+@pytest.mark.parametrize("order", ["steps", "backwards", "last axis first"])
 @pytest.mark.parametrize("threads", [None, 1, 3])
-def test_many_arrays(oracle, threads):
-    """Threads share whole arrays; one of them has other loops."""
+def test_many_arrays(oracle, order, threads):
+    """Threads share whole arrays; one of them has other loops. In an `out`, the tilings lie at a step of their own, and
+    nothing between them is written."""
     arrays = [np.full((512, 2), k, "i4") + np.arange(2, dtype="i4") for k in range(1500)]
     arrays[1] = np.asfortranarray(arrays[1])
-    plan = tilecore.TilePlan((512, 2), (1, 2), "i4")
-    assert (plan.batch(arrays, threads=threads) == np.array([oracle(x, (1, 2)) for x in arrays])).all()
-
-
-@pytest.mark.parametrize("order", ["steps", "backwards", "last axis first"])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_many_arrays_into_out(oracle, order, threads):
-    """The tilings lie at a step of their own, and nothing between them is written."""
-    arrays = [np.full((64, 2), k, "u2") + np.arange(2, dtype="u2") for k in range(600)]
-    room = np.zeros((1200, 64, 4), "u2", order="F" if order == "last axis first" else "C")
+    plan, want = tilecore.TilePlan((512, 2), (1, 2), "i4"), np.array([oracle(x, (1, 2)) for x in arrays])
+    room = np.zeros((3000, 512, 4), "i4", order="F" if order == "last axis first" else "C")
     out = room[::-2] if order == "backwards" else room[::2]
-    assert tilecore.TilePlan((64, 2), (1, 2), "u2").batch(arrays, out, threads=threads) is out
-    assert (out == np.array([oracle(x, (1, 2)) for x in arrays])).all()
-    assert not room[0 if order == "backwards" else 1 :: 2].any()
+    for got in (plan.batch(arrays, threads=threads), plan.batch(arrays, out, threads=threads)):
+        assert (got == want).all()
+    assert got is out and not room[0 if order == "backwards" else 1 :: 2].any()
 
 
 def test_arrays_of_every_kind(oracle):
@@ -45,12 +39,6 @@ def test_arrays_of_every_kind(oracle):
     assert scalars.batch([1.0, 2.0]).tolist() == [[1, 1], [2, 2]]
     rows = tilecore.TilePlan(2, 2, "float64")
     assert rows.batch([[1.0, 2.0], (3.0, 4.0)]).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
-
-
-@pytest.mark.parametrize("dtype", [">f4", "i4", [("a", "<f4")]])
-def test_another_dtype_of_the_same_size(dtype):
-    with pytest.raises(TypeError, match=r"^TilePlan.batch: arrays\[1\] must have dtype float32, got "):
-        tilecore.TilePlan(3, 2, "<f4").batch([np.zeros(3, "<f4"), np.zeros(3, dtype)])
 
 
 def test_nothing_is_written_before_all_is_checked(while_threads_are_asked):
@@ -109,10 +97,6 @@ def test_sizes_are_checked():
     asked = r"input shape \(1048576,\), dtype uint8, reps \(1073741824,\)$"
     with pytest.raises(MemoryError, match=f"^TilePlan.batch: the result would take {2**51} bytes.*; {asked}"):
         plan.batch([x, x])
-    with pytest.raises(ValueError, match=r"^TilePlan.batch: arrays\[1\] must have shape"):  # checked before sizes
-        plan.batch([x, x[1:]])
-    with pytest.raises(ValueError, match="^TilePlan.batch: the result would have more than"):
-        tilecore.TilePlan((2**20,), (2**42,), "u1").batch([x, x])
     deep = tilecore.TilePlan((1,) * 64, 1, "u1")
     with pytest.raises(ValueError, match="^TilePlan.batch: the result would have 65 axes"):
         deep.batch([np.zeros((1,) * 64, "u1")])

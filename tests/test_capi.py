@@ -121,10 +121,9 @@ def test_a_rank_out_of_range_is_refused(ndim):
         plan_new(ndim, None, None, 1)
 
 
-@pytest.mark.parametrize(
-    ("shape", "reps", "itemsize"),
-    [((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1), ((HALF, HALF), (0, 0), 8)],
-)
+@pytest.mark.parametrize(("shape", "reps", "itemsize"), [
+    ((0,), (2,), 4), ((2, 3), (0, 1), 4), ((3,), (2,), 0), ((0,), (), 1), ((HALF, HALF), (0, 0), 8),
+])  # fmt: skip
 def test_an_empty_result_needs_no_memory(shape, reps, itemsize):
     asked = (len(shape), c_sizes(shape), None, len(reps), c_sizes(reps), itemsize)
     assert tile_once(*asked, None, None, None, 0) == capi.TILECORE_OK
@@ -220,7 +219,7 @@ def test_the_default_number_of_threads(program):
 assert more_threads() == tilecore.get_num_threads() - 1
 assert in_a_child(0, 1) == 0
 """)
-    code = """
+    program("""
 assert (more_threads(), in_a_child(1, 1)) == (2, 0)        # TILECORE_NUM_THREADS
 assert more_threads(2) == 1 and more_threads(-5) == 1
 in_a_child(1, 1)
@@ -234,8 +233,7 @@ assert in_a_child() == 2
 found = []
 together(lambda: found.append(more_threads()))
 assert found == [2], found
-"""
-    program(code, TILECORE_NUM_THREADS="3")
+""", TILECORE_NUM_THREADS="3")  # fmt: skip
 
 
 @pytest.mark.parametrize("standard", ["c11", "c++17"])

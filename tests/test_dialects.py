@@ -97,7 +97,7 @@ INTS = [np.array([3, 0, 2]).astype(code) for code in "bBhHiIlLqQ"]
 @pytest.mark.parametrize("value", [
     *INTS, *[-x for x in INTS if x.dtype.kind == "i"], [2, -3], (), [], (2**70,), np.array([], int),
     np.arange(12)[::-5], np.array([-(2**63), 2**63 - 1]), np.array([2**63], "u8"), np.array([1, 2], ">i4"),
-    [np.int64(2), 3], (1,) * 64,
+    np.array([2, 3], ">i8"), [np.int64(2), 3], (1,) * 64,
 ], ids=repr)  # fmt: skip
 def test_repeats_are_read_at_once_as_the_dialect_reads_them(value):
     """Legal ones are not checked in Python, and the result is the same."""

@@ -121,11 +121,8 @@ def test_a_view_allocates_nothing(settings_stay):
 @pytest.mark.parametrize("pages, target, threads", [(255, "out", 1), (256, "out", 2), (2047, "", 1), (2048, "", 2)])
 def test_from_which_size_two_threads_write(pages, target, threads, program):
     """From TILECORE_THREAD_BYTES on, or TILECORE_NEW_THREAD_BYTES if the memory is new; with no worker yet."""
-    program(
-        f"""
+    program(f"""
 x, out = numpy.ones((1, 4096), "u1"), numpy.zeros(({pages}, 4096), "u1")
 tilecore.tile(x, ({pages}, 1), {target})
 assert len(threads()) == {threads}
-""",
-        TILECORE_NUM_THREADS="2",
-    )
+""", TILECORE_NUM_THREADS="2")  # fmt: skip

@@ -28,7 +28,7 @@ def all_kinds(value):
 
 
 def test_fork_while_others_tile(program):
-    """The child can tile, and keep and release memory, whatever the other threads were doing."""
+    """The child can tile, and keep and release memory, whatever the other threads were doing. Python warns of them."""
     program(
         """
 stop = threading.Event()
@@ -48,10 +48,7 @@ def forks():
 
 together(forks, *(lambda value=value: work(value) for value in range(3)))
 all_kinds(5)
-""",
-        # The program has threads of its own, and Python says so.
-        "-W", "ignore:This process:DeprecationWarning",
-    )  # fmt: skip
+""", "-W", "ignore:This process:DeprecationWarning")  # fmt: skip
 
 
 def test_a_handler_forks_in_the_midst_of_a_call(program):
@@ -92,14 +89,11 @@ for number in range(20):
 """)
 
 
-@pytest.mark.parametrize(
-    ("method", "limit"), [("fork", ""), ("fork", "256M"), ("spawn", "256M"), ("forkserver", "")], ids=str
-)
+@pytest.mark.parametrize("method, limit", [("fork", ""), ("fork", "256M"), ("spawn", "256M"), ("forkserver", "")])
 def test_pools(method, limit, program):
     """A child has one thread, and keeps an eighth of the idle memory, unless the user chose; and at once: while a child
     imports the main module, multiprocessing does not yet say whose it is."""
-    program(
-        f"""
+    program(f"""
 at_import = tilecore.get_num_threads()
 def work(value):
     all_kinds(value)
@@ -122,9 +116,7 @@ if __name__ == "__main__":
         pool.join()
     assert (kept == x).all()
     all_kinds(0)
-""",
-        TILECORE_RECYCLE_BYTES=limit,
-    )
+""", TILECORE_RECYCLE_BYTES=limit)  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -33,8 +33,7 @@ def check(tilecore):
 
 def test_imported_twice(program):
     """Test runners that isolate tests, and notebooks that reload, remove modules and import them again."""
-    program(
-        """
+    program("""
 check(tilecore)
 for name in modules(): del sys.modules[name]
 second = importlib.import_module("tilecore")
@@ -46,9 +45,7 @@ with second.replace_numpy_tile():
     third = importlib.import_module("tilecore")
     assert numpy.tile(x, 2).shape == (2, 6)
 check(third)
-""",
-        TILECORE_NUM_THREADS="7",
-    )
+""", TILECORE_NUM_THREADS="7")  # fmt: skip
 
 
 def test_reloaded(program):

@@ -64,7 +64,7 @@ def test_shared_or_an_ordinary_copy(shape, reps, dtype, oracle):
     before = mappings() if available else 0
     x = numbered(shape, "i4").astype(dtype)
     y, want = tilecore.tile_mapped(x, reps), oracle(x, reps)
-    assert mapped(y) == (available and (shape, reps, dtype) in SHARED) != y.flags.owndata
+    assert mapped(y) == (available and (shape, reps, dtype) in SHARED) == (not y.flags.owndata)
     assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned and y.dtype == x.dtype
     assert np.array_equal(y, want)
     x[...] = 0  # a copy of it, not the input itself, is what shows

@@ -114,10 +114,9 @@ def test_output_shape():
             shape_of(shape, repeats)
 
 
-@pytest.mark.parametrize(
-    ("repeats", "words"),
-    [(-1, "reps must be from 0"), ((1, np.uint64(2**63)), "reps must be from 0"), (2**62, "too large")],
-)
+@pytest.mark.parametrize("repeats, words", [
+    (-1, "reps must be from 0"), ((1, np.uint64(2**63)), "reps must be from 0"), (2**62, "too large"),
+])  # fmt: skip
 def test_refused_values(repeats, words):
     for a in (X, X[:0]):  # an empty result too
         with pytest.raises(ValueError, match=words):
@@ -205,8 +204,7 @@ print(len(twice.stats.cache_hits))
 
 def test_numba_is_left_alone(program):
     """Nothing is registered until Numba compiles, and an np.tile that Numba has already stays."""
-    program(
-        """
+    program("""
 assert "numba" not in sys.modules
 import numba
 from numba.extending import overload
@@ -216,15 +214,13 @@ def their_own(A, reps):
 both = numba.njit(lambda a: (numpy.tile(a, 2), tilecore.tile(a, 2)))
 theirs, ours = both(numpy.arange(2))
 assert theirs == "theirs" and ours.tolist() == [0, 1, 0, 1]
-""",
-        *("-W", "default"),
-    )
+""", "-W", "default")  # fmt: skip
 
 
 @pytest.mark.package
 def test_threads_prange_and_fork(program):
-    program(
-        """
+    """Python warns of a fork beside Numba's threads."""
+    program("""
 import numba
 @numba.njit(parallel=True)
 def rows(a, n, repeats):
@@ -247,9 +243,7 @@ def check():
 check()
 if hasattr(os, "fork"): forked(work)
 check()
-""",
-        *("-W", "ignore"),  # of a fork beside Numba's threads
-    )
+""", "-W", "ignore")  # fmt: skip
 
 
 def test_nothing_is_leaked():

@@ -65,15 +65,6 @@ def test_supported_types_are_the_schema():
         assert onnx.supported_types(opset) == tuple(types)
 
 
-def test_repeats_that_are_int64():
-    for repeats in (
-        *([2, 0], (2, 0), [np.int64(2), np.uint8(0)], [np.array(2), 0]),
-        *(np.array([2, 9, 0])[::2], np.array([2, 0], ">i8"), np.array([2, 0], np.longlong)),
-    ):
-        assert onnx.tile(np.ones((2, 3)), repeats).shape == (4, 0)
-    assert onnx.tile(np.float32(5), []).shape == onnx.tile(5.0, np.array([], np.int64)).shape == ()
-
-
 def test_an_empty_input_excuses_nothing():
     for repeats in ([1], [1, -1], [1, 2**63], [[1, 1]], [1, 1.5], np.array([1, 1], np.int32)):
         with pytest.raises((TypeError, ValueError), match=r"\(0, 3\)"):
@@ -83,9 +74,8 @@ def test_an_empty_input_excuses_nothing():
 def test_input_is_a_plain_tensor(tmp_path):
     mapped = np.memmap(tmp_path / "x", np.float32, "w+", shape=(2, 3))
     for x in (mapped, np.ones((2, 3)).view(np.matrix), [[1, 2, 3], [4, 5, 6]]):
-        result = onnx.tile(x, [2, 1])
-        assert type(result) is np.ndarray
-        assert result.shape == (4, 3)
+        result = onnx.tile(x, [np.array(2), 1])
+        assert type(result) is np.ndarray and result.shape == (4, 3)
 
 
 @pytest.mark.parametrize("tiles", [2, 2.0, [2], np.float16(2), np.array([[2]], np.uint8), [2.0]])

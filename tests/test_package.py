@@ -91,13 +91,7 @@ def test_imports_point_one_way():
     # A dialect reads arguments and calls `plain.pyx`; it knows nothing about memory.
     rows = row_of("_dialects"), row_of("onnx")
     known = {row_of(imported) for module, imported, _ in seen if row_of(module) in rows}
-    assert known <= {
-        row_of("_core.numpy_api"),
-        row_of("_core.request"),
-        row_of("_core.arrays"),
-        row_of("__init__"),
-        *rows,
-    }
+    assert known <= {*rows, *map(row_of, ["_core.numpy_api", "_core.request", "_core.arrays", "__init__"])}
 
 
 @pytest.mark.quick
@@ -173,9 +167,8 @@ import numpy
 numpy.__version__ = "1.26.4"
 try: import tilecore
 except ImportError as error: print(error)"""
-    assert run(sys.executable, "-c", code, cwd=tmp_path).startswith(
-        "tilecore needs NumPy 2.0 or later, found 1.26.4 in "
-    )
+    said = "tilecore needs NumPy 2.0 or later, found 1.26.4 in "
+    assert run(sys.executable, "-c", code, cwd=tmp_path).startswith(said)
 
 
 @pytest.mark.process
@@ -217,9 +210,8 @@ def test_wheel(built):
     tree = built.tree
     files = set(zipfile.ZipFile(built.wheel).namelist())
     modules = {name for name in files if name.endswith((".so", ".pyd"))}
-    assert {name.partition(".")[0] for name in modules} == {
-        name.partition(".")[0] for name in sources(tree, "tilecore", ".pyx")
-    }
+    stems = [{name.partition(".")[0] for name in names} for names in (modules, sources(tree, "tilecore", ".pyx"))]
+    assert stems[0] == stems[1]
     information = {name for name in files if ".dist-info/" in name}
     assert {"LICENSE", "METADATA", "entry_points.txt"} <= {Path(name).name for name in information}
     # Nothing else is in it: no tests, no .pyx, no generated C.
@@ -245,10 +237,8 @@ def test_links_of_distributions(built, run, tools, tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(built.unpacked, tree, ignore=shutil.ignore_patterns("build", "*.egg-info"))
     setup, text = tree / "setup.py", (tree / "setup.py").read_text()
-    for old, new in [
-        ('REPOSITORY = ""', 'REPOSITORY = "https://example.org/we/tilecore"'),
-        ('.rglob("*.pyx")', ".glob('none')"),
-    ]:
+    changes = {'REPOSITORY = ""': 'REPOSITORY = "https://example.org/we/tilecore"', '.rglob("*.pyx")': ".glob('none')"}
+    for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
     setup.write_text(text)

@@ -50,10 +50,9 @@ def test_large_regions(oracle):
 T = Strings(na_object=None)
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [{"names": ["a"], "formats": [T]}, [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")]],
-)
+@pytest.mark.parametrize("dtype", [
+    {"names": ["a"], "formats": [T]}, [("a", {"names": ["n", "b"], "formats": ["O", (T, (2,))]}, (3,)), ("c", "i4")],
+])  # fmt: skip
 def test_strings_inside_structures(dtype, ways):
     """NumPy refuses most of them too ("not currently supported for structured dtype fields")."""
     try:

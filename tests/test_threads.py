@@ -89,21 +89,13 @@ assert tilecore.get_num_threads() == before
     ("", {}, sys.maxsize, None),
     ("0::/a/b", {"a/cpu.max": "150000 100000"}, 2, None),
     ("0::/a", {"cpu.max": "max 100000", "a/memory.max": "4096"}, sys.maxsize, 4096),
-    (
-        "3:cpu,cpuacct:/x\n5:memory:/y",
-        {
-            **{"cpu/x/cpu.cfs_quota_us": "300000", "cpu/x/cpu.cfs_period_us": "100000"},
-            **{"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
-            "memory/y/memory.limit_in_bytes": "8192",
-            "memory/memory.limit_in_bytes": "9223372036854771712",
-        },
-        *(3, 8192),
-    ),
-    (
-        "3:cpu,cpuacct:/x",
-        {"cpu,cpuacct/x/cpu.cfs_quota_us": "200000", "cpu,cpuacct/x/cpu.cfs_period_us": "100000"},
-        *(2, None),
-    ),
+    ("3:cpu,cpuacct:/x\n5:memory:/y", {
+        "cpu/x/cpu.cfs_quota_us": "300000", "cpu/x/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1",
+        "cpu/cpu.cfs_period_us": "100000", "memory/y/memory.limit_in_bytes": "8192",
+        "memory/memory.limit_in_bytes": "9223372036854771712",
+    }, 3, 8192),
+    ("3:cpu,cpuacct:/x", {"cpu,cpuacct/x/cpu.cfs_quota_us": "200000", "cpu,cpuacct/x/cpu.cfs_period_us": "100000"},
+     2, None),
     ("no number\n0::/", {"cpu.max": "150000 \u00b2", "memory.max": "\u00b2"}, sys.maxsize, None),
     ("0::/", {"cpu.max": f"{'9' * 5000} 100000", "memory.max": "9" * 5000}, sys.maxsize, None),
     ("0::/my jobs/\x85 a\n", {"my jobs/\x85 a/memory.max": "4096\n"}, sys.maxsize, 4096),

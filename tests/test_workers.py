@@ -49,7 +49,7 @@ assert (out == x).all()
 
 @needs_proc
 def test_every_way_to_tile_uses_them(program):
-    code = """
+    program("""
 wide = numpy.arange(2**24, dtype="u1")
 plan = tilecore.TilePlan(x.shape, (64, 1), "u1")
 ways = [
@@ -67,8 +67,7 @@ def work(way):
     way()
     assert len(threads()) == 2, ways.index(way)
 for way in ways: forked(lambda: work(way))
-"""
-    program(code, TILECORE_NUM_THREADS="2")
+""", TILECORE_NUM_THREADS="2")  # fmt: skip
 
 
 @needs_proc
