@@ -78,10 +78,16 @@ SMALL_CASES = peers.PEERS | {
 }
 
 
-def replaced(x, reps):
-    replacement = tilecore.replace_numpy_tile().__enter__()  # in force as long as the call exists
-    tile = np.tile
-    return lambda: tile(x, reps) if replacement else None
+class Replaced(Call):
+    """A call while `numpy.tile` is replaced: the other calls are NumPy's own."""
+
+    def __init__(self, call):
+        with tilecore.replace_numpy_tile():
+            super().__init__(call)
+
+    def sample(self):
+        with tilecore.replace_numpy_tile():
+            return super().sample()
 
 
 DOORS = {
@@ -94,7 +100,9 @@ DOORS = {
     "tilecore, Fortran order": lambda x, reps: partial(tilecore.tile, np.asfortranarray(x), reps),
     "tilecore, plan": lambda x, reps: partial(tilecore.TilePlan(x.shape, reps, x.dtype).tile, x),
     "tilecore, region": lambda x, reps: partial(tilecore.tile_region, x, reps, (0, 0), (4, 6)),
-    "tilecore, numpy.tile replaced": replaced,
+    "tilecore, numpy.tile replaced": lambda x, reps: lambda: np.tile(x, reps),
+    "tilecore, numpy.tile replaced, keywords": lambda x, reps: partial(np.tile, A=x, reps=reps),
+    "tilecore, numpy.tile replaced, bound before": lambda x, reps: partial(TILE["numpy"], x, reps),
     "tilecore, onnx": lambda x, reps: partial(tilecore.onnx.tile, x, reps),
     "tilecore, openvino": lambda x, reps: partial(tilecore.openvino.tile, x, reps),
     "tilecore, directml": lambda x, reps: partial(tilecore.directml.tile, x, reps),
@@ -131,7 +139,7 @@ def prepare(kind, workload, case):
         call = CASES[kind][case](x, reps)
         if case not in {"creation", "numpy.empty"}:
             np.testing.assert_array_equal(call(), TILE["numpy"](x, reps), strict=True)
-        return Call(call)
+        return (Replaced if "replaced" in case else Call)(call)
     x = x if kind == "form" else KINDS[name](x)
     np.testing.assert_array_equal(tilecore.tile(x, reps), np.tile(x, reps), strict=True)
     return Call(partial(TILE[case], x, reps))

@@ -4,6 +4,7 @@ import copy
 import ctypes
 import itertools
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -34,21 +35,15 @@ def theirs(A, reps):
     return NUMPYS(A, reps)
 
 
-def test_within_a_block():
+def test_within_a_block_or_until_further_notice():
     assert not is_ours()
-    with tilecore.replace_numpy_tile():
+    with tilecore.replace_numpy_tile() as replaced:
         assert is_ours()
         calls = [np.tile(X, (2, 1)), np.tile(X, reps=(2, 1)), np.tile(A=X, reps=(2, 1)), np.tile(reps=(2, 1), A=X)]
         assert all(each.flags.owndata and each.tolist() == [*X.tolist()] * 2 for each in calls)
-    assert not is_ours()
-
-
-def test_until_further_notice():
-    replaced = tilecore.replace_numpy_tile()
-    assert is_ours()
-    for _ in range(2):
-        replaced.restore()
-        assert not is_ours()
+        for _ in range(2):
+            replaced.restore()
+            assert not is_ours()
     with pytest.raises(RuntimeError, match="already restored"), replaced:
         pass
 
@@ -234,9 +229,22 @@ def test_what_is_left_to_numpys_function(tmp_path):
         for reps in (1, (), (1, 1, 1), [1], np.array([1])):
             assert np.tile(X.T, reps).flags.f_contiguous and np.tile(X.T, reps=reps).flags.f_contiguous
         np.tile(mapped, 2).flush()
+        np.tile(Recorder()(array=mapped), 2).flush()
         for duck in (Duck(), X.view(own)):
             assert np.tile(duck, [2]) == (True, ([2],), []) and np.tile(duck, reps=2) == (True, (), ["reps"])
             assert np.tile(reps=2, A=duck) == (True, (), ["reps", "A"])
+
+
+def test_threads_replace_while_others_call():
+    def replace():
+        with tilecore.replace_numpy_tile():
+            return is_ours()
+
+    def call():
+        return (np.tile(X, reps=2) == [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda work: all(work() for _ in range(500)), [replace, call] * 2))
 
 
 def test_pickles_and_copies_are_its_own():
@@ -257,14 +265,3 @@ def test_compiled_code_may_keep_the_pointer():
         assert is_ours(lambda A, reps: kept(NUMPYS, pair, 2, names))
     assert find(NUMPYS) != ctypes.cast(kept, ctypes.c_void_p).value
     assert not is_ours(lambda A, reps: kept(NUMPYS, pair, 2, names))
-
-
-def test_numpys_name_is_deleted_meanwhile():
-    """As pytest's monkeypatch.delattr does: what the block raises comes out."""
-    try:
-        with pytest.raises(KeyError), tilecore.replace_numpy_tile():
-            del np.tile
-            raise KeyError
-        assert not hasattr(np, "tile")
-    finally:
-        np.tile = NUMPYS

@@ -126,7 +126,8 @@ def test_a_program_that_deletes_the_hook(tmp_path):
 REPLACED = """
 import numpy
 from numpy import tile
-import multiprocessing, os, pickle, sys, threading
+import multiprocessing, os, pickle, sys, tilecore, threading
+here = sys.argv[1:] and tilecore.replace_numpy_tile()    # in each worker too: all but fork's import this file
 def is_ours(tile=tile):
     return tile(numpy.zeros((2, 2)), 2).flags.owndata
 if __name__ == "__main__":
@@ -165,20 +166,10 @@ def test_where_numpys_function_has_no_pointer(tmp_path):
     assert ends == [(0, "[1 1] [1 1]\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
 
 
-REPLACED_IN_WORKERS = """
-import multiprocessing, numpy, tilecore
-from concurrent.futures import ProcessPoolExecutor
-replaced = tilecore.replace_numpy_tile()    # in each worker too: all but fork's import this file
-def is_ours(_): return numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata
-if __name__ == "__main__":
-    for how in multiprocessing.get_all_start_methods():
-        with ProcessPoolExecutor(1, multiprocessing.get_context(how)) as pool: print(*pool.map(is_ours, [0]))
-"""
-
-
 def test_a_line_of_the_program_replaces_in_all_workers(tmp_path):
-    written(tmp_path, {"script.py": REPLACED_IN_WORKERS})
-    assert ran(tmp_path, "script.py") == (0, "True\n" * (3 if os.name == "posix" else 1), "")
+    written(tmp_path, {"script.py": REPLACED})
+    answers = [("fork", True), ("forkserver", True), ("spawn", True)][0 if os.name == "posix" else 2 :]
+    assert ran(tmp_path, "script.py", "here") == (3, f"{answers}\nTrue b''\n", "")
 
 
 def test_run_imports_what_it_uses(tmp_path):

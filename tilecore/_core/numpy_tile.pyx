@@ -26,7 +26,6 @@ from cpython.ref cimport Py_INCREF
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS
 from tilecore._core.plain cimport try_fast
 from tilecore._core.plan.plan cimport Plan, plan_array
-from tilecore._core.request.arguments cimport is_foreign
 from tilecore._core.request.integers cimport as_tuple, read_fast
 from tilecore._core.request.numpy_own cimport is_served_by, numpys, pointer, tilecore_atomic_replace, vectorcallfunc
 
@@ -41,7 +40,7 @@ cdef extern from "Python.h":
 # In C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
 cdef object tile_any = tile, tile_by_numpy = numpy_tile
-cdef object memmap = numpy.memmap, ndarrays_own = numpy.ndarray.__array_function__
+cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__
 
 
 cdef object serve(object own, PyObject *const *arguments, size_t n, PyObject *names):
@@ -61,30 +60,27 @@ cdef object serve(object own, PyObject *const *arguments, size_t n, PyObject *na
         return numpys(own, arguments, n, names)
     A = <object>arguments[1 - which]
     count = read_fast(<object>arguments[which], 0, counts)
-    if count < 0 or not PyArray_CheckExact(A) and belongs_to_numpy(A):
+    if count < 0 or not PyArray_CheckExact(A) and getattr(type(A), "__array_function__", ndarrays) is not ndarrays:
         return numpys(own, arguments, n, names)
     if not PyArray_Check(A):
         A = cnp.PyArray_FROM_O(A)  # may run code that changes a list of repeats
-    if keeps_order(A, count, counts):
-        return tile_by_numpy(A, as_tuple(counts, count))
-    if PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
-        return result
-    # What is wrong with a plan, NumPy's function tells; what is wrong with the memory, tilecore's.
-    return (tile_any if plan_array(&plan, A, count, counts) else tile_by_numpy)(A, as_tuple(counts, count))
+    if not keeps_kind(A, count, counts):
+        if PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
+            return result
+        if plan_array(&plan, A, count, counts):  # a subclass, or an error of memory: tilecore's
+            return tile_any(A, as_tuple(counts, count))
+    return tile_by_numpy(A, as_tuple(counts, count))  # also where a plan is wrong: the error is NumPy's
 
 
-cdef bint keeps_order(cnp.ndarray array, int n, const Py_ssize_t *counts) noexcept:
-    """Whether the result of NumPy's function is not C-contiguous: nothing is repeated, nor the array."""
+cdef bint keeps_kind(cnp.ndarray array, int n, const Py_ssize_t *counts) except -1:
+    """Whether NumPy's result is a memmap; or not C-contiguous, as the array, because nothing is repeated."""
     cdef int k
+    if not PyArray_CheckExact(array) and isinstance(array, memmap):
+        return True
     for k in range(n):
         if counts[k] != 1:
             return False
     return not PyArray_IS_C_CONTIGUOUS(array)
-
-
-cdef bint belongs_to_numpy(A) except -1:
-    """Whether it is another library's array, or of a subclass that overrides NumPy's functions, or a memmap."""
-    return is_foreign(A) or isinstance(A, memmap) or PyArray_Check(A) and type(A).__array_function__ is not ndarrays_own
 
 
 cdef object measuring = None  # the function that measures; never freed, because another thread may be about to call it
@@ -94,41 +90,37 @@ cdef object measure(object own, PyObject *const *arguments, size_t n, PyObject *
     return PyObject_Vectorcall(measuring, arguments, n, names)
 
 
-@cython.final
-cdef class InForce:
-    """A function in NumPy's place, from `begin` to `end`. They may end in any order: the latest one is called."""
-
-    cdef vectorcallfunc function
-
-    cdef begin(self, vectorcallfunc function):
-        self.function = function
-        with cython.critical_section(in_force):
-            in_force.append(self)
-            if not call_latest():
-                in_force.remove(self)
-                why = "another copy of tilecore has" if pointer != NULL else "it is not called by a pointer of NumPy's"
-                raise RuntimeError(f"numpy.tile cannot be replaced: {why}")
-
-    cdef end(self):
-        with cython.critical_section(in_force):
-            if self in in_force:
-                in_force.remove(self)
-            call_latest()
+cdef dict in_force = {}  # functions in NumPy's place, by the token of each, from `begin` to `end`
+cdef object lock = object()  # not `in_force`: a method of a dict that is locked would release it
 
 
-cdef list in_force = []  # the latest one last
-cdef vectorcallfunc present = numpys
+cdef begin(vectorcallfunc function):
+    token = object()
+    with cython.critical_section(lock):
+        in_force[token] = <size_t>function
+        if not call_latest():
+            del in_force[token]
+            why = "another copy of tilecore has" if pointer != NULL else "it is not called by a pointer of NumPy's"
+            raise RuntimeError(f"numpy.tile cannot be replaced: {why}")
+    return token
 
 
-cdef bint call_latest() noexcept:
+cdef bint end(token):
+    """Return whether it was in force. They may end in any order, also without memory."""
+    with cython.critical_section(lock):
+        was = in_force.pop(token, None) is not None
+        call_latest()
+    return was
+
+
+cdef bint call_latest():
     """Return whether it is called. Only what this copy of tilecore has put there is replaced."""
-    global present
-    cdef Py_ssize_t n = len(in_force)
-    cdef vectorcallfunc latest = (<InForce>in_force[n - 1]).function if n else numpys
-    if pointer == NULL or not tilecore_atomic_replace(pointer, present, latest):
-        return False
-    present = latest
-    return True
+    cdef vectorcallfunc latest = numpys
+    for function in in_force.values():
+        latest = <vectorcallfunc><size_t>function
+    return pointer != NULL and (
+        tilecore_atomic_replace(pointer, numpys, latest) or tilecore_atomic_replace(pointer, serve, latest)
+        or tilecore_atomic_replace(pointer, measure, latest))
 
 
 @cython.final
@@ -136,30 +128,27 @@ cdef bint call_latest() noexcept:
 cdef class ProfileBlock:
     """From `__enter__` to `leave`, `profile` is in the list `active`, and `function` measures."""
 
-    cdef object profile, function
+    cdef object profile, function, token  # `token` is None until `__enter__`
     cdef list active
-    cdef InForce block  # None until `__enter__`
 
     def __init__(self, profile, list active, function):
         self.profile, self.active, self.function = profile, active, function
 
     def __enter__(self):
         global measuring
-        if self.block is not None:
+        if self.token is not None:
             raise RuntimeError("profile: already used; create a new one")
         table = self.profile.start()
         if measuring is not self.function:
             Py_INCREF(self.function)
             measuring = self.function
-        self.block = InForce()
-        self.block.begin(measure)
+        self.token = begin(measure)
         self.active.append(self.profile)
         return table
 
     def leave(self):
         """End the block. Return whether the profile was active: in a forked child it is not."""
-        if self.block is not None:
-            self.block.end()
+        end(self.token)
         active = self.profile in self.active
         if active:
             self.active.remove(self.profile)
@@ -210,35 +199,29 @@ cdef class replace_numpy_tile:
     Source: NumPy 2, `numpy.tile`.
     """
 
-    cdef InForce replacement  # None if restored
+    cdef object token
     cdef bint entered
 
     def __init__(self, *unknown, **more):
         if unknown or more:  # Cython would name __init__
             raise TypeError("replace_numpy_tile: expected no arguments")
-        if self.replacement is None:
-            replacement = InForce()
-            replacement.begin(serve)
-            self.replacement = replacement
+        if self.token not in in_force:
+            self.token = begin(serve)
 
     def __del__(self):
-        cdef bint forgotten = self.replacement is not None and not self.entered
-        self.restore()
-        if forgotten and not is_finalizing():
+        if end(self.token) and not self.entered and not is_finalizing():
             warnings.warn("replace_numpy_tile: the returned object was garbage-collected, so numpy.tile is restored; "
                           "keep the object for as long as the replacement should last", RuntimeWarning, stacklevel=1)
 
     def restore(self):
         """Restore `numpy.tile`; calling it again does nothing. A function that other code has put there since stays."""
-        if self.replacement is not None:
-            self.replacement.end()
-            self.replacement = None
+        end(self.token)
 
     def __enter__(self):
-        if self.replacement is None:
+        if self.token not in in_force:
             raise RuntimeError("replace_numpy_tile: already restored; create a new one")
         self.entered = True
         return self
 
     def __exit__(self, *exception):
-        self.restore()
+        end(self.token)

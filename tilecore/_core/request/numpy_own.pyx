@@ -6,29 +6,16 @@ object of another kind has something else at that place. Then there is no `point
 
 import numpy
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyCFunction, PyMethodDef, PyObject
 
 from tilecore._core.numpy_api cimport PyTypeObject
 
 
 cdef extern from "Python.h":
-    PyTypeObject *Py_TYPE(object)
-    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     enum: METH_FASTCALL, METH_KEYWORDS
-    ctypedef object (*PyCFunction)(object, object)
-    ctypedef struct PyMethodDef:
-        const char *ml_name
-        PyCFunction ml_meth
-        int ml_flags
+    PyTypeObject *Py_TYPE(object)
+    vectorcallfunc PyVectorcall_Function(object)
     object PyCFunction_New(PyMethodDef *method, object own)
-
-
-cdef vectorcallfunc *pointer_of(function):
-    cdef PyTypeObject *kind = Py_TYPE(function)
-    if (type(function).__name__ != "_ArrayFunctionDispatcher" or not kind.tp_flags & Py_TPFLAGS_HAVE_VECTORCALL
-            or kind.tp_vectorcall_offset <= 0):
-        return NULL
-    return <vectorcallfunc *>(<char *><PyObject *>function + kind.tp_vectorcall_offset)
 
 
 cdef object call_numpys(object own, PyObject *const *arguments, Py_ssize_t n, PyObject *names):
@@ -36,15 +23,13 @@ cdef object call_numpys(object own, PyObject *const *arguments, Py_ssize_t n, Py
 
 
 # By the module that defines it: a program may have put a function of its own into the name `numpy.tile`.
-cdef object own = getattr(numpy.lib, "_shape_base_impl", numpy).tile
-pointer = pointer_of(own)
-cdef vectorcallfunc *another = pointer_of(numpy.repeat)
+cdef object home = getattr(numpy.lib, "_shape_base_impl", numpy), own = home.tile
 cdef PyMethodDef method
 numpy_tile = own  # as NumPy's own function, also while another has its place
-if pointer == NULL or another == NULL:
-    pointer = NULL
-else:
-    numpys = another[0]  # a copy of tilecore in another folder may have replaced that of `own`
+if type(own) is type(home.kron) and type(own).__name__ == "_ArrayFunctionDispatcher":
+    numpys = PyVectorcall_Function(home.kron)  # a copy of tilecore in another folder may have replaced that of `own`
+if numpys != NULL:
+    pointer = <vectorcallfunc *>(<char *><PyObject *>own + Py_TYPE(own).tp_vectorcall_offset)
     method.ml_name, method.ml_meth = "tile", <PyCFunction><void *>call_numpys
     method.ml_flags = METH_FASTCALL | METH_KEYWORDS
     numpy_tile = PyCFunction_New(&method, own)
