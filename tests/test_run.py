@@ -82,23 +82,6 @@ def test_as_python_runs_it(name, tmp_path):
     assert ran(tmp_path, *own, "-m", "tilecore", "run", *split(options)) == ran(tmp_path, *own, *split(options))
 
 
-GONE = """
-import os, sys
-os.environ["PYTHONPATH"] = os.getcwd()
-os.mkdir("gone"), os.chdir("gone"), os.rmdir("../gone")
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="removes the current folder")
-@pytest.mark.parametrize("how", ["{folder}/script.py", "-m script", f"-c '{GIVEN}'"])
-def test_in_a_deleted_folder(how, tmp_path):
-    written(tmp_path, {"script.py": SEES})
-    options = split(how.format(folder=tmp_path))
-    run = ran(tmp_path, "-c", GONE, "-m", "tilecore", "run", *options)
-    assert run == ran(tmp_path, "-c", GONE, *options) and run[0] == 0
-
-
 @pytest.mark.parametrize("command, options, text", [
     ("run", "absent.py", "absent.py: No such file or directory"),
     ("profile", "-m no.such.module", "No module named 'no'"),

@@ -257,8 +257,6 @@ RULES = [
      "arrays[1] must have dtype float32, got {0[1].dtype}"),
     ("", "arrays", [[x(), MASKED]], TypeError, "arrays[1] must be a plain array, got Mask"),
     ("", "arrays", [[x(), RAGGED]], ValueError, "arrays[1] of type list cannot be read as an array"),
-    ("", "arrays", [[(x(), 1)]], ValueError,
-     "arrays[0] of type tuple ...of a dataset of (image, label), pass the images alone"),
     ("", "arrays", [x(), np.zeros((4, 3, 2), "f4")], ValueError, "arrays must have shape (n, 2, 3), got {0.shape}"),
     ("", "arrays", [np.zeros((4, 2, 3))], TypeError, "arrays must have dtype float32, got float64"),
     ("", "arrays", [iter([x()]), {1: x()}, None], TypeError, "arrays must be a list or a tuple of arrays"),

@@ -138,12 +138,9 @@ def map_array(path: str, name: str) -> NDArray[Any]:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder says what is wrong
         raise ValueError(f"{name}: not a regular file; use {STANDARD_STREAM} for standard input")
     try:
-        with np.errstate(over="ignore"):  # NumPy multiplies a malformed header's shape
+        with np.errstate(over="ignore"), naming(name):  # NumPy multiplies a malformed header's shape
             return npy.open_memmap(path, "r", max_header_size=MAX_HEADER)
-    except OSError as error:
-        if error.errno == errno.ENOMEM:
-            what = f"cannot map its {with_unit(os.path.getsize(path), 'B')}; raise the limit of addresses (ulimit -v)"
-            raise OSError(errno.ENOMEM, what, name) from None
+    except OSError:  # for want of addresses, for instance
         raise
     except Exception as error:  # NumPy and Python's parser raise errors of eight types about a malformed header
         # NumPy's advice follows, for its own functions. The header may be in the text, and a MemoryError has none.

@@ -41,22 +41,12 @@ def absolute(path: str) -> str:
     """As Python makes a program's name absolute: `..` stays, because the folder before it may be a link."""
     if os.name == "nt" or path == ".":
         return os.path.abspath(path)
-    return path if os.path.isabs(path) else os.path.join(*current_folder(), path)
-
-
-def current_folder() -> list[str]:
-    """The entry of sys.path for it; none if it was deleted, as `python -m` then has none."""
-    try:
-        return [os.getcwd()]
-    except FileNotFoundError:
-        return []
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
     """Run the program: a file, a module ("-m") or code ("-c"). Return None, or why it cannot be started."""
     own = 0 if sys.flags.safe_path else 1  # how many entries of sys.path Python makes for the command line
-    # How many it has made: `python -m tilecore` in a deleted folder has none.
-    made = own * (len(current_folder()) if sys.modules["__main__"].__spec__ else 1)
     main = sys.modules["__main__"] = ModuleType("__main__")
     vars(main)["__builtins__"] = builtins
     if sys.version_info < (3, 14):
@@ -64,13 +54,13 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
     sys.argv[:] = [option or name, *arguments]
     try:
         if option == "-c" or option + name == "-":
-            sys.path[:made] = [""] * own
+            sys.path[:own] = [""] * own
             vars(main)["__loader__"] = BuiltinImporter
             source, file = name if option else sys.stdin.buffer.read(), "<string>" if option else "<stdin>"
             exec(compile(source, file, "exec", dont_inherit=True), vars(main))
         elif option == "-m" or pkgutil.get_importer(name):  # a folder or an archive; Python itself calls this function
             is_module = option == "-m"
-            sys.path[:made] = current_folder() * own if is_module else [absolute(name)]
+            sys.path[:own] = [os.getcwd()] * own if is_module else [absolute(name)]
             runpy._run_module_as_main(name if is_module else "__main__", is_module)  # type: ignore[attr-defined]
         else:
             try:
@@ -84,8 +74,7 @@ def start(option: str, name: str, arguments: Sequence[str]) -> str | None:
             if code is None and b"\0" in text:
                 return f"{name}: source code cannot contain null bytes"
             file, loader = absolute(name), SourcelessFileLoader if code else SourceFileLoader
-            known = os.path.isabs(name) or current_folder()
-            sys.path[:made] = [os.path.dirname(os.path.realpath(name) if known else name)] * own
+            sys.path[:own] = [os.path.dirname(os.path.realpath(name))] * own
             vars(main).update(__file__=file, __loader__=loader("__main__", file), __cached__=None)
             exec(code or compile(text, file, "exec", dont_inherit=True), vars(main))
     except SystemExit as end:

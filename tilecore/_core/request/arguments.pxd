@@ -5,8 +5,8 @@ from tilecore._core.numpy_api cimport PyArray_CheckExact, descr_of
 from tilecore._core.strided_arrays cimport StridedArray
 
 
-cdef cnp.ndarray read_plain(a)
-cdef cnp.ndarray read_plain_or_none(a)
+cdef cnp.ndarray read_plain(a, argument=*)
+cdef cnp.ndarray read_plain_or_none(a, argument=*)
 cdef bint is_foreign(value) except -1
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1

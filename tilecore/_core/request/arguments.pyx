@@ -34,21 +34,21 @@ cdef frozenset READ_DIRECTLY = frozenset(
 cdef tuple UNREADABLE = (TypeError, ValueError, MemoryError, RuntimeError, BufferError)
 
 
-cdef cnp.ndarray read_plain(a):
+cdef cnp.ndarray read_plain(a, argument="input"):
     """`a` as a plain array, for functions that accept nothing else."""
-    cdef cnp.ndarray array = read_plain_or_none(a)
+    cdef cnp.ndarray array = read_plain_or_none(a, argument)
     if array is None:
-        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", "input")
+        raise RequestError(TypeError, f"must be a plain array, got {type(a).__name__}", argument)
     return array
 
 
-cdef cnp.ndarray read_plain_or_none(a):
+cdef cnp.ndarray read_plain_or_none(a, argument="input"):
     """`a` as a plain array, an ndarray or a memmap; None if its own type decides how it is tiled."""
     if PyArray_Check(a):
         return a if PyArray_CheckExact(a) or isinstance(a, numpy.memmap) else None
     if is_foreign(a):
         return None
-    array = read_array(a, "input", True)  # by keyword it would be a call through Python
+    array = read_array(a, argument, True)  # by keyword it would be a call through Python
     return array if PyArray_CheckExact(array) else None
 
 
@@ -135,17 +135,9 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
     cdef cnp.ndarray array
     cdef Py_ssize_t i
     for i in range(PyList_GET_SIZE(arrays)):
-        if PyArray_CheckExact(arrays[i]):
-            array = arrays[i]
-        else:
-            try:
-                array = read_plain(arrays[i])
-            except RequestError as error:
-                if not isinstance(error, RequestError):  # see format_error
-                    raise
-                hint = "; of a dataset of (image, label), pass the images alone" if isinstance(arrays[i], tuple) else ""
-                raise RequestError(error.kind, error.what + hint, f"arrays[{i}]") from error.__cause__
-            arrays[i] = array
+        if not PyArray_CheckExact(arrays[i]):
+            arrays[i] = read_plain(arrays[i], f"arrays[{i}]")
+        array = arrays[i]
         if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
             raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", f"arrays[{i}]")
         if not has_shape(array, ndim, shape):

@@ -51,6 +51,7 @@ cdef bint read_one(item, Py_ssize_t least, Py_ssize_t *value) noexcept:
 cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
     """Read an integer, or a tuple, list or array of integers; return how many. Return -1 for anything else."""
     cdef Py_ssize_t i, n
+    cdef bint direct
     cdef tuple items
     if type(given) is tuple:
         items = given
@@ -60,17 +61,15 @@ cdef int read_fast(given, Py_ssize_t least, Py_ssize_t *values) except -2:
         return 1 if read_one(given, least, values) else -1
     elif cnp.PyArray_NDIM(given) != 1 or not cnp.PyArray_ISINTEGER(given) or cnp.PyArray_DIM(given, 0) > MAX_RANK:
         return -1
-    elif cnp.PyArray_TYPE(given) == cnp.NPY_INTP and cnp.PyArray_ISBEHAVED_RO(given):  # most arrays of repeats
-        n = cnp.PyArray_DIM(given, 0)
-        for i in range(n):
-            values[i] = (<Py_ssize_t *>cnp.PyArray_GETPTR1(given, i))[0]
-            if values[i] < least:
-                return -1
-        return <int>n
     else:
+        direct = cnp.PyArray_TYPE(given) == cnp.NPY_INTP and cnp.PyArray_ISBEHAVED_RO(given)  # most arrays of repeats
         n = cnp.PyArray_DIM(given, 0)
         for i in range(n):
-            if not read_one(cnp.PyArray_GETITEM(given, cnp.PyArray_GETPTR1(given, i)), least, &values[i]):
+            if direct:
+                values[i] = (<Py_ssize_t *>cnp.PyArray_GETPTR1(given, i))[0]
+            elif not read_one(cnp.PyArray_GETITEM(given, cnp.PyArray_GETPTR1(given, i)), least, &values[i]):
+                return -1
+            if values[i] < least:
                 return -1
         return <int>n
     n = PyTuple_GET_SIZE(items)
