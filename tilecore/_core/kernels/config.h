@@ -61,8 +61,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_QUERY_BYTES ((ptrdiff_t)4 << 20)
 
 /* Idle memory, if more than TILECORE_SPARE_BYTES, is released if no result is freed for this time; in use, it follows
- * the peak of this time. New memory takes 0.1
- * to 0.6 s a gigabyte: to allocate a gigabyte anew each minute costs at most 1 %. */
+ * the peak of this time. To allocate a gigabyte anew each minute costs at most 1 % of the time. */
 #ifndef TILECORE_IDLE_MILLISECONDS
 #define TILECORE_IDLE_MILLISECONDS 60000
 #endif
