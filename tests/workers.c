@@ -2,8 +2,8 @@
  *
  *     workers run CALLERS JOBS FORKS    JOBS jobs in all, each iteration of each written exactly once, a quarter of
  *                                       them in steps, as between checks for signals; meanwhile FORKS forks
- *     workers wait FORKS                each of three threads waits for the others in a job; FORKS 1: also in a child, of
- *                                       a process in which a thread waits for an end of workers
+ *     workers wait FORKS                each of three threads waits for the others in a job; FORKS 1: also in a child,
+ *                                       of a process in which a thread waits for an end of workers
  *     workers                           which calls are alone after gains and losses
  *
  * Prints what was done; the exit status is 0 where nothing was wrong. FORKS is 0 for ThreadSanitizer, which

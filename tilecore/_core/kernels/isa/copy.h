@@ -1,6 +1,6 @@
 /* Contiguous bytes of any length, and the kernels made of nothing but that: `copies`, `doubling`. For AVX2:
- * tilecore_copy_avx2, tilecore_copy_short_avx2, tilecore_replicate_avx2, tilecore_stream_avx2, tilecore_stream_end_avx2,
- * tilecore_copies_avx2, tilecore_doubling_avx2. */
+ * tilecore_copy_avx2, tilecore_copy_short_avx2, tilecore_replicate_avx2, tilecore_stream_avx2,
+ * tilecore_stream_end_avx2, tilecore_copies_avx2, tilecore_doubling_avx2. */
 
 /* Up to 64 bytes as two words that may overlap, the longest that fit. */
 /* clang-format off */
