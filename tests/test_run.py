@@ -13,43 +13,26 @@ import pytest
 
 pytestmark = pytest.mark.process
 
-SEES = """
-import sys, __main__
-assert __main__.__dict__ is globals() and sys.modules["__main__"].__builtins__ is __builtins__
-if sys.version_info < (3, 14): print(__annotations__)
-print(sys.argv, sys.path[0], __file__, __package__, __spec__ and __spec__.name, len(sys.path))
-"""
-GIVEN = "import sys, __main__; print(sys.argv, sys.path[:1], sorted(vars(__main__)), __loader__)"
-HOOKED = """
-import atexit, sys
-sys.excepthook = lambda kind, value, trace: print(kind, trace.tb_lineno, trace.tb_next)
-atexit.register(lambda: print(sys.excepthook.__name__))
-1 / 0
-"""
+SEES = "import sys; print(sys.argv, sys.path, sys.flags, __file__, __spec__ and __spec__.name, sorted(globals()))"
 INPUT = "import sys; print(sys.argv, sys.path[:1], __name__, __loader__); 1 / 0"
-PROGRAMS = {  # options, files, and what `python` gets
-    "script": ("script.py -m --json x -- --repeats -1", {"script.py": SEES}),
-    "without its folder": ("script.py", {"script.py": SEES}),  # with Python's own -P
-    "folder, without the current one": ("folder -x", {"folder/__main__.py": SEES}),  # likewise
-    "module": ("-m package.module -h --", {"package/__init__.py": "", "package/module.py": SEES}),
-    "package": ("-mpackage run", {"package/__init__.py": "", "package/__main__.py": SEES}),
-    "folder": ("folder -x", {"folder/__main__.py": SEES}),
-    "archive": ("a.zip", {"a.zip": SEES}),
-    "given code": (f"-c '{GIVEN}' -x -- -m", {}),
-    "through a link": ("./link/../script.py", {"other/inside/x": "", "other/script.py": SEES}),
-    "double dash": ("-- -odd.py 1", {"-odd.py": SEES}),
-    "text": ("exit.py", {"exit.py": "import sys; print(1); sys.exit('text')"}),
-    "its name in a text": ("exit.py", {"exit.py": "import sys; sys.exit(sys.executable + ': oops')"}),
-    "code": ("exit.py", {"exit.py": "import os, sys; print(1, flush=True); os._exit(7)"}),
-    "error": ("e.py", {"e.py": "def f(): 1 / 0\ntry: f()\nexcept Exception as e: raise KeyError(2) from e"}),
-    "error of a module": ("-m e", {"e.py": "import no_such_module_1"}),
-    "syntax": ("e.py", {"e.py": "x = ("}),
-    "compiled": ("script.pyc -x", {"script.pyc": SEES}),
-    "compiled by another Python": ("other.pyc", {"other.pyc": "its magic number"}),
-    "Ctrl-C": ("e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
-    "name deleted": ("-c 'import numpy; del numpy.tile'", {}),
-    "hook": ("e.py", {"e.py": HOOKED}),
-    "standard input": ("- -x", {}),
+PROGRAMS = {  # Python's options, arguments, files, and what `python` gets
+    "script": ("", "script.py -m --json x -- --repeats -1", {"script.py": SEES}),
+    "Python's options": ("-PuW ignore -X utf8", "script.py", {"script.py": SEES}),
+    "module": ("", "-m package.module -h --", {"package/__init__.py": "", "package/module.py": SEES}),
+    "package": ("-O", "-mpackage run", {"package/__init__.py": "", "package/__main__.py": SEES}),
+    "folder": ("", "folder -x", {"folder/__main__.py": SEES}),
+    "archive": ("", "a.zip", {"a.zip": SEES}),
+    "given code": ("", "-c 'import sys; print(sys.argv)' -x -- -m", {}),
+    "through a link": ("", "./link/../script.py", {"other/inside/x": "", "other/script.py": SEES}),
+    "double dash": ("", "-- -odd.py 1", {"-odd.py": SEES}),
+    "code": ("", "exit.py", {"exit.py": "import os, sys; print(1, flush=True); os._exit(7)"}),
+    "error": ("", "e.py", {"e.py": "def f(): 1 / 0\ntry: f()\nexcept Exception as e: raise KeyError(2) from e"}),
+    "no module": ("", "-m no.such.module", {}),
+    "no __main__": ("", "other", {"other/inside/x": ""}),
+    "compiled": ("", "script.pyc -x", {"script.pyc": SEES}),
+    "Ctrl-C": ("", "e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
+    "name deleted": ("", "-c 'import numpy; del numpy.tile'", {}),
+    "standard input": ("", "- -x", {}),
 }
 
 
@@ -76,90 +59,93 @@ def ran(folder, *command):
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python_runs_it(name, tmp_path):
-    options, files = PROGRAMS[name]
-    own = ["-P"] if "without" in name else []
+    own, options, files = PROGRAMS[name]
     written(tmp_path, files)
-    assert ran(tmp_path, *own, "-m", "tilecore", "run", *split(options)) == ran(tmp_path, *own, *split(options))
+    run = ran(tmp_path, *split(own), "-m", "tilecore", "run", *split(options))
+    assert run == ran(tmp_path, *split(own), *split(options))
 
 
 @pytest.mark.parametrize("command, options, text", [
     ("run", "absent.py", "absent.py: No such file or directory"),
-    ("profile", "-m no.such.module", "No module named 'no'"),
     ("run", "script.py/", "script.py/: Not a directory"),
-    ("profile", "folder", "can't find '__main__' module in"),
     ("run", "", "one of the arguments PROGRAM -m -c is required"),
-    ("run", "-m ''", "No module named"),
-    ("run", "null.py", "null.py: source code cannot contain null bytes"),
     ("profile", "--json absent/t.json script.py", "absent/t.json: No such file or directory"),
     ("profile", "--json folder script.py", "folder: not a regular file; use - for standard output"),
     ("run", "--json t.json script.py", "unrecognized arguments: --json"),
 ])  # fmt: skip
 def test_what_is_not_found_is_one_line(command, options, text, tmp_path):
     (tmp_path / "folder").mkdir()
-    written(tmp_path, {"script.py": "print(1)", "null.py": "1\0"})
+    written(tmp_path, {"script.py": "print(1)"})
     code, out, err = ran(tmp_path, "-m", "tilecore", command, *split(options))
     assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("tilecore: ") and text in err
 
 
-def test_a_program_that_deletes_the_hook(tmp_path):
-    code, out, err = ran(tmp_path, "-m", "tilecore", "run", "-c", "import sys; del sys.excepthook; 1 / 0")
-    assert (code, out) == (1, "") and err.startswith("sys.excepthook is missing\n") and "AttributeError" not in err
-
-
 REPLACED = """
+import importlib.util, sys
+assert importlib.util.find_spec("numpy") and not [name for name in sys.modules if name.startswith("tilecore")]
 import numpy
 from numpy import tile
-import multiprocessing, os, pickle, sys, tilecore, threading
-here = sys.argv[1:] and tilecore.replace_numpy_tile()    # in each worker too: all but fork's import this file
+import multiprocessing, os, pickle, subprocess, threading
 def is_ours(tile=tile):
     return tile(numpy.zeros((2, 2)), 2).flags.owndata
 if __name__ == "__main__":
     assert pickle.loads(pickle.dumps(tile)) is numpy.tile is tile and is_ours()
     answers = []
     for how in multiprocessing.get_all_start_methods():
-        with multiprocessing.get_context(how).Pool(1) as pool: answers.append((how, pool.apply(is_ours)))
+        with multiprocessing.get_context(how).Pool(1) as pool: answers.append(pool.apply(is_ours))
+    code = "import numpy; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata)"
+    subprocess.run([sys.executable, "-c", code])
     def last(): threading.main_thread().join(), print(is_ours(), pickle.dumps(is_ours)[:0])
     threading.Thread(target=last).start()
-    print(sorted(answers))
+    print(*answers, "exec_module" in vars(numpy.__spec__.loader))
     sys.exit(3)
 """
 
 
-def test_run_replaces_in_the_program_and_in_forked_children(tmp_path):
-    written(tmp_path, {"script.py": REPLACED})
+def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    written(tmp_path, {"script.py": REPLACED, "sitecustomize.py": "print(__file__)"})
     code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
-    methods = [("fork", True), ("forkserver", False), ("spawn", False)]
-    told = "child processes took an unknown time; those not made by fork had NumPy's own numpy.tile"
-    assert (code, err) == (3, f"tilecore: {told}, see docs/profile.md\n")
-    assert out.splitlines() == [str(methods if os.name == "posix" else methods[2:]), "True b''"]
+    out = [line for line in out.splitlines() if line != str(tmp_path / "sitecustomize.py")]
+    answers = "True True True" if os.name == "posix" else "True"
+    assert (code, err) == (3, "") and out == ["True", f"{answers} False", "True b''"]
 
 
 OTHER = """
-import numpy, sys
+import numpy, os, sys
 numpy.tile = numpy.lib._shape_base_impl.tile = numpy.tile.__wrapped__
-from tilecore._cli.main import main
-sys.exit(main(sys.argv[1:]))
+import tilecore
+sys.modules.pop("sitecustomize", None)
+sys.path.insert(0, os.path.join(os.path.dirname(tilecore.__file__), "_cli", "site"))
+os.environ.update({"PYTHONPATH": sys.path[0], **dict.fromkeys(sys.argv[1:], "")})
+try: import sitecustomize
+except ImportError: print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
 """
 
 
-def test_where_numpys_function_has_no_pointer(tmp_path):
+def test_where_nothing_can_be_replaced(tmp_path):
     why = "tilecore: numpy.tile cannot be replaced: it is not called by a pointer of NumPy's"
-    code = "import numpy, tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))"
-    ends = [ran(tmp_path, "-c", OTHER, command, "-c", code) for command in ("run", "profile")]
+    ends = [ran(tmp_path, "-c", OTHER, *variables) for variables in ([], ["TILECORE_PROFILE"])]
     assert ends == [(0, "[1 1] [1 1]\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
+    why = "tilecore: numpy.tile cannot be replaced: Python's options -E, -I and -S exclude it"
+    ends = [ran(tmp_path, "-E", "-m", "tilecore", command, "-c", "print(1)") for command in ("run", "profile")]
+    assert ends == [(0, "1\n", f"{why}; the program runs with NumPy's own\n"), (2, "", f"{why}\n")]
+
+
+REPLACED_IN_WORKERS = """
+import multiprocessing, numpy, tilecore
+from concurrent.futures import ProcessPoolExecutor
+replaced = tilecore.replace_numpy_tile()    # in each worker too: all but fork's import this file
+def is_ours(_): return numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata
+if __name__ == "__main__":
+    for how in multiprocessing.get_all_start_methods():
+        with ProcessPoolExecutor(1, multiprocessing.get_context(how)) as pool: print(*pool.map(is_ours, [0]))
+"""
 
 
 def test_a_line_of_the_program_replaces_in_all_workers(tmp_path):
-    written(tmp_path, {"script.py": REPLACED})
-    answers = [("fork", True), ("forkserver", True), ("spawn", True)][0 if os.name == "posix" else 2 :]
-    assert ran(tmp_path, "script.py", "here") == (3, f"{answers}\nTrue b''\n", "")
-
-
-def test_run_imports_what_it_uses(tmp_path):
-    written(tmp_path, {"script.py": "import sys; print(*sys.modules)"})
-    code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
-    ours = {name for name in out.split() if name.startswith(("tilecore._cli.", "tilecore._profile."))}
-    assert (code, err, ours) == (0, "", {f"tilecore.{name}" for name in ("_cli.main", "_cli.run", "_profile.process")})
+    written(tmp_path, {"script.py": REPLACED_IN_WORKERS})
+    assert ran(tmp_path, "script.py") == (0, "True\n" * (3 if os.name == "posix" else 1), "")
 
 
 PROFILED = """
@@ -183,7 +169,8 @@ def test_profile_of_given_code(tmp_path):
     code, out, err = ran(tmp_path, "-m", "tilecore", "profile", "-c", "import numpy; print(numpy.tile(1, 2))")
     assert (code, out) == (0, "[1 1]\n") and "\ntilecore profile: numpy.tile took " in err and "<string>:1 <mod" in err
     strict = ["-X", "warn_default_encoding", "-W", "error"]
-    told = ran(tmp_path, *strict, "-m", "tilecore", "profile", "--json", "-", "-c", "print(1); import sys; sys.exit(3)")
+    code = "import os, sys; print(1 - ('site' in str(os.environ.get('PYTHONPATH')))); sys.exit(3)"
+    told = ran(tmp_path, *strict, "-m", "tilecore", "profile", "--json", "-", "-c", code)
     assert told[0] == 3 and told[1].startswith("1\n{") and json.loads(told[1][2:])["sites"] == []
     assert "EncodingWarning" not in told[2] and not os.listdir(tmp_path)
 

@@ -75,7 +75,7 @@ def parser() -> Parser:
         "profile": "run a Python program, and show what tilecore would do for it",
     }.items():
         command = commands.add_parser(name, help=text, allow_abbrev=False, epilog="Arguments after it are PROGRAM's.")
-        command.set_defaults(run=program_of)
+        command.set_defaults(run=start_program)
         add = command.add_mutually_exclusive_group(required=True).add_argument
         add(
             "program", metavar="PROGRAM", nargs="?", help="a file, or a folder or archive with __main__.py; - for stdin"
@@ -89,16 +89,16 @@ def parser() -> Parser:
     return top
 
 
-def program_of(arguments: argparse.Namespace) -> Callable[[Sequence[str]], str | None]:
+def start_program(arguments: argparse.Namespace) -> None:
     given = {"-m": arguments.module, "-c": arguments.code, "": arguments.program}
     program = next((option, text) for option, text in given.items() if text is not None)
     if "json" in arguments:
         from tilecore._cli.profile import profile, try_to_write
 
-        return partial(profile, *program, None if arguments.json is None else try_to_write(arguments.json))
+        profile(*program, arguments.rest, "" if arguments.json is None else try_to_write(arguments.json))
     from tilecore._cli.run import run
 
-    return partial(run, *program)
+    run(*program, arguments.rest)
 
 
 def read_integers(text: str) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """The command `tilecore`: how it starts, and how it ends.
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
-`run` and `profile` start a program; when it runs, errors and signals are its own. The modules of other commands are not
-imported for it: they take longer than many programs, and stay in the program's `sys.modules`.
+`run` and `profile` start a program in the place of this one; then errors and signals are its own. For `run`, argparse and
+the modules of other commands are not imported: they take longer than many programs.
 """
 
 import errno
@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TextIO
 
 from tilecore._profile.process import print_text
@@ -22,7 +21,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
-    code, program = 0, None
+    code = 0
     own, rest = without_program(sys.argv[1:] if argv is None else argv)
     with interrupted_by_signals():
         try:
@@ -30,12 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             if command in (["run"], ["run", "-m"], ["run", "-c"]) and name[:1] not in ("", "-"):  # no need of argparse
                 from tilecore._cli.run import run
 
-                program = partial(run, "".join(command[1:]), name)
+                run("".join(command[1:]), name, rest)
             else:
                 from tilecore._cli.commands import parse
 
                 arguments = parse(own)
-                program = arguments.run(arguments)
+                arguments.rest = rest
+                arguments.run(arguments)
             if sys.stdout is not None:  # None if closed, by a daemon for instance
                 sys.stdout.flush()
         except BrokenPipeError:  # the reader, `head` for instance, has seen enough
@@ -45,8 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (TypeError, ValueError, MemoryError, OSError) as error:
             code = print_error(one_line(error), 2)
         drop_unwritten(sys.stdout)
-    if program is not None and not code and (missing := program(rest)):
-        code = print_error(missing, 2)
     return code
 
 

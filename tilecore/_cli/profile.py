@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
+from typing import NoReturn
 
 from tilecore._cli.files import STANDARD_STREAM, open_output, write_all
-from tilecore._cli.run import start
+from tilecore._cli.run import refusal, start
 from tilecore._core.numpy_tile import ProfileBlock
 from tilecore._profile.measure import Profile
 from tilecore._profile.process import print_text
@@ -21,26 +22,33 @@ def try_to_write(path: str) -> str:
     return path if path == STANDARD_STREAM else os.path.abspath(path)
 
 
-def profile(option: str, name: str, path: str | None, arguments: Sequence[str]) -> str | None:
+def profile(option: str, name: str, arguments: Sequence[str], path: str) -> NoReturn:
+    if why := refusal():
+        raise ValueError(why)
+    start(option, name, arguments, TILECORE_PROFILE=path)
+
+
+def begin(path: str) -> None:
+    """Called in the program's process before its first line. Child processes are not measured."""
+    others = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
+    if others:
+        os.environ["PYTHONPATH"] = others
     measured = Profile()
     block = measured.block()
     try:
         block.__enter__()
     except RuntimeError as error:
-        return str(error)
+        print_text(f"tilecore: {error}", sys.stderr)
+        os._exit(2)
     atexit.register(report, measured, block, path)  # before the program's own functions, so it is called after them
-    missing = start(option, name, arguments)
-    if missing is not None:
-        block.leave()
-    return missing
 
 
-def report(measured: Profile, block: ProfileBlock, path: str | None) -> None:
+def report(measured: Profile, block: ProfileBlock, path: str) -> None:
     """Report at the program's very end. The program may have replaced sys.stdout and sys.stderr."""
     if not block.leave():  # a child process
         return
     measured.report(sys.__stderr__)
-    if path is None:
+    if not path:
         return
     data = json.dumps(measured.table, indent=1).encode() + b"\n"
     streams = [stream for stream in (sys.stdout, sys.stderr, sys.__stdout__) if stream is not None]

@@ -32,10 +32,10 @@ def print_text(text: str, file: TextIO | None) -> None:
             return
 
 
-def children_seconds(since: tuple[float, ...] = (0.0,) * 5) -> str:
-    """The processor time of child processes, as text; "" if it is less than a hundredth of this process' own.
+def children_seconds(since: tuple[float, ...]) -> str:
+    """The processor time of child processes since an earlier `os.times()`, as text.
 
-    `since` is an earlier `os.times()`.
+    It is empty for less than a hundredth of this process' own time.
     """
     multiprocessing = sys.modules.get("multiprocessing")
     if UNTIMED & sys.modules.keys() or (multiprocessing and multiprocessing.active_children()):
