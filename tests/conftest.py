@@ -1,14 +1,12 @@
 """What several test files share."""
 
 import gc
-import inspect
 import os
 import signal
 import subprocess
 import sys
 import sysconfig
 from contextlib import ExitStack
-from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,56 +69,7 @@ def compile_c():
     return run_compiler
 
 
-def descriptors_now(of="/memfd:tilecore"):
-    "What the process has open: of tilecore, or all if `of` is empty."
-    return sorted(path for path in map(os.path.realpath, glob("/proc/self/fd/*")) if path.startswith(of))
-
-
-@pytest.fixture(scope="session")
-def descriptors():
-    return descriptors_now
-
-
-# In every program.
-PRELUDE = """
-import ctypes, os, sys, threading, time, numpy, tilecore
-from glob import glob
-
-def together(*works):
-    "Each work in a thread of its own, at the same time; what one raises is raised. Linux counts no thread any more."
-    wrong, start = [], threading.Barrier(len(works))
-    def run(work):
-        try: start.wait(), work()
-        except BaseException as error: wrong.append(error)
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads: thread.start()
-    for thread in threads: thread.join()
-    while any(os.path.exists(f"/proc/self/task/{thread.native_id}") for thread in threads): time.sleep(0.001)
-    if wrong: raise wrong[0]
-
-def refuse(call, kind, text=""):
-    "The call must raise this kind of error, with this text in its message."
-    try: call()
-    except kind as error: assert text in str(error), error
-    else: raise AssertionError(f"expected {kind}: {text}")
-
-def forked(work):
-    "Work in a child process, which must end well."
-    if not (child := os.fork()):
-        try: work(), os._exit(0)
-        except BaseException: sys.excepthook(*sys.exc_info()), os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-
-def status(name):
-    "The bytes that Linux shows for the process under this name."
-    with open("/proc/self/status") as file: sizes = dict(line.split(":", 1) for line in file)
-    return int(sizes[name].split()[0]) << 10
-
-def threads():
-    "The process's threads, as Linux counts them."
-    return {int(task) for task in os.listdir("/proc/self/task")}
-"""
-PRELUDE += inspect.getsource(descriptors_now)
+PRELUDE = Path(__file__).with_name("prelude.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture

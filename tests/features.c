@@ -5,13 +5,8 @@
 #include <immintrin.h>
 #include <stdio.h>
 
-#define XSAVE (1 << 27)
-#define SSSE3 (1 << 9)
-#define AVX512F (1 << 16)
-#define AVX512BW (1 << 30)
-#define BMI2 (1 << 8)
-#define AVX2 (1 << 5)
-#define ALL (AVX512F | AVX512BW | BMI2 | AVX2)
+#define BASIC (bit_OSXSAVE | bit_SSSE3)
+#define ALL (bit_AVX512F | bit_AVX512BW | bit_BMI2 | bit_AVX2)
 
 typedef struct {
     const char *set, *vendor;
@@ -19,22 +14,22 @@ typedef struct {
 } processor;
 
 static const processor processors[] = {
-    {"avx512vbmi", "Genu", 6, XSAVE | SSSE3, ALL, 1, 1, 0, 0xe7, 1},
-    {"avx512amd", "Auth", 26, XSAVE | SSSE3, ALL, 1, 1, 2, 0xe7, 1},    /* Zen 5 */
-    {"avx512half", "Auth", 25, XSAVE | SSSE3, ALL, 1, 1, 1, 0xe7, 0},   /* Zen 4 */
-    {"avx2", "Auth", 25, XSAVE | SSSE3, AVX2 | BMI2, 0, 1, 1, 0x07, 0}, /* Zen 3 */
-    {"avx512vbmi", "Cent", 26, XSAVE | SSSE3, ALL, 1, 1, 0, 0xe7, 0},
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 0, 0, 0, 0xe7, 0}, /* without one of the features */
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL & ~AVX512F, 1, 0, 0, 0xe7, 0},
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL & ~AVX512BW, 1, 0, 0, 0xe7, 0},
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL & ~BMI2, 1, 0, 0, 0xe7, 0},
-    {"ssse3", "Genu", 6, XSAVE | SSSE3, ALL & ~AVX2, 1, 0, 0, 0xe7, 0},
-    {"scalar", "Genu", 6, XSAVE, 0, 0, 0, 0, 0x07, 0},
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0xc7, 0}, /* registers that the system does not save */
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0xa7, 0},
-    {"avx2", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0x67, 0},
-    {"ssse3", "Genu", 6, XSAVE | SSSE3, ALL, 1, 0, 0, 0xe3, 0},
-    {"ssse3", "Genu", 6, SSSE3, ALL, 1, 0, 0, 0xe7, 0},
+    {"avx512vbmi", "Genu", 6, BASIC, ALL, 1, 1, 0, 0xe7, 1},
+    {"avx512amd", "Auth", 26, BASIC, ALL, 1, 1, 2, 0xe7, 1},    /* Zen 5 */
+    {"avx512half", "Auth", 25, BASIC, ALL, 1, 1, 1, 0xe7, 0},   /* Zen 4 */
+    {"avx2", "Auth", 25, BASIC, bit_AVX2 | bit_BMI2, 0, 1, 1, 0x07, 0}, /* Zen 3 */
+    {"avx512vbmi", "Cent", 26, BASIC, ALL, 1, 1, 0, 0xe7, 0},
+    {"avx2", "Genu", 6, BASIC, ALL, 0, 0, 0, 0xe7, 0}, /* without one of the features */
+    {"avx2", "Genu", 6, BASIC, ALL & ~bit_AVX512F, 1, 0, 0, 0xe7, 0},
+    {"avx2", "Genu", 6, BASIC, ALL & ~bit_AVX512BW, 1, 0, 0, 0xe7, 0},
+    {"avx2", "Genu", 6, BASIC, ALL & ~bit_BMI2, 1, 0, 0, 0xe7, 0},
+    {"ssse3", "Genu", 6, BASIC, ALL & ~bit_AVX2, 1, 0, 0, 0xe7, 0},
+    {"scalar", "Genu", 6, bit_OSXSAVE, 0, 0, 0, 0, 0x07, 0},
+    {"avx2", "Genu", 6, BASIC, ALL, 1, 0, 0, 0xc7, 0}, /* registers that the system does not save */
+    {"avx2", "Genu", 6, BASIC, ALL, 1, 0, 0, 0xa7, 0},
+    {"avx2", "Genu", 6, BASIC, ALL, 1, 0, 0, 0x67, 0},
+    {"ssse3", "Genu", 6, BASIC, ALL, 1, 0, 0, 0xe3, 0},
+    {"ssse3", "Genu", 6, bit_SSSE3, ALL, 1, 0, 0, 0xe7, 0},
 };
 static const processor *here = processors;
 

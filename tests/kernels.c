@@ -159,10 +159,8 @@ static void check_rows(const tilecore_set *kernels, const tilecore_row_kernel *k
         for (apart = 0; apart < 7; apart++) {
             /* Rows together; apart in the source and the destination; the source back to front; apart in the
              * source alone; in the destination alone; the same source row for all; the destination back to front. */
-            const ptrdiff_t src_gap = apart == 1 ? 5 : apart == 3 ? 2 * row
-                                                                  : 0;
-            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 || apart == 5 ? 1
-                                                                            : 0;
+            const ptrdiff_t src_gap = apart == 1 ? 5 : (apart == 3) * 2 * row;
+            const ptrdiff_t gap = apart == 1 ? 5 : apart == 4 || apart == 5;
             const ptrdiff_t step = apart == 5 ? 0 : row + src_gap, pitch = span + gap;
             const ptrdiff_t src_pitch = apart == 2 ? -step : step, dst_pitch = apart == 6 ? -pitch : pitch;
             const ptrdiff_t n_src = (rows - 1) * step + row, n_dst = rows * pitch - gap;
@@ -395,11 +393,12 @@ int main(int n, char **names)
     signal(SIGBUS, report_crash);
 #endif
     for (set = tilecore_sets; *set; set++) {
+        const char *fate = "left out";
         int wanted = n == 1, a;
         for (a = 1; a < n; a++) wanted |= strcmp(names[a], (*set)->name) == 0;
-        if (wanted && !((*set)->needs & ~features)) check_set(*set);
-        printf("%s %s\n", (*set)->name, (*set)->needs & ~features ? "missing" : wanted ? "ran"
-                                                                                       : "left out");
+        if ((*set)->needs & ~features) fate = "missing";
+        else if (wanted) check_set(*set), fate = "ran";
+        printf("%s %s\n", (*set)->name, fate);
     }
     printf("%ld cases, %ld wrong\n", cases, wrong);
     return wrong != 0;

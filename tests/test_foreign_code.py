@@ -113,26 +113,20 @@ def test_what_numpy_makes_arrays_of(x, oracle):
             np.testing.assert_array_equal(got, oracle(np.asarray(x), reps), strict=True)
 
 
-def test_what_gives_a_subclass():
-    """A mask is never lost: the result is that of numpy.tile, or an error."""
-    masked = HasArray(np.ma.array([1, 2], mask=[1, 0]))
-    assert tilecore.tile(masked, 2).mask.tolist() == [True, False] * 2
-    assert type(tilecore.tile(HasArray(np.rec.array([(1, 2.0)])), 2)) is np.recarray
-    with pytest.raises(TypeError, match="tile_region: a must be a plain array"):
-        tilecore.tile_region(masked, 2, 0, 1)
-    with pytest.raises(TypeError, match="input of type HasArray gives a masked array of shape"):
-        onnx.tile(masked, [2])
-
-
-def test_a_list_that_gives_a_subclass(tmp_path):
-    """Its own class decides, as for any other object."""
-    own = type("OwnList", (list,), {"__array__": lambda self, dtype=None, copy=None: self.x})()
-    own.x = np.memmap(tmp_path / "x", "i4", "w+", shape=(2, 3))
-    assert type(tilecore.tile(own, 2)) is type(tilecore.TilePlan((2, 3), 2, "i4").tile(own)) is np.ndarray
+@pytest.mark.parametrize("base", [object, list])
+def test_what_gives_a_subclass(base, tmp_path):
+    """A mask is never lost: the result is that of numpy.tile, or an error. Of a list too, its own class decides."""
+    own = type("Own", (base,), {"__array__": HasArray.__array__})()
     own.x = np.ma.array([[1, 2]], mask=[[1, 0]])
     assert tilecore.tile(own, 2).mask.tolist() == [[True, False] * 2]
-    with pytest.raises(TypeError, match="input of type OwnList gives a masked array of shape"):
+    with pytest.raises(TypeError, match="tile_region: a must be a plain array"):
+        tilecore.tile_region(own, 2, (0, 0), (1, 1))
+    with pytest.raises(TypeError, match="input of type Own gives a masked array of shape"):
         onnx.tile(own, [1, 2])
+    own.x = np.memmap(tmp_path / "x", "i4", "w+", shape=(2, 3))
+    assert type(tilecore.tile(own, 2)) is type(tilecore.TilePlan((2, 3), 2, "i4").tile(own)) is np.ndarray
+    own.x = np.rec.array([(1, 2.0)])
+    assert type(tilecore.tile(own, 2)) is np.recarray
 
 
 # ---------------------------------------------------------------- objects that raise

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from prelude import descriptors_now
 
 import tilecore
 
@@ -75,11 +76,11 @@ def many_calls(often, count):
             SELDOM[n // 25 % len(SELDOM)]()
 
 
-def state(descriptors):
+def state():
     """What must be the same, and what may differ by a little: blocks, mappings, resident bytes."""
     gc.collect()
     tilecore.release_memory()
-    same = [descriptors(), *(sys.getrefcount(watch) for watch in watched[:-1])]
+    same = [descriptors_now(), *(sys.getrefcount(watch) for watch in watched[:-1])]
     grows = [sys.getallocatedblocks(), sys.getrefcount(None)]
     if LINUX:
         with open("/proc/self/maps") as maps, open("/proc/self/statm") as statm:
@@ -89,14 +90,14 @@ def state(descriptors):
 
 
 @pytest.mark.whole_process
-def test_nothing_grows(ways, descriptors):
+def test_nothing_grows(ways):
     """Three attempts: the system itself may make huge pages meanwhile, but not each time."""
     often = [*OFTEN, *(call for each in (row, objects, record, strings) for call in ways(each, 7).values())]
     many_calls(often, 500)
     for _ in range(3):
-        before, grown_before = state(descriptors)
+        before, grown_before = state()
         many_calls(often, 3000)
-        after, grown = state(descriptors)
+        after, grown = state()
         assert after == before
         more = [now - then for now, then in zip(grown, grown_before, strict=True)]
         if all(n < most for n, most in zip(more, (400, 400, 20, 8 << 20), strict=False)):

@@ -115,15 +115,6 @@ def test_branches(oracle, opset):
         run(proto, np.array(True), X, np.array([2]))
 
 
-def test_loop(oracle):
-    body = """m = Constant <value: tensor = int64 {2}> ()
-              yes = Constant <value: tensor = bool {1}> ()
-              y = Loop(m, yes, x) <body = each (int64 i, bool go, float[D, E] a)
-                  => (bool on, float[D, E] b) { on = Identity(go) b = Tile(a, n) }>"""
-    tiled = run(model(NEWEST, body, TILE[1]), X, np.array([2, 1]))
-    np.testing.assert_array_equal(tiled, oracle(X, (4, 1)), strict=True)
-
-
 NUMBERS = "?bhilqBHILQefdFD"
 
 

@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from prelude import descriptors_now
 
 import tilecore
 from tilecore._core.request.errors import RequestError, reformat_error
@@ -79,7 +80,7 @@ MAPPED = {  # the block that repeats is as large
 
 
 @pytest.mark.parametrize("name", [*CALLS, *MAPPED])
-def test_an_interrupt_ends_the_call_and_leaves_nothing_behind(name, out, descriptors):
+def test_an_interrupt_ends_the_call_and_leaves_nothing_behind(name, out):
     call = CALLS[name] if name in CALLS else MAPPED[name](out)
     if name in CALLS:
         out[PART] = 7
@@ -90,7 +91,8 @@ def test_an_interrupt_ends_the_call_and_leaves_nothing_behind(name, out, descrip
     tilecore.release_memory()
 
     def state():
-        return descriptors(), tilecore.show_config("dicts")["Memory"], *map(sys.getrefcount, (INPUT, out, out.dtype))
+        memory = tilecore.show_config("dicts")["Memory"]
+        return descriptors_now(), memory, *map(sys.getrefcount, (INPUT, out, out.dtype))
 
     before, results = state(), []
     with pytest.raises(KeyboardInterrupt):
