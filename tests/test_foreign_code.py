@@ -93,6 +93,22 @@ def test_objects_with_array_protocols(kind, oracle):
         np.testing.assert_array_equal(result, oracle(X, (2, 2)), strict=True)
 
 
+def at_null(x):
+    """Libraries give no address of no bytes."""
+    thing = HasInterface(x)
+    thing.__array_interface__ = x.__array_interface__ | {"data": (0, True)}
+    return thing
+
+
+@pytest.mark.parametrize("dtype", ["f4", "S0", "U0", "V0", [("a", "S0")]])
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (2, 3)])
+def test_views_without_a_byte(shape, dtype):
+    x = np.zeros(shape, [("field", dtype)])["field"]  # an array of its own would have items of one byte
+    for kind in [HasArray, HasInterface] + [HasDLPack, memoryview] * (dtype == "f4") + [at_null] * (not x.size):
+        for reps in (0, 2, (2, 1, 3)):
+            np.testing.assert_array_equal(tilecore.tile(kind(x), reps), tilecore.tile(x, reps), strict=True)
+
+
 def test_buffers_of_other_libraries():
     for x in (array.array("h", [1, 2]), (ctypes.c_int16 * 2)(1, 2)):
         np.testing.assert_array_equal(tilecore.tile(x, 2), np.int16([1, 2, 1, 2]), strict=True)
@@ -175,6 +191,14 @@ def test_integers_that_raise(function, argument, error):
         with pytest.raises(error, match="^mine$") as caught:
             function(function.good() | {argument: thing})
         assert caught.type is error
+
+
+@pytest.mark.parametrize(("function", "argument"), INTEGERS)
+def test_errors_show_no_text_of_python_code(function, argument):
+    """It may raise, as that of a Fraction with thousands of digits, or take long."""
+    for thing in (bad := raising("__repr__", Own), [bad]):
+        with pytest.raises(TypeError, match=f"^{function.begin.partition('-')[0]}"):
+            function(function.good() | {argument: thing})
 
 
 def test_an_iterable_may_refuse_to_be_an_integer():

@@ -11,6 +11,7 @@ import io
 import operator
 import os
 import reprlib
+import shutil
 import signal
 import sys
 import threading
@@ -226,9 +227,9 @@ KINDS = [ValueError, TimeoutError, TypeError, OverflowError, KeyError, BufferErr
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files, closed without a `with`
 def test_what_a_handler_raises_at_any_moment(kind, name, raised_between):
-    """It comes between any two instructions of tilecore's own Python code, and of the library's that shortens texts.
+    """It comes between any two instructions of tilecore's own Python code, and of the library's that serves it.
     Nothing takes it for what it expects."""
-    own = os.path.dirname(tilecore.__file__), reprlib.__file__
+    own = os.path.dirname(tilecore.__file__), reprlib.__file__, shutil.__file__
 
     def call():
         with pytest.MonkeyPatch.context() as patch:

@@ -21,14 +21,16 @@ LEAST_SECONDS = 0.5  # and that was at least this: the system counts in ticks of
 def print_text(text: str, file: TextIO | None) -> None:
     """Print it, or nothing if the file is closed or the disk is full."""
     plain = text.encode("ascii", "backslashreplace").decode()  # for a stream that cannot encode the text
-    for each in (text, plain) if file is not None else ():  # for None, print takes stdout
+    for each in (text, plain):
         try:
-            print(each, file=file, flush=True)
+            if not getattr(file, "closed", file is None):  # for None, print takes stdout
+                print(each, file=file, flush=hasattr(file, "flush"))
             return
         except UnicodeEncodeError:
             continue
         except (OSError, ValueError) as error:
-            pass_on(error)
+            if getattr(error, "errno", None) is None:  # what a signal handler raises has no number
+                pass_on(error)
             return
 
 

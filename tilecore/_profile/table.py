@@ -11,7 +11,7 @@ from tilecore._units import with_unit
 Row: TypeAlias = dict[str, Any]
 FEW = 8  # measurements: fewer are rough
 ROWS = 20  # at most
-WIDTH = 80
+WIDTH = min(80, shutil.get_terminal_size((80, 1)).columns)  # once: it drops what signal handlers raise
 
 
 def make_table(totals: dict[str, float], rows: list[Row], threads: int, children: str, others: str) -> str:
@@ -26,17 +26,16 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
         texts.append("Not measured: calls in compiled functions, as of Numba.")
     if others:
         texts.append(others)
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)
     lines = [""]
     for text in texts:
-        lines += wrap(text, width)
+        lines += wrap(text, WIDTH)
     if rows:
         lines += ["", f"{'numpy.tile':>10} {'tilecore':>10} {'':>6} {'calls':>11} {'results':>8}"]
     for row in rows[:ROWS]:
         numbers, *texts = describe(row)
         lines.append(numbers)
         for text in filter(None, texts):
-            lines += wrap(text, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
+            lines += wrap(text, WIDTH, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
     return "\n".join(lines + [f"{len(rows) - ROWS} more places"] * (len(rows) > ROWS))
 
 

@@ -22,6 +22,8 @@ class ShortRepr(reprlib.Repr):
         return super().repr1(x, level) if type(x) in KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:
+        if hasattr(type(x).__repr__, "__code__"):  # Python code: it may raise, or take long
+            return f"<{type(x).__name__} instance>"
         half = (self.maxother - 3) // 2
         text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
         return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
