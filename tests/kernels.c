@@ -237,17 +237,18 @@ static void check_packing(const tilecore_set *kernels, ptrdiff_t item, ptrdiff_t
             check_packed(end, item, -dst_pitch, last, -pitch, item, rows, count);
         }
     }
-    for (step = -8; step <= 8 && kernels->deinterleave && rows < 5; step++) {
-        const ptrdiff_t width = ((step < 0 ? -step : step) * (count - 1) + 1) * item;
+    for (step = -16; step <= 16 && kernels->deinterleave && rows < 5; step++) {
+        const ptrdiff_t along = step / 2 * (step % 2 ? 1 : item); /* odd: of bytes, so items may overlap */
+        const ptrdiff_t width = (along < 0 ? -along : along) * (count - 1) + item;
         const ptrdiff_t pitch = width + gap, dst_pitch = count * item + gap;
         const ptrdiff_t n_src = (rows - 1) * pitch + width, n_dst = (rows - 1) * dst_pitch + count * item;
-        const char *const src = place(source, n_src, behind) + (step < 0 ? width - item : 0);
+        const char *const src = place(source, n_src, behind) + (along < 0 ? width - item : 0);
         char *const dst = place(target, n_dst, behind);
-        if (step == 0 || !tilecore_prepare_deinterleave(&shuffles, 1, 0, step * item, item)) continue;
+        if (along == 0 || !tilecore_prepare_deinterleave(&shuffles, 1, 0, along, item)) continue;
         memset(dst, 0x55, (size_t)n_dst);
         begin(kernels, "deinterleave", item, count, rows);
         kernels->deinterleave(&shuffles, dst, dst_pitch, src, pitch, rows, count, behind);
-        check_packed(dst, dst_pitch, item, src, pitch, step * item, rows, count);
+        check_packed(dst, dst_pitch, item, src, pitch, along, rows, count);
         check_gaps(dst, dst_pitch, count * item, rows);
     }
     if (!kernels->deinterleave || rows < 2 || rows > 4) return;
