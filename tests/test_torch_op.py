@@ -138,7 +138,7 @@ def test_errors_of_repeat_and_of_other_inputs():
         with pytest.raises(TypeError, match="^repeat: input must be a tensor, got (list|ndarray)$"):
             repeat(wrong, 2)
     for wrong in ([1, 2], 2), (matrix(), None):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="must be (Tensor|tuple of ints), not (list|NoneType)"):
             tile(*wrong)
 
 

@@ -147,6 +147,10 @@ def choose_chunks(
         if 0 not in shape:
             raise ValueError(f"dask.tile: chunks must be larger than 0, got {chunks!r:.80}") from reason
         wanted = tuple((n,) for n in shape)
+    except ValueError as reason:
+        if "Empty" not in str(reason):  # Dask makes an axis without chunks of -2
+            raise
+        raise ValueError(f"dask.tile: chunks must be -1 or sizes of 1 or more, got {chunks!r:.80}") from reason
     except TypeError as reason:
         got = f"got {chunks!r:.80} of type {type(chunks).__name__}"
         raise TypeError(f"dask.tile: chunks must be 'auto' or sizes for each axis, {got}") from reason

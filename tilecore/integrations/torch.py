@@ -118,6 +118,8 @@ def repeat(input: Tensor, *repeats: int | Sequence[int]) -> Tensor:
 
 def tiled(input: Tensor, dims: Any, own: Callable[..., Tensor]) -> Tensor:
     """The tiling, in one of the four ways; `own` is PyTorch's own function."""
+    if dims is None:
+        return own(input, dims)  # its error says what is wrong
     counts = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if type(input) not in KINDS or not input.is_cpu or lacks_rule(input):
         return own(input, counts)
