@@ -33,6 +33,9 @@ cdef enum:
     # whole then, because whole rows repeat faster than parts.
     SIDE_BYTES = 512
     LINE_BYTES = 64
+    # Rows that lie multiples of this apart map to few sets of the first-level cache. In scratch, a line lies between,
+    # unless they are read as one; in a source, a transposition needs cells.
+    SET_BYTES = 1024
     # If stores bypass the caches, a panel is wide for prefetching, and long to amortise the cache lines that it shares.
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
@@ -142,8 +145,11 @@ cdef inline Py_ssize_t divide_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 
 
 cdef void *new_scratch(const Panels *panels) noexcept nogil:
-    """Memory for what packs a panel, the cells of a transposition, and a packed panel; NULL: there is none."""
-    return malloc(sizeof(Packing) + TILECORE_CELL_BYTES + LINE_BYTES + (0 if panels.direct else panels.nbytes))
+    """Memory for what packs a panel, cells of a transposition, and a packed panel; NULL: there is none, or no need."""
+    if panels.direct and panels.store_mode != TILECORE_PAST_CACHES and panels.packing.loop[1].src_step % SET_BYTES != 0:
+        return NULL
+    return malloc(sizeof(Packing) + TILECORE_CELL_BYTES + LINE_BYTES
+                  + (0 if panels.direct else panels.nbytes + panels.nbytes // (SET_BYTES // LINE_BYTES)))
 
 
 cdef void write_panels(void *of_panels, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -191,6 +197,9 @@ cdef void pack_panel(const Panels *panels, Py_ssize_t number, void *scratch, Blo
         if loop.src_step == 0 or scratch == NULL:
             nest_push(&rest, steps[k], loop.src_step, loop.dst_step)
         else:
+            if source.n == 2 and step % SET_BYTES == 0 and not (
+                    panels.nest.loop[k - 1].src_step != 0 and steps[k - 1] == panels.nest.loop[k - 1].count):
+                step += LINE_BYTES
             nest_push(&source, steps[k], loop.src_step, step)
             nest_push(&rest, steps[k], step, loop.dst_step)
             step *= steps[k]
