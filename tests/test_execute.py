@@ -66,11 +66,8 @@ class TestRegion:
 class TestPlan:
     def test_attributes(self):
         plan = tilecore.TilePlan((2, 3), (4, 1, 2), ">f4")
-        assert plan.input_shape == (2, 3)
-        assert plan.output_shape == (4, 2, 6)
-        assert plan.reps == (4, 1, 2)
-        assert plan.dtype == np.dtype(">f4")
-        assert plan.nbytes == 4 * 2 * 6 * 4
+        assert (plan.input_shape, plan.output_shape, plan.reps) == ((2, 3), (4, 2, 6), (4, 1, 2))
+        assert (plan.dtype, plan.nbytes) == (np.dtype(">f4"), 4 * 2 * 6 * 4)
         for name in ("input_shape", "output_shape", "reps", "dtype", "nbytes", "other"):
             with pytest.raises(AttributeError):
                 setattr(plan, name, None)

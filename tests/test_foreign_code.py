@@ -148,12 +148,7 @@ def test_what_gives_a_subclass(base, tmp_path):
 # ---------------------------------------------------------------- objects that raise
 
 
-class Own(Exception):
-    pass
-
-
-class OwnType(TypeError):
-    pass
+Own, OwnType = type("Own", (Exception,), {}), type("OwnType", (TypeError,), {})
 
 
 def fail(error):

@@ -17,29 +17,11 @@ X = np.arange(6.0).reshape(2, 3)
 RECORDS = np.array([(1, 2.5, b"ab", (2, 3)), (3, -0.0, b"", (0, 1))], "i1,f8,S2,(2,)i4")
 
 
-@numba.njit
-def numpys(a, reps):
-    return np.tile(a, reps)
-
-
-@numba.njit(nogil=True)
-def ours(a, reps):
-    return tilecore.tile(a, reps)
-
-
-@numba.njit
-def into(a, reps, out):
-    return tilecore.tile(a, reps, out)
-
-
-@numba.njit
-def shape_of(shape, reps):
-    return tilecore.output_shape(shape, reps)
-
-
-@numba.njit
-def with_threads(a, reps, threads):
-    return tilecore.tile(a, reps, threads=threads)
+numpys = numba.njit(lambda a, reps: np.tile(a, reps))
+ours = numba.njit(nogil=True)(lambda a, reps: tilecore.tile(a, reps))
+into = numba.njit(lambda a, reps, out: tilecore.tile(a, reps, out))
+shape_of = numba.njit(lambda shape, reps: tilecore.output_shape(shape, reps))
+with_threads = numba.njit(lambda a, reps, threads: tilecore.tile(a, reps, threads=threads))
 
 
 def check(oracle, a, reps):

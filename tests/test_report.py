@@ -21,12 +21,8 @@ def test_comparison_and_tables(tmp_path):
 
     def write(version, *scales):
         cases = [
-            {
-                "name": "test_warm[x]",
-                "params": {"workload": (workload, [4], [2], "f4"), "case": case},
-                "extra_info": {"output bytes": 32},
-                "stats": {"data": [t * (1 + n / 1000) for n in range(-10, 11)]},
-            }
+            {"name": "test_warm[x]", "params": {"workload": (workload, [4], [2], "f4"), "case": case}}
+            | {"extra_info": {"output bytes": 32}, "stats": {"data": [t * (1 + n / 1000) for n in range(-10, 11)]}}
             for workload, scale in zip(("block", "rows", "pixels"), scales, strict=True)
             for case, t in {"tilecore": 0.1 * scale, "numpy": 0.2, "memset": 0.05, "torch": 0.3}.items()
         ]

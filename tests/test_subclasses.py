@@ -71,11 +71,7 @@ def with_optinfo():
     return x
 
 
-class OwnMasked(np.ma.MaskedArray):
-    pass
-
-
-OTHER = masked()()
+OwnMasked, OTHER = type("OwnMasked", (np.ma.MaskedArray,), {}), masked()()
 
 INPUTS = {
     "matrix": lambda: VALUES.view(np.matrix), "records": lambda: RECORDS, "named": lambda: named(Named),
@@ -245,10 +241,7 @@ def test_array_function_is_asked_after_our_checks():
 def test_numpy_ma_that_another_thread_imports(monkeypatch):
     """numpy.ma is in sys.modules long before it defines its class."""
 
-    class Own(np.ndarray):
-        pass
-
-    x = INTEGERS.view(Own)
+    x = INTEGERS.view(Own := type("Own", (np.ndarray,), {}))
     for core in (None, types.ModuleType("numpy.ma.core")):
         monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))
         monkeypatch.setitem(sys.modules, "numpy.ma.core", core)

@@ -90,9 +90,7 @@ onnx.infer_shape(((1, 5), 3), [1, 2])  # type: ignore[arg-type]  # ONNX has no i
 directml.infer_shape((2, (1, 5)), [1, 2])  # type: ignore[arg-type]
 onnx.infer_shape_1((2, 3), 2, 1, products=True)
 onnx.supported_types(13)
-openvino.tile(x, [2])
 openvino.tile_1(x, [2], out)
 openvino.infer_shape(((1, 5), None), repeats_shape=(2,))
-directml.tile(x, [2, 2], feature_level="4_1")
 directml.infer_shape((2, 3), [2, 2])
 directml.supported_types("2_1")
