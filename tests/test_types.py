@@ -53,14 +53,13 @@ def test_mistakes_are_refused(checker, tmp_path, check, monkeypatch):
 
 
 def test_stubs_are_those_of_the_modules(tmp_path, check):
+    torch = "" if importlib.util.find_spec("torch") else "tilecore.integrations.torch\n"  # no part of the extra "test"
     allowed = tmp_path / "allowed"  # what Cython adds to every module, no part of the interface
     allowed.write_text(
         "tilecore.*__pyx_capi__\ntilecore.*__test__\ntilecore.capi\ntilecore._core.plan.(nest|plan)\n"
         "tilecore._core.request.(arguments|integers|overlaps)\ntilecore._core.*NAMES\n"
         "tilecore._core.resources.process_state\ntilecore._core.write.[a-z]+\n"
         # What makes the first two has no types; NumPy 2.5 makes the third in a way that mypy 2.4 does not know.
-        "tilecore.(integrations.(numba.on_stack|openvino_op.Tile)|_dialects.dialect.Array)\n"
-        + "tilecore.integrations.torch\n"
-        * (not importlib.util.find_spec("torch"))  # no part of the extra "test"
+        "tilecore.(integrations.(numba.on_stack|openvino_op.Tile)|_dialects.dialect.Array)\n" + torch
     )
     check("mypy.stubtest", "--allowlist", allowed, "tilecore")
