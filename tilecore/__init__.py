@@ -61,7 +61,7 @@ for _name in (*_DIALECTS, "integrations"):
     # An `import` would wait for a thread whose first import is the module, while that one waits for the package. And
     # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
     if f"tilecore.{_name}" not in _sys.modules:
-        _spec = _util.find_spec(f"tilecore.{_name}")
+        _spec: _typing.Any = _util.find_spec(f"tilecore.{_name}")
         _module = _util.module_from_spec(_spec)
         _spec.loader.exec_module(_module)
         _sys.modules[_spec.name] = _module  # when it is complete: other threads may import it
