@@ -104,7 +104,7 @@ if __name__ == "__main__":
 
 def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    written(tmp_path, {"script.py": REPLACED, "sitecustomize.py": "print(__file__)"})
+    written(tmp_path, {"script.py": REPLACED, "sitecustomize.py": "import os; os.write(1, f'{__file__}\\n'.encode())"})
     code, out, err = ran(tmp_path, "-m", "tilecore", "run", "script.py")
     out = [line for line in out.splitlines() if line != str(tmp_path / "sitecustomize.py")]
     answers = "True True True" if os.name == "posix" else "True"
