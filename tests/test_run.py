@@ -93,7 +93,7 @@ if __name__ == "__main__":
     answers = []
     for how in multiprocessing.get_all_start_methods():
         with multiprocessing.get_context(how).Pool(1) as pool: answers.append(pool.apply(is_ours))
-    code = "import numpy; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata)"
+    code = "import tilecore, numpy; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata)"
     subprocess.run([sys.executable, "-c", code])
     def last(): threading.main_thread().join(), print(is_ours(), pickle.dumps(is_ours)[:0])
     threading.Thread(target=last).start()

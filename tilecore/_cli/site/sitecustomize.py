@@ -35,9 +35,9 @@ class AfterNumPy:
 
 def replace():
     try:
-        import tilecore
+        from tilecore._core import numpy_tile  # in `import tilecore`, which imports NumPy first, the rest is not ready
 
-        vars(tilecore)["_replacement"] = tilecore.replace_numpy_tile()  # for as long as the module lives
+        vars(numpy_tile)["_replacement"] = numpy_tile.replace_numpy_tile()  # for as long as the module lives
     except (ImportError, RuntimeError) as error:
         if getattr(error, "name", "") != "tilecore" and sys.stderr:
             sys.stderr.write(f"tilecore: {error}; the program runs with NumPy's own\n")
