@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 import tilecore  # noqa: F401 - first: another thread may be importing the package
 from tilecore._core.plain import tile_array
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError, format_error
+from tilecore._core.request.errors import RequestError, format_error, short_repr
 from tilecore._core.request.integers import read_count
-from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects import dims
 from tilecore._dialects.dialect import Array, Dialect, Option, Out, Repeats, T, Threads
 from tilecore._dialects.dims import Dim, Shape, ShapeLike

@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 import tilecore
-from tilecore._core.request.errors import RequestError, reformat_error
-from tilecore._core.request.short_repr import short_repr
+from tilecore._core.request.errors import RequestError, reformat_error, short_repr
 from tilecore._dialects.dialect import Dialect
 from tilecore._dialects.version import Version
 

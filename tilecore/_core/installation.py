@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy
 
-from tilecore._core.request.short_repr import short_repr
+from tilecore._core.request.errors import short_repr
 from tilecore._core.resources.memory import get_max_bytes, get_recycle_limit, recycled_bytes
 from tilecore._core.resources.threads import get_num_threads
 from tilecore._core.write.processor import build, cache_sizes, instruction_sets  # type: ignore[import-not-found]

@@ -14,8 +14,7 @@ from types import GenericAlias
 
 import numpy
 
-from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.errors import NAMES, RequestError, format_error, pass_on
+from tilecore._core.request.errors import NAMES, RequestError, format_error, pass_on, short_repr
 
 cimport cython
 cimport numpy as cnp

@@ -19,9 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from tilecore._core.request.errors import RequestError, pass_on
+from tilecore._core.request.errors import RequestError, pass_on, short_repr
 from tilecore._core.request.integers import read_item
-from tilecore._core.request.short_repr import short_repr
 from tilecore._dialects.tensors import INT64_MAX, INT64_MIN, INTEGERS, Types, as_repeats, check_length, draw_items
 
 

@@ -22,8 +22,7 @@ from openvino.utils import replace_node
 
 import tilecore
 from tilecore._core.request.arguments import read_array
-from tilecore._core.request.errors import RequestError, format_error, pass_on, reformat_error
-from tilecore._core.request.short_repr import short_repr
+from tilecore._core.request.errors import RequestError, format_error, pass_on, reformat_error, short_repr
 from tilecore._dialects.dims import get_bounds
 from tilecore._dialects.tensors import as_repeats
 from tilecore.openvino import DIALECT, infer_shape

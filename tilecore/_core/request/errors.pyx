@@ -9,9 +9,9 @@ Exceptions of the caller's own objects and of signal handlers are not RequestErr
 Compiled, so that there is one class `RequestError` in a process, however often the package is imported.
 """
 
-import numpy as np
+import reprlib
 
-from tilecore._core.request.short_repr import short_repr
+import numpy as np
 
 NO_NAMES = {}
 NAMES = {"repeats": "reps", "input": "a"}  # the core's names of arguments, and those of `tile`
@@ -98,3 +98,38 @@ def reformat_error(error, name, input=None, names=NO_NAMES, /, **given):
     origin = error.__context__
     made = isinstance(origin, RequestError) and origin.what in str(error)
     return format_error(origin if made else error, name, input, names, **given)
+
+
+class _ShortRepr(reprlib.Repr):
+    """`repr` in at most one line. Python refuses to write a very long integer, and a large array takes time."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxlist = self.maxtuple = 16
+        self.maxother = 80
+
+    def repr1(self, x, level):
+        # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too. It sorts sets
+        # and dicts, and drops any error meanwhile, a signal handler's too.
+        if type(x) in (dict, set, frozenset):
+            return f"<{type(x).__name__}, length {len(x)}>"
+        return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
+
+    def repr_instance(self, x, level):
+        if hasattr(type(x).__repr__, "__code__"):  # Python code: it may raise, or take long
+            return f"<{type(x).__name__} instance>"
+        half = (self.maxother - 3) // 2
+        text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
+        return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
+
+    def repr_int(self, x, level):
+        return repr(x) if abs(x) < 10**40 else f"<integer of {x.bit_length()} bits>"
+
+    def repr_ndarray(self, x, level):
+        if x.size > self.maxlist:
+            return f"<array of shape {x.shape}, dtype {x.dtype}>"
+        return f"{self.repr(x.tolist())} of dtype {x.dtype}"
+
+
+_KNOWN = (int, str, list, tuple, np.ndarray)
+short_repr = _ShortRepr().repr

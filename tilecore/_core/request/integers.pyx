@@ -12,8 +12,7 @@ from operator import index
 
 import numpy
 
-from tilecore._core.request.short_repr import short_repr
-from tilecore._core.request.errors import RequestError, pass_on
+from tilecore._core.request.errors import RequestError, pass_on, short_repr
 
 cimport numpy as cnp
 from cpython.long cimport PyLong_CheckExact

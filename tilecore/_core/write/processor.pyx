@@ -2,7 +2,7 @@
 
 import os
 
-from tilecore._core.request.short_repr import short_repr
+from tilecore._core.request.errors import short_repr
 
 cdef extern from "kernels/kernels.h" nogil:
     Py_ssize_t TILECORE_LAST_CACHE_BYTES, TILECORE_MOVE_BYTES, PTRDIFF_MAX
