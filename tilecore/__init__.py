@@ -35,9 +35,9 @@ except ModuleNotFoundError as _error:
     if _error.name != "tilecore._core.arrays":
         raise
     raise ImportError(
-        f"tilecore: the modules in {__path__[0]} are not compiled for this Python, or lie in an archive. If this is a clone, Python has found "
-        "its source folder first, as `python -m` does there: leave the clone to import the installed package (`pip "
-        "install .`), or compile in place (`pip install --editable .`)"
+        f"tilecore: the modules in {__path__[0]} are not compiled for this Python, or lie in an archive. If this is a "
+        "clone, Python has found its source folder first, as `python -m` does there: leave the clone to import the "
+        "installed package (`pip install .`), or compile in place (`pip install --editable .`)"
     ) from None
 from tilecore._core.installation import get_include, show_config
 from tilecore._core.numpy_tile import replace_numpy_tile
