@@ -35,9 +35,10 @@ class AfterNumPy:
 
 def replace():
     try:
-        from tilecore._core import numpy_tile  # in `import tilecore`, which imports NumPy first, the rest is not ready
+        # In `import tilecore`, which imports NumPy first, the rest is not ready.
+        from tilecore._core.numpy_tile import replace_numpy_tile
 
-        vars(numpy_tile)["_replacement"] = numpy_tile.replace_numpy_tile()  # for as long as the module lives
+        vars(sys.modules["tilecore._core.numpy_tile"])["_replacement"] = replace_numpy_tile()  # as long as it lives
     except (ImportError, RuntimeError) as error:
         if getattr(error, "name", "") != "tilecore" and sys.stderr:
             sys.stderr.write(f"tilecore: {error}; the program runs with NumPy's own\n")
