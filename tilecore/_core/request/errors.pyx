@@ -109,14 +109,11 @@ class _ShortRepr(reprlib.Repr):
         self.maxother = 80
 
     def repr1(self, x, level):
-        # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too. It sorts sets
-        # and dicts, and drops any error meanwhile, a signal handler's too.
-        if type(x) in (dict, set, frozenset):
-            return f"<{type(x).__name__}, length {len(x)}>"
+        # reprlib dispatches on the name of a type, and other libraries have an `ndarray` or `array` too.
         return super().repr1(x, level) if type(x) in _KNOWN else self.repr_instance(x, level)
 
     def repr_instance(self, x, level):
-        if hasattr(type(x).__repr__, "__code__"):  # Python code: it may raise, or take long
+        if type(x) in (dict, set, frozenset) or hasattr(type(x).__repr__, "__code__"):  # it may raise, or take long
             return f"<{type(x).__name__} instance>"
         half = (self.maxother - 3) // 2
         text = " ".join((str(x) if isinstance(x, np.dtype) else repr(x)).split())  # reprlib would drop any error
