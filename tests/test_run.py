@@ -112,14 +112,13 @@ def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
 
 
 OTHER = """
-import numpy, os, sys
+import importlib.util, numpy, os, sys
 numpy.tile = numpy.lib._shape_base_impl.tile = numpy.tile.__wrapped__
-import tilecore
 sys.modules.pop("sitecustomize", None)
-sys.path.insert(0, os.path.join(os.path.dirname(tilecore.__file__), "_cli", "site"))
+sys.path.insert(0, os.path.join(os.path.dirname(importlib.util.find_spec("tilecore").origin), "_cli", "site"))
 os.environ.update({"PYTHONPATH": sys.path[0], **dict.fromkeys(sys.argv[1:], "")})
 try: import sitecustomize
-except ImportError: print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
+except ImportError: import tilecore; print(numpy.tile(1, 2), tilecore.tile(numpy.ma.array([1]), 2))
 """
 
 

@@ -1,7 +1,7 @@
 """Each Python that `tilecore run` starts executes this at its start, and so do its child processes.
 
-This folder is first in their PYTHONPATH. Once such a Python has imported NumPy, `numpy.tile` is replaced; until then
-nothing else is imported. A Python without tilecore stays as it is.
+This folder is first in their PYTHONPATH. Once such a Python has imported NumPy, it imports tilecore, and `numpy.tile`
+is replaced. Until then nothing else is imported. A Python without tilecore stays as it is.
 """
 
 # mypy: ignore-errors
@@ -12,11 +12,11 @@ sys.path.remove(os.path.dirname(__file__))
 del sys.modules["sitecustomize"]
 
 
-class AfterNumPy:
-    """A finder of modules. It finds them by the others, and adds a step to the import of NumPy."""
+class AfterImports:
+    """A finder of modules. It finds them by the others, and adds a step to the imports of NumPy and tilecore."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != "numpy":
+        if name not in ("numpy", "tilecore"):
             return None
         others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
         spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
@@ -25,31 +25,44 @@ class AfterNumPy:
         def exec_module(module):
             del loader.exec_module  # the method of its class is there again
             loader.exec_module(module)
-            sys.meta_path.remove(self)
-            replace()
+            if name == "tilecore":
+                sys.meta_path.remove(self)
+                replace()
+            elif "tilecore" not in sys.modules:  # else the program imports tilecore, which imports NumPy
+                import_tilecore()
 
         if hasattr(loader, "exec_module"):
             loader.exec_module = exec_module
         return spec
 
 
+def import_tilecore():
+    try:
+        import tilecore  # noqa: F401
+    except ImportError as error:
+        if error.name != "tilecore":
+            refuse(error)
+
+
 def replace():
     try:
-        # In `import tilecore`, which imports NumPy first, the rest is not ready.
-        from tilecore._core.numpy_tile import replace_numpy_tile
+        tilecore = sys.modules["tilecore"]
+        vars(tilecore)["_replacement"] = tilecore.replace_numpy_tile()  # for as long as the module lives
+    except RuntimeError as error:
+        refuse(error)
 
-        vars(sys.modules["tilecore._core.numpy_tile"])["_replacement"] = replace_numpy_tile()  # as long as it lives
-    except (ImportError, RuntimeError) as error:
-        if getattr(error, "name", "") != "tilecore" and sys.stderr:
-            sys.stderr.write(f"tilecore: {error}; the program runs with NumPy's own\n")
+
+def refuse(error):
+    if sys.stderr:
+        sys.stderr.write(f"tilecore: {error}; the program runs with NumPy's own\n")
 
 
 if "TILECORE_PROFILE" in os.environ:
     from tilecore._cli.profile import begin
 
     begin(os.environ.pop("TILECORE_PROFILE"))
-elif "numpy" in sys.modules:
-    replace()
 else:
-    sys.meta_path.insert(0, AfterNumPy())
+    sys.meta_path.insert(0, AfterImports())
+    if "numpy" in sys.modules:
+        import_tilecore()
 __import__("sitecustomize")  # the user's own; if there is none, Python ignores the error
