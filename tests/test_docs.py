@@ -24,7 +24,7 @@ LIBRARIES = ("dask", "einops", "numba", "onnx", "openvino", "torch")
 
 # Sizes in config.h, and the files that tell readers about them.
 SIZES = {
-    "MIN_RECYCLED_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
+    "SMALL_BYTES": "CHANGELOG.md README.md docs/memory.md docs/performance.md tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/memory.pyx",
     "THREAD_BYTES": "CHANGELOG.md docs/numba.md docs/threads.md include/tilecore/tilecore.h tilecore/_core/arrays.pyx "
     "tilecore/_core/resources/threads.pyx",

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.quick
 @pytest.fixture
 def measured(monkeypatch):
     monkeypatch.setattr(module, "BUDGET", 1e9)  # seconds: that a busy machine takes long is no matter here
-    monkeypatch.setattr(module, "added", [(0.0, 0.0)] * 2)
+    monkeypatch.setattr(module, "overheads", [(0.0, 0.0)] * 2)
     profile = Profile()
     with profile.block():
         yield profile
@@ -109,7 +109,7 @@ def test_the_order_of_pairs_alternates(measured, monkeypatch):
 def test_the_profiles_own_time_is_counted_apart(budget, counted, unseen, measured, monkeypatch):
     """Each look at a clock takes a second, and nothing else takes time: so NumPy's time is one second a call."""
     ticks = iter(range(10**6)).__next__
-    values = {"BUDGET": budget, "perf_counter": ticks, "clock": ticks, "added": [(0.25, 3.0), (0.5, 5.0)]}
+    values = {"BUDGET": budget, "perf_counter": ticks, "clock": ticks, "overheads": [(0.25, 3.0), (0.5, 5.0)]}
     for name, value in values.items():
         monkeypatch.setattr(module, name, value)
     measured.start()
@@ -132,7 +132,7 @@ def test_what_it_adds_is_measured_without_pairs_and_with_them(spent, pairs, monk
 
     clock = lambda: took.append(1) or sum(took)  # noqa: E731
     theirs = lambda *given: took.append(10) or numpy_tile(*given)  # noqa: E731
-    values = {"perf_counter": clock, "clock": clock, "numpy_tile": theirs, "timeit": timeit, "added": [(0, 0)] * 2}
+    values = {"perf_counter": clock, "clock": clock, "numpy_tile": theirs, "timeit": timeit, "overheads": [(0, 0)] * 2}
     for name, value in (values | {"measure_pair": measure_pair}).items():
         monkeypatch.setattr(module, name, value)
     assert module.calibrate(spent, 2) == (1, 1) and measure_pair.call_count == pairs and not module.active

@@ -136,7 +136,7 @@ cdef tile_foreign(a, reps, out, axis, threads):
     """Tile a subclass of ndarray, or an array of another library."""
     cdef Plan plan
     cdef Py_ssize_t repeats[MAX_RANK]
-    cdef bint is_array = PyArray_Check(a), masked, simple
+    cdef bint is_array = PyArray_Check(a), masked, as_ndarray
     cdef cnp.ndarray array
     cdef int n, thread_limit
     if out is not None:
@@ -147,13 +147,13 @@ cdef tile_foreign(a, reps, out, axis, threads):
     if not is_array:
         return numpy_tile(a, as_tuple(repeats, n))
     array = a
-    simple = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
-    masked = not simple and is_masked(a)
+    as_ndarray = tiled_as_ndarray(type(a), n > cnp.PyArray_NDIM(array))
+    masked = not as_ndarray and is_masked(a)
     check_rank(array, axis, n)
     counts = as_tuple(repeats, n)
     plan_request(&plan, array, counts, None, None)
     check_size(plan.nbytes)
-    if simple and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
+    if as_ndarray and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
         return WRAP(a, make_result(&plan, array, None, thread_limit), None, False)
     return tile_masked(a, counts, partial(tile, reps=counts, threads=threads)) if masked else numpy_tile(a, counts)

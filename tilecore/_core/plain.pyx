@@ -7,7 +7,7 @@ from tilecore._core.numpy_api cimport MAX_RANK
 from tilecore._core.plan.plan cimport Plan, plan_tiling
 from tilecore._core.request.arguments cimport check_rank, read_out
 from tilecore._core.request.integers cimport read_repeats, read_threads
-from tilecore._core.write.results cimport make_any, make_result
+from tilecore._core.write.results cimport make_and_write, make_result
 
 from tilecore._core.request.errors import RequestError
 
@@ -35,8 +35,8 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
 
 
 cdef cnp.ndarray try_any(const Plan *plan, cnp.ndarray array):
-    """make_any, or None."""
+    """make_and_write, or None."""
     try:
-        return make_any(plan, array, None, 0)
+        return make_and_write(plan, array, None, 0)
     except RequestError:
         return None

@@ -82,7 +82,7 @@ cdef class TilePlan:
     def __cinit__(self, shape=MISSING, reps=MISSING, dtype=MISSING, *more, axis=None, **unknown):
         if shape is MISSING or reps is MISSING or dtype is MISSING or more or unknown:  # Cython would name __cinit__
             what = "shape" if shape is MISSING else "reps" if reps is MISSING else "dtype" if dtype is MISSING else ""
-            raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and none but axis= beside them"
+            raise TypeError("TilePlan: expected the arguments shape, reps and dtype, and at most axis="
                             + (f"; {what} is missing" if what else ""))
         cdef Py_ssize_t dims[MAX_RANK]
         cdef Py_ssize_t repeats[MAX_RANK]

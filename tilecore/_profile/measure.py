@@ -33,7 +33,7 @@ from tilecore._core.resources.memory import MIN_BYTES, get_max_bytes
 from tilecore._profile.process import children_seconds, clock, describe_others, print_text, processor_seconds
 from tilecore._profile.table import FEW, Row, make_table
 
-BUDGET, SHARE = 1.0, 0.1  # for pairs: seconds, and a part of the time since the start
+BUDGET, SHARE = 1.0, 0.1  # pairs may take BUDGET seconds, and SHARE of the time since the start
 FIRST, SAMPLED = 100, 1 / 64  # calls of a place that are all made by both functions; the part of the others
 MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {int, float, complex, bool, str, bytes}
@@ -191,7 +191,7 @@ def tile(*args: Any, **kwargs: Any) -> Any:
     site = inner.sites.get(place) or inner.sites.setdefault(place, Site())
     room = BUDGET + SHARE * (begin - inner.started) - inner.spent - site.spent
     sampled = room > 0 and (site.calls < FIRST or random() < SAMPLED)
-    counted, unseen = added[sampled]
+    counted, unseen = overheads[sampled]
     try:
         local.inside = True
         if sampled:
@@ -248,7 +248,7 @@ def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any,
 
 
 def calibrate(spent: float, calls: int) -> tuple[float, float]:
-    """What `tile` adds to a call: seconds within the time that counts as numpy.tile's, and seconds that it cannot see.
+    """The profile's own seconds a call: those that its clocks count as numpy.tile's, and those outside all clocks.
 
     `spent` is infinite for calls that are only timed, and minus infinite for pairs.
     """
@@ -346,5 +346,5 @@ def time_batch(function: Callable[..., object], A: Any, reps: Any, seconds: floa
 
 
 random = Random(0).random  # the program's own random numbers stay as they are
-added = [(0.0, 0.0)] * 2
-added = [calibrate(inf, 100), calibrate(-inf, 5)]  # without a pair, and with one: what follows a pair takes longer
+overheads = [(0.0, 0.0)] * 2
+overheads = [calibrate(inf, 100), calibrate(-inf, 5)]  # without a pair, and with one: what follows a pair takes longer

@@ -41,11 +41,11 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_FIRST_CHECK_NANOSECONDS 5000000
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
-/* Results from this size on lie in recycled memory (arena.h). From this size on glibc maps memory, and trims
- * its heap whenever a program frees arrays of several sizes. Smaller results are created and written at once, without
- * panels and threads to choose (write/small.pyx). */
-#ifndef TILECORE_MIN_RECYCLED_BYTES
-#define TILECORE_MIN_RECYCLED_BYTES ((ptrdiff_t)128 << 10)
+/* Results below this size are small: created and written at once, without panels and threads to choose
+ * (write/small.pyx). All others lie in recycled memory (arena.h): from this size on glibc maps memory, and trims its
+ * heap whenever a program frees arrays of several sizes. */
+#ifndef TILECORE_SMALL_BYTES
+#define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
 /* Recycled memory: bytes of a granule; bytes of an arena, at least; granules of a step: they are

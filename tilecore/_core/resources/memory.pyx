@@ -3,7 +3,7 @@
 
 The first touch of a page takes 1 to 4 us, and memory that has left the caches takes two to four times as long to write
 as memory still in them. While a program makes and drops other arrays, the C library returns memory to the system and
-requests it again, in each call. So results of TILECORE_MIN_RECYCLED_BYTES or more lie in memory of our own (arena.h).
+requests it again, in each call. So results of TILECORE_SMALL_BYTES or more lie in memory of our own (arena.h).
 
 The array owns its memory as every NumPy array does, through a memory handler (NEP 49). NumPy calls `handler_free` when
 it deallocates the array. A view, a buffer or a DLPack capsule keeps the array alive, so nothing reads reused memory.
@@ -27,7 +27,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcpy
 
-from tilecore._core.config cimport TILECORE_MIN_RECYCLED_BYTES, tilecore_atomic_load, tilecore_atomic_store
+from tilecore._core.config cimport TILECORE_SMALL_BYTES, tilecore_atomic_load, tilecore_atomic_store
 from tilecore._core.numpy_api cimport (
     NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA, NPY_VSTRING, PyArrayObject_fields, PyDataMem_DefaultHandler,
     PyDataMem_GetHandler, PyDataMem_Handler, PyDataType_REFCHK, try_array,
@@ -58,7 +58,7 @@ cdef enum:
 
 cdef bint by_environment = bool(os.environ.get("TILECORE_RECYCLE_BYTES"))
 cdef Py_ssize_t limit_forks = -1    # `forks` when the limit was set or adapted
-MIN_BYTES = TILECORE_MIN_RECYCLED_BYTES  # `tilecore profile` keeps results from this size on alive
+MIN_BYTES = TILECORE_SMALL_BYTES  # `tilecore profile` keeps results from this size on alive
 cdef unsigned int trace_domain = _tracemalloc_domain
 
 
@@ -69,7 +69,7 @@ cdef cnp.ndarray new_array(int ndim, Py_ssize_t *shape, cnp.dtype dtype, Py_ssiz
     """
     check_size(nbytes)
     prefaulted[0] = False
-    if nbytes >= TILECORE_MIN_RECYCLED_BYTES:
+    if nbytes >= TILECORE_SMALL_BYTES:
         array = make_recycled_array(ndim, shape, dtype, nbytes, prefaulted)
         if array is not None:
             return array

@@ -31,7 +31,7 @@ from tilecore._core.request.errors import RequestError, shape_changed
 cnp.import_array()
 
 
-cdef cnp.ndarray make_any(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
+cdef cnp.ndarray make_and_write(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
     """The result in `out` or in a new array: what make_small did not make."""
     cdef cnp.dtype dtype = array.descr
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
@@ -85,7 +85,7 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
 
 # ---------------------------------------------------------------- from a list of sources
 
-# The sources are never merged into one strided array. Each step is as in make_any, for all of them.
+# The sources are never merged into one strided array. Each step is as in make_and_write, for all of them.
 
 cdef struct Batch:
     const Plan *plan            # of each source

@@ -1,4 +1,4 @@
-"""Results of less than TILECORE_MIN_RECYCLED_BYTES, as nine in ten are. Creating the array takes most of their time.
+"""Results of less than TILECORE_SMALL_BYTES, as nine in ten are. Creating the array takes most of their time.
 
 make_small creates and writes it in one step, without a nest and without workers. See kernels/isa/small.h.
 """
@@ -31,7 +31,7 @@ cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
             or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(plan))):
         return None
     result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
-    # Other code may have run meanwhile. Without memory, or with another shape, make_any raises the error.
+    # Other code may have run meanwhile. Without memory, or with another shape, make_and_write raises the error.
     if result is None or not has_shape(array, plan.input_ndim, input_shape(plan)):
         return None
     if PyArray_IS_C_CONTIGUOUS(array):
