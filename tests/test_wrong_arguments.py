@@ -339,7 +339,7 @@ RULES = [
 ]  # fmt: skip
 
 
-PLANS = "TilePlan: expected the arguments shape, reps and dtype, and none but axis="
+PLANS = "TilePlan: expected the arguments shape, reps and dtype, and at most axis="
 
 
 @pytest.mark.parametrize(("function", "given", "named", "text"), [
