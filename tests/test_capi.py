@@ -68,6 +68,9 @@ def test_the_headers_numbers_are_the_modules():
     found += re.findall(r"^#define (TILECORE_MAX_RANK) (\d+)", header, re.MULTILINE)
     mine = {name: n for name, n in vars(capi).items() if name.startswith("TILECORE_")}
     assert {name: int(n) for name, n in found} == mine
+    table = header[header.index("typedef struct tilecore_api {") : header.index("} tilecore_api;")]
+    functions, minor = re.findall(r"\(\*(\w+)\)", table), re.search(r"ABI_MINOR (\d+)", header)[1]
+    assert functions[: len(ABI)] == [*ABI] and (len(functions) > len(ABI)) == (minor != "0")
     statuses = [mine[f"TILECORE_{name}"] for name in STATUSES]
     assert statuses == list(range(8)) and len(mine) == 9
     assert len({status_text(n) for n in statuses}) == 8

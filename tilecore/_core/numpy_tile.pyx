@@ -39,7 +39,7 @@ cdef extern from "Python.h":
 
 # In C variables, because Python clears the module's names at exit.
 cdef object is_finalizing = sys.is_finalizing
-cdef object tile_any = tile, tile_by_numpy = numpy_tile
+cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__
 
 
@@ -68,7 +68,7 @@ cdef object serve(object own, PyObject *const *arguments, size_t n, PyObject *na
         if PyArray_CheckExact(A) and (result := try_fast(A, count, counts, 0)) is not None:
             return result
         if plan_array(&plan, A, count, counts):  # a subclass, or an error of memory: tilecore's
-            return tile_any(A, as_tuple(counts, count))
+            return tilecore_tile(A, as_tuple(counts, count))
     return tile_by_numpy(A, as_tuple(counts, count))  # also where a plan is wrong: the error is NumPy's
 
 

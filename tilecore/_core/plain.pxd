@@ -6,7 +6,7 @@ from tilecore._core.write.small cimport make_small
 
 cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out)
 cpdef tile_array(cnp.ndarray array, reps, out=*, axis=*, threads=*)
-cdef cnp.ndarray try_any(const Plan *plan, cnp.ndarray array)
+cdef cnp.ndarray make_or_none(const Plan *plan, cnp.ndarray array)
 
 
 cdef inline cnp.ndarray try_fast(cnp.ndarray array, int n, const Py_ssize_t *repeats, Py_ssize_t most_elements):
@@ -20,4 +20,4 @@ cdef inline cnp.ndarray try_fast(cnp.ndarray array, int n, const Py_ssize_t *rep
     if most_elements and not (plan.nbytes and plan.nbytes // plan.itemsize <= most_elements):
         return None
     cdef cnp.ndarray result = make_small(&plan, array)
-    return try_any(&plan, array) if result is None else result
+    return make_or_none(&plan, array) if result is None else result

@@ -34,7 +34,7 @@ cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
     return make_result(&plan, array, target, thread_limit)
 
 
-cdef cnp.ndarray try_any(const Plan *plan, cnp.ndarray array):
+cdef cnp.ndarray make_or_none(const Plan *plan, cnp.ndarray array):
     """make_and_write, or None."""
     try:
         return make_and_write(plan, array, None, 0)

@@ -18,7 +18,8 @@ cnp.import_array()
 @cython.final
 @cython.auto_pickle(False)
 cdef class Version:
-    """
+    """A version of a specification: what it demands, and the tiling by it.
+
     Parameters
     ----------
     name : str
@@ -30,7 +31,7 @@ cdef class Version:
     any_length : bool
         Whether there may be fewer or more repeats than axes; they are for the last axes, as in NumPy.
     min_repeat : int or None
-        A smaller one is an error; None: `check` makes 0 of a negative one.
+        A smaller one is an error; None: negative repeats go to `check`, which decides.
     max_elements : int, optional
         Of the result, which may not be empty either.
     names : mapping

@@ -48,11 +48,11 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)
 #endif
 
-/* Recycled memory: bytes of a granule; bytes of an arena, at least; granules of a step: they are
- * advised together for huge pages, or against them. */
+/* Recycled memory: bytes of a granule; bytes of an arena, at least; granules that are advised together for huge pages,
+ * or against them. */
 #define TILECORE_GRANULE_BYTES ((ptrdiff_t)32 << 10)
 #define TILECORE_ARENA_BYTES ((ptrdiff_t)(sizeof(void *) > 4 ? 1024 : 64) << 20)
-#define TILECORE_STEP 256
+#define TILECORE_ADVISED 256
 
 /* Idle pages that are kept beyond a program's peak use, because the use varies. */
 #define TILECORE_SPARE_BYTES ((ptrdiff_t)64 << 20)

@@ -104,8 +104,8 @@ enum {
 /* Rows up to this size are held in registers. */
 #define TILECORE_REGISTERS_ROW (8 * TILECORE_WIDTH)
 
-/* What few_rows (small.h) takes for a row and its copies, in parts of TILECORE_FEW_COST: there a kernel takes as long.
- * A kernel writes several short rows at once, and holds long ones in registers. */
+/* What a row and its copies cost in few_rows (small.h). From a total of TILECORE_FEW_COST on, preparing a kernel pays:
+ * it writes several short rows at once, and holds long ones in registers. */
 TILECORE_INLINE ptrdiff_t tilecore_row_cost(ptrdiff_t row, ptrdiff_t copies)
 {
     ptrdiff_t cost = row < 8 ? 4 : 2;

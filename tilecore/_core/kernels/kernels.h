@@ -27,7 +27,8 @@
  *     abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate: one row in a register, permuted for each vector
  *                                ~~~~~~~~ joint
  *
- *     kernel         rows of          sets              how
+ *     kernel         can write        sets              how (what it is chosen for: `choose` of each set)
+ *                    rows of
  *     permute        1 to 32          VBMI              spans up to 192 bytes: an index for each vector of a period
  *     rotate         1 to 64          VBMI              longer spans: the row in a register, permuted anew for each
  *                                                       vector

@@ -42,10 +42,10 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
 cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                      Py_ssize_t itemsize) except -1:
     """plan_init, or the RequestError."""
-    return 0 if plan_init(plan, ndim, shape, nreps, repeats, itemsize) else raise_too_large(plan)
+    return 0 if plan_init(plan, ndim, shape, nreps, repeats, itemsize) else raise_plan_error(plan)
 
 
-cdef int raise_too_large(Plan *plan) except -1:
+cdef int raise_plan_error(Plan *plan) except -1:
     """Raise the RequestError for a plan that plan_init refused.
 
     It looks first for a negative repeat, then for an overflow of an axis, the elements, the bytes.
@@ -87,7 +87,10 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
 # ---------------------------------------------------------------- windows
 
 cdef int read_bounds(Plan *window, start, stop) except -1:
-    """Leave bounds and their lengths in `window`, for plan_window: reading may run code that changes the array."""
+    """For plan_window, leave `start` in `window.start`, `stop` in `window.output`, the lengths in `ndim`, `input_ndim`.
+
+    They are read first, because reading may run code that changes the array.
+    """
     window.ndim = read_integers(start, PY_SSIZE_T_MIN, window.start, "start", 0)
     window.input_ndim = read_integers(stop, PY_SSIZE_T_MIN, window.output, "stop", 0)
     return 0
@@ -96,7 +99,7 @@ cdef int read_bounds(Plan *window, start, stop) except -1:
 cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1:
     """Fill `window` from the bounds in it, after all checks. `periodic`: on `plan` repeated without end."""
     check_bounds(window, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
-    return 0 if window_init(window, plan, window.start, window.output) else raise_too_large(window)
+    return 0 if window_init(window, plan, window.start, window.output) else raise_plan_error(window)
 
 
 cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:

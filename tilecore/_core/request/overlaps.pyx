@@ -37,7 +37,9 @@ cdef bint overlaps_itself(const StridedArray *place, const Py_ssize_t *shape, Py
 
 cdef bint may_share(const StridedArray *a, const Py_ssize_t *a_shape, const StridedArray *b,
                     const Py_ssize_t *b_shape, Py_ssize_t itemsize) noexcept nogil:
-    """Whether the arrays may share a byte: not if their ranges are disjoint, or are so modulo a stride, as columns."""
+    """Whether the arrays may share a byte. They do not if their ranges are disjoint. Nor if the ranges are disjoint
+    modulo a stride: two columns of one array, say.
+    """
     cdef Py_ssize_t a_low, a_high, b_low, b_high, distance, period = PY_SSIZE_T_MAX
     cdef int k
     for k in range(1 + a.ndim + b.ndim):

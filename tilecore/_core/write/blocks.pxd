@@ -5,7 +5,7 @@ from tilecore._core.write.processor cimport tilecore_rows
 cdef enum Memory:   # the state of an output's memory: how it is written
     CACHED          # small or hot: by ordinary stores
     NEW             # the same. The system clears a page at its first touch, and so brings it into the cache
-    LARGE_NEW       # page after page, before these leave the cache: repeats are not the innermost loops over blocks
+    LARGE_NEW       # likewise, more than the caches hold: blocks in the output's order, so each page is filled at once
     UNCACHED        # by stores that bypass the caches
 
 
@@ -14,9 +14,9 @@ cdef struct Blocks:
     Loop inner[MAX_LOOPS]
     int n_inner
     int loops_in_kernel     # how many, from the innermost on, kernel calls write
-    int row_loop            # the loop over a call's rows; 0: one row, which the second loop repeats
+    int row_loop            # the loop over a call's rows; 0: none, a call writes one row and its repeats
     Py_ssize_t repeats      # of each row, directly after it
-    int call_loop           # the loop over calls; 0: one call writes all
+    int call_loop           # the loop over calls; 0: none, one call writes the block
     bint dense              # a block is contiguous in the output
     bint stream             # stores bypass the cache
     Py_ssize_t last_count   # steps of the outermost inner loop in the last, shorter block

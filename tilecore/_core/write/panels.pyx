@@ -73,7 +73,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
         if nest.loop[1].dst_step != nest.loop[0].count or items < MIN_DIRECT_ITEMS:
             return False  # strided to strided does not pay
         choose_packer(&panels.packing, nest, memory == UNCACHED)
-        choose_store(panels, items * nest.loop[0].count)
+        choose_destination(panels, items * nest.loop[0].count)
     else:  # outermost repeats copy the first
         rows = items * copies // nest.loop[first_moving(nest)].count // (top.count if top.src_step == 0 else 1)
         if items * copies < MIN_ITEMS and rows < MIN_GATHERED_ROWS:
@@ -82,7 +82,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     return True
 
 
-cdef void choose_store(Panels *panels, Py_ssize_t size) noexcept nogil:
+cdef void choose_destination(Panels *panels, Py_ssize_t size) noexcept nogil:
     """Choose where a source of `size` bytes is packed to, if nothing repeats, and by which stores."""
     cdef const Loop *loop = &panels.packing.loop[0]
     cdef Py_ssize_t row_bytes = loop[panels.packing.along_row].count * panels.packing.itemsize

@@ -171,9 +171,9 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
 }
 
 /* How many vectors a period has. It holds whole spans, and the next one overwrites the unused end of its last vector:
- * the choice loses the fewest bytes a vector:
+ * the choice has the least score, in bytes a vector:
  *
- *     wasted bytes
+ *     wasted bytes / vectors
  *     + `crossing`     stores of 16 bytes, of periods that do not step by multiples of 8
  *     + `crossing`     stores of 32 bytes, of periods of several vectors, beyond the first-level cache
  *
