@@ -4,12 +4,15 @@ import json
 import os
 import py_compile
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
 from shlex import split
 
 import pytest
+
+import tilecore
 
 pytestmark = pytest.mark.process
 
@@ -109,6 +112,46 @@ def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
     out = [line for line in out.splitlines() if line != str(tmp_path / "sitecustomize.py")]
     answers = "True True True" if os.name == "posix" else "True"
     assert (code, err) == (3, "") and out == ["True", f"{answers} False", "True b''"]
+
+
+FINDERS = """
+import importlib.util, sys
+class Finder:  # as many programs have it, or as wrapt's for its hooks, which gives the loader a method of its own
+    hooks, busy = "hooks" in sys.argv, False
+    def find_spec(self, name, path=None, target=None):
+        if name != "numpy" or self.busy: return None
+        if not self.hooks: return next(filter(None, (f.find_spec(name) for f in sys.meta_path if f is not self)))
+        self.busy = True
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+        spec.loader = type("", (), {"__init__": lambda self: vars(self).update(exec_module=execute)})()
+        spec.loader.create_module, self.busy = lambda spec: None, False
+        return spec
+sys.meta_path.insert(int(sys.argv[1]), Finder())
+import numpy; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["0"], ["0", "hooks"], ["1", "hooks"]])
+def test_a_program_with_a_finder_of_modules(arguments, tmp_path):
+    assert ran(tmp_path, "-m", "tilecore", "run", "-c", FINDERS, *arguments) == (0, "True\n", "")
+
+
+def test_a_program_with_a_numpy_of_its_own(tmp_path):
+    written(tmp_path, {"numpy.py": "x = 1", "script.py": "import numpy; print(numpy.x)"})
+    code, out, err = ran(tmp_path.parent, "-m", "tilecore", "run", str(tmp_path / "script.py"))
+    assert (code, out, err.count("\n")) == (0, "1\n", 1) and err.endswith("; the program runs with NumPy's own\n")
+
+
+@pytest.mark.parametrize("name", ["python2.7", "python3.6", "python3.10"])
+def test_an_older_python_stays_as_it_is(name, tmp_path):
+    if not (python := shutil.which(name)):
+        pytest.skip("no such Python here")
+    command = [python, "-c", "import sys; print(sys.path, len(sys.meta_path), 'sitecustomize' in sys.modules)"]
+    paths = [os.path.join(os.path.dirname(tilecore.__file__), "_cli", "site"), str(tmp_path)]
+    plain, ours = ({**os.environ, "PYTHONPATH": os.pathsep.join(value)} for value in (paths[1:], paths))
+    ends = [subprocess.run(command, env=env, capture_output=True, check=False) for env in (plain, ours)]
+    assert vars(ends[0]) == vars(ends[1])
 
 
 OTHER = """

@@ -1,7 +1,7 @@
 """Each Python that `tilecore run` starts executes this at its start, and so do its child processes.
 
 This folder is first in their PYTHONPATH. Once such a Python has imported NumPy, it imports tilecore, and `numpy.tile`
-is replaced. Until then nothing else is imported. A Python without tilecore stays as it is.
+is replaced. Until then nothing else is imported. A Python without tilecore stays as it is, Python 2 too.
 """
 
 # mypy: ignore-errors
@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.remove(os.path.dirname(__file__))
-del sys.modules["sitecustomize"]
+this = sys.modules.pop("sitecustomize")  # Python 2 empties a module that nothing holds
 
 
 class AfterImports:
@@ -18,8 +18,10 @@ class AfterImports:
     def find_spec(self, name, path=None, target=None):
         if name not in ("numpy", "tilecore"):
             return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        finders = iter(sys.meta_path)
+        any(finder is self for finder in finders)  # the ones before it were asked already, and may have asked it
+        specs = (finder.find_spec(name, path, target) for finder in finders if hasattr(finder, "find_spec"))
+        spec = next(filter(None, specs), None)
         loader = spec and spec.loader
 
         def exec_module(module):
@@ -31,7 +33,7 @@ class AfterImports:
             elif "tilecore" not in sys.modules:  # else the program imports tilecore, which imports NumPy
                 import_tilecore()
 
-        if hasattr(loader, "exec_module"):
+        if hasattr(loader, "exec_module") and "exec_module" not in vars(loader):
             loader.exec_module = exec_module
         return spec
 
@@ -39,8 +41,8 @@ class AfterImports:
 def import_tilecore():
     try:
         import tilecore  # noqa: F401
-    except ImportError as error:
-        if error.name != "tilecore":
+    except (AttributeError, ImportError, RuntimeError, ValueError) as error:  # a program's own `numpy`, for instance
+        if getattr(error, "name", "") != "tilecore":
             refuse(error)
 
 
@@ -54,14 +56,14 @@ def replace():
 
 def refuse(error):
     if sys.stderr:
-        sys.stderr.write(f"tilecore: {error}; the program runs with NumPy's own\n")
+        sys.stderr.write("tilecore: %s; the program runs with NumPy's own\n" % error)  # noqa: UP031
 
 
 if "TILECORE_PROFILE" in os.environ:
     from tilecore._cli.profile import begin
 
     begin(os.environ.pop("TILECORE_PROFILE"))
-else:
+elif sys.version_info >= (3, 11):  # noqa: UP036
     sys.meta_path.insert(0, AfterImports())
     if "numpy" in sys.modules:
         import_tilecore()
