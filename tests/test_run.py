@@ -18,6 +18,14 @@ pytestmark = pytest.mark.process
 
 SEES = "import sys; print(sys.argv, sys.path, sys.flags, __file__, __spec__ and __spec__.name, sorted(globals()))"
 INPUT = "import sys; print(sys.argv, sys.path[:1], __name__, __loader__); 1 / 0"
+LATE = """
+import importlib.util as util, sys
+spec = util.find_spec("tilecore")
+del sys.meta_path[:-3]
+module = sys.modules["tilecore"] = util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module.tile(1, 2), sys.meta_path)
+"""
 PROGRAMS = {  # Python's options, arguments, files, and what `python` gets
     "script": ("", "script.py -m --json x -- --repeats -1", {"script.py": SEES}),
     "Python's options": ("-PuW ignore -X utf8", "script.py", {"script.py": SEES}),
@@ -36,6 +44,7 @@ PROGRAMS = {  # Python's options, arguments, files, and what `python` gets
     "Ctrl-C": ("", "e.py", {"e.py": "import signal\nsignal.raise_signal(signal.SIGINT)"}),
     "name deleted": ("", "-c 'import numpy; del numpy.tile'", {}),
     "standard input": ("", "- -x", {}),
+    "finder removed": ("", "script.py", {"script.py": LATE}),
 }
 
 
@@ -114,6 +123,7 @@ def test_run_replaces_in_the_program_and_in_its_children(tmp_path, monkeypatch):
     assert (code, err) == (3, "") and out == ["True", f"{answers} False", "True b''"]
 
 
+SLOTS = "1 hooks exec_module create_module"
 FINDERS = """
 import importlib.util, sys
 class Finder:  # as many programs have it, or as wrapt's for its hooks, which gives the loader a method of its own
@@ -123,18 +133,17 @@ class Finder:  # as many programs have it, or as wrapt's for its hooks, which gi
         if not self.hooks: return next(filter(None, (f.find_spec(name) for f in sys.meta_path if f is not self)))
         self.busy = True
         spec = importlib.util.find_spec(name)
-        execute = spec.loader.exec_module
-        spec.loader = type("", (), {"__init__": lambda self: vars(self).update(exec_module=execute)})()
-        spec.loader.create_module, self.busy = lambda spec: None, False
+        execute, spec.loader = spec.loader.exec_module, type("", (), {"__slots__": sys.argv[3:]})()
+        spec.loader.exec_module, spec.loader.create_module, self.busy = execute, lambda spec: None, False
         return spec
 sys.meta_path.insert(int(sys.argv[1]), Finder())
 import numpy; print(numpy.tile(numpy.zeros((2, 2)), 2).flags.owndata)
 """
 
 
-@pytest.mark.parametrize("arguments", [["0"], ["0", "hooks"], ["1", "hooks"]])
+@pytest.mark.parametrize("arguments", ["0", "0 hooks __dict__", "1 hooks __dict__", SLOTS])
 def test_a_program_with_a_finder_of_modules(arguments, tmp_path):
-    assert ran(tmp_path, "-m", "tilecore", "run", "-c", FINDERS, *arguments) == (0, "True\n", "")
+    assert ran(tmp_path, "-m", "tilecore", "run", "-c", FINDERS, *split(arguments)) == (0, "True\n", "")
 
 
 def test_a_program_with_a_numpy_of_its_own(tmp_path):

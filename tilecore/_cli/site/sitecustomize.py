@@ -28,12 +28,13 @@ class AfterImports:
             del loader.exec_module  # the method of its class is there again
             loader.exec_module(module)
             if name == "tilecore":
-                sys.meta_path.remove(self)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 replace()
             elif "tilecore" not in sys.modules:  # else the program imports tilecore, which imports NumPy
                 import_tilecore()
 
-        if hasattr(loader, "exec_module") and "exec_module" not in vars(loader):
+        if hasattr(loader, "exec_module") and "exec_module" not in getattr(loader, "__dict__", ["exec_module"]):
             loader.exec_module = exec_module
         return spec
 
