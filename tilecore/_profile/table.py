@@ -23,7 +23,7 @@ def make_table(totals: dict[str, float], rows: list[Row], threads: int, children
             "num_workers=0 for a DataLoader, map() for pool.map()."
         )
     elif not rows:
-        texts.append("Not measured: calls in compiled functions, as of Numba.")
+        texts.append("Not measured: calls in functions compiled by Numba, and calls that replace_numpy_tile serves.")
     if others:
         texts.append(others)
     lines = [""]
