@@ -178,7 +178,7 @@ def test_the_source_folder_says_what_it_is(tmp_path):
     command = [sys.executable, "-c", "import tilecore"]
     errors = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr
     last = errors.splitlines()[-1]
-    assert last.startswith(f"ImportError: tilecore: the modules in {tmp_path / 'tilecore'} are not")
+    assert last.startswith(f"ImportError: tilecore's modules in {tmp_path / 'tilecore'} are not")
     assert "leave the clone" in last and "pip install" in last
     assert "During handling" not in errors and "ModuleNotFoundError" not in errors
 

@@ -35,7 +35,7 @@ except ModuleNotFoundError as _error:
     if _error.name != "tilecore._core.arrays":
         raise
     raise ImportError(
-        f"tilecore: the modules in {__path__[0]} are not compiled for this Python, or lie in an archive. If this is a "
+        f"tilecore's modules in {__path__[0]} are not compiled for this Python, or lie in an archive. If this is a "
         "clone, Python has found its source folder first, as `python -m` does there: leave the clone to import the "
         "installed package (`pip install .`), or compile in place (`pip install --editable .`)"
     ) from None
