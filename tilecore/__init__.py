@@ -57,6 +57,7 @@ from tilecore._version import __version__ as __version__
 _DIALECTS = ("directml", "onnx", "openvino")
 if _typing.TYPE_CHECKING:  # and for programs that freeze others
     from tilecore import directml, onnx, openvino
+    from tilecore import integrations as integrations
 for _name in (*_DIALECTS, "integrations"):
     # An `import` would wait for a thread whose first import is the module, while that one waits for the package. And
     # a `__getattr__` that imports later would make Python look up each `tilecore.tile` more slowly.
