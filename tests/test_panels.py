@@ -46,16 +46,18 @@ def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
 
 @pytest.mark.parametrize(("shape", "strides", "reps", "itemsize", "stream", "chosen"), [
     # The steps of each loop in a panel, of all x (bytes in the source, in the output)
-    ((1024, 1024), (4, 4096), (2, 2), 4, False,
-     "scratch: 1024 of 1024 x (4096, 4), 2 of 2 x (0, 4096), 64 of 1024 x (4, 8192), 2 of 2 x (0, 8388608); 16 panels"),
+    ((1000, 1000), (4, 4000), (2, 2), 4, False,
+     "scratch: 1000 of 1000 x (4000, 4), 2 of 2 x (0, 4000), 64 of 1000 x (4, 8000), 2 of 2 x (0, 8000000); 16 panels"),
+    ((1024, 1024), (4, 4096), (2, 2), 4, False,  # rows that share sets of the cache
+     "scratch: 128 of 1024 x (4096, 4), 2 of 2 x (0, 4096), 128 of 1024 x (4, 8192), 2 of 2 x (0, 8388608); 64 panels"),
     ((9999, 9999), (4, 39996), (1, 2), 4, False,  # rows too long to be whole
-     "scratch: 3344 of 9999 x (39996, 4), 2 of 2 x (0, 39996), 32 of 9999 x (4, 79992); 939 panels"),
+     "scratch: 128 of 9999 x (39996, 4), 2 of 2 x (0, 39996), 128 of 9999 x (4, 79992); 6241 panels"),
     ((1024, 1000), (4, 4096), (1, 1), 4, False,
      "transpose to output: 512 of 1000 x (4096, 4), 128 of 1024 x (4, 4000); 16 panels"),
     ((1024, 1000), (4, 4096), (1, 1), 4, True,
      "transpose to past the caches: 512 of 1000 x (4096, 4), 512 of 1024 x (4, 4000); 4 panels"),
     ((1024, 100), (4, 4096), (1, 1), 4, True,  # rows too short for stores past the caches
-     "scratch: 100 of 100 x (4096, 4), 512 of 1024 x (4, 400); 2 panels"),
+     "scratch: 100 of 100 x (4096, 4), 160 of 1024 x (4, 400); 7 panels"),
     ((3, 500, 400), (1, 3, 1500), (1, 1, 1), 1, False,  # all of a pixel
      "gather to output: 400 of 400 x (1500, 1), 192 of 500 x (3, 400), 3 of 3 x (1, 200000); 3 panels"),
     # Items at steps
@@ -64,7 +66,7 @@ def choose(shape, strides, reps, itemsize, *, stream=False, src=0, dst=0):
      "2 of 2 x (0, 950370); 2 panels"),
     ((500, 300), (16800, 56), (1, 1), 8, False, "deinterleave to output: 30000 of 150000 x (56, 8); 5 panels"),
     ((500, 300), (21600, 72), (1, 1), 8, False, "gather to output: 30000 of 150000 x (72, 8); 5 panels"),
-    ((500, 300), (21600, 72), (2, 1), 8, False, "scratch: 30000 of 150000 x (72, 8), 2 of 2 x (0, 1200000); 5 panels"),
+    ((500, 300), (21600, 72), (2, 1), 8, False, "scratch: 7896 of 150000 x (72, 8), 2 of 2 x (0, 1200000); 19 panels"),
     # From 4096 items on, or 128 rows: a loop of repeats around all rows counts once; from 512 items on without repeats
     ((1024,), (800,), (4,), 8, False, "scratch: 1024 of 1024 x (800, 8), 4 of 4 x (0, 8192); 1 panels"),
     ((1365,), (800,), (3,), 8, False, "None"),

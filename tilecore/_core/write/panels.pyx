@@ -5,10 +5,10 @@ kernels copy a *panel*, a box of the source that fits the cache, into the order 
 repeats, panels are packed directly into the output. Else a panel is packed to scratch, and then tiled as any contiguous
 source is, by a nest and blocks of its own: the last panels of a loop are smaller.
 
-    nest of a transposed (1024, 1024) float32 tiled (2, 2):
-                            row 4, 1024 x (4096, 4), 2 x (0, 4096), 1024 x (4, 8192), 2 x (0, 8388608)
-    panel of 1024 x 64:     packed 1024 x (4096, 4), 64 x (4, 4096), in scratch
-    its nest:               row 4096, 2 x (0, 4096), 64 x (4096, 8192), 2 x (0, 8388608)
+    nest of a transposed (1000, 1000) float32 tiled (2, 2):
+                            row 4, 1000 x (4000, 4), 2 x (0, 4000), 1000 x (4, 8000), 2 x (0, 8000000)
+    panel of 1000 x 64:     packed 1000 x (4000, 4), 64 x (4, 4000), in scratch
+    its nest:               row 4000, 2 x (0, 4000), 64 x (4000, 8000), 2 x (0, 8000000)
 
 A panel covers whole cache lines, along the source and along the output. Loops that repeat are whole in each panel.
 Panels are numbered, as blocks are. Nothing here can fail.
@@ -29,12 +29,15 @@ cdef enum:
     MIN_GATHERED_ROWS = 128
     MIN_DIRECT_ITEMS = 512
     PANEL_BYTES = 262144    # of a panel, about
-    # Of a panel along the source, about: enough for the processor to read ahead. Less, if rows of the output can be
-    # whole then, because whole rows repeat faster than parts.
-    SIDE_BYTES = 512
+    SIDE_BYTES = 512        # of a panel along the source, about: enough for the processor to read ahead
+    # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
+    MIN_SIDE_BYTES = 128
+    # A panel of parts of rows is about a square of SIDE_BYTES and as many rows as the caches hold until all items of
+    # their lines are read: fewer bytes, of longer items.
+    MIN_SQUARE_BYTES = 65536
     LINE_BYTES = 64
     # Rows that lie multiples of this apart map to few sets of the first-level cache. In scratch, a line lies between,
-    # unless they are read as one; in a source, a transposition needs cells.
+    # unless they are read as one; a source is packed in squares, and a transposition needs cells.
     SET_BYTES = 1024
     # If stores bypass the caches, a panel is wide for prefetching, and long to amortise the cache lines that it shares.
     STREAMED_SIDE_BYTES = 2048
@@ -102,14 +105,18 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     cdef const Nest *nest = panels.nest
     cdef Py_ssize_t itemsize = nest.loop[0].count, side = SIDE_BYTES, budget = PANEL_BYTES, left, step, reserved = 1
     cdef int k, finest = first_moving(nest)  # the loop of the smallest steps in the source
+    cdef const Loop *row = &nest.loop[finest]
     for k in range(finest + 1, nest.n):
         if nest.loop[k].src_step != 0 and magnitude(nest.loop[k].src_step) < magnitude(nest.loop[finest].src_step):
             finest = k
-    if panels.direct and panels.store_mode == TILECORE_PAST_CACHES:
-        budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
+    if panels.direct:
+        if panels.store_mode == TILECORE_PAST_CACHES:
+            budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
+    elif row.src_step % SET_BYTES == 0 or row.count > budget // MIN_SIDE_BYTES:
+        budget = max(SIDE_BYTES * SIDE_BYTES // itemsize, MIN_SQUARE_BYTES)
+    else:
+        side = min(side, budget // row.count)
     left, step = budget // itemsize, magnitude(nest.loop[finest].src_step)
-    if not panels.direct:
-        side = min(side, max(budget // nest.loop[first_moving(nest)].count, LINE_BYTES))
     if step < side:
         reserved = min(side // step, nest.loop[finest].count)
     for k in range(1, nest.n):
