@@ -14,7 +14,7 @@ cdef struct Plan:
     int input_ndim
     Py_ssize_t itemsize
     Py_ssize_t nbytes               # of the result
-    Py_ssize_t copies               # of each input element; 0 if the result is empty, or a window of other than whole repeats
+    Py_ssize_t copies               # of each input element; 0: no elements, or a window of other than whole repeats
     Py_ssize_t shape[MAX_RANK]      # of the input, padded with 1s in front
     Py_ssize_t repeats[MAX_RANK]    # padded with 1s in front
     Py_ssize_t output[MAX_RANK]     # the result's shape: shape * repeats, or that of the window
