@@ -5,8 +5,7 @@ Call `pytest`, not `python -m pytest`: the latter would import the uncompiled ch
 A test module has two functions. `choose(kind, full)` gives the parameters of each test: a workload, and the name of a
 case. `prepare(kind, workload, case)` returns what `timing.in_turn` samples, or raises an error, which fails the case:
 ImportError or SkipTest skips it. The cases of one test and one workload take turns: the first that runs has all of them
-timed, and each records its own samples by the fixture `record`. Ctrl-C or SIGTERM ends a run, and the cases recorded before
-are written.
+timed, and each records its own samples by the fixture `record`. Ctrl-C or SIGTERM ends a run, which is then written.
 """
 
 import math

@@ -114,7 +114,7 @@ def limits_table(run: Run) -> str:
 
 
 def small_table(run: Run) -> str:
-    """Each small result: the time of a call over the creation of its result. Then each door: nanoseconds above `tile`."""
+    """Each small result: the time of a call over the creation of its result. Then each door: its time above `tile`."""
     found = {key: 1 / ratio.mid for key in run.calls("small") if (ratio := run.ratio(key, "creation"))}
     rows = ([key.workload, seconds(run.times(key).mid), f"{share:.2f}"] for key, share in found.items())
     text = table(["result", "tilecore", "over its creation"], rows)

@@ -77,7 +77,7 @@ def test_work(record):
 
 
 def test_use(record):
-    """The same as `work`. Timed with the call: the result is summed, added to in place, and every fourth item doubled."""
+    """As `work`. Timed with the call: the result is summed, added to in place, and every fourth item doubled."""
 
 
 def test_busy(record):

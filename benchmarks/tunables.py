@@ -2,8 +2,8 @@
 
     python benchmarks/tunables.py [NAME ...]
 
-Builds the sources three times: as they are, with every bound lower, and with every bound higher. Each bound has calls of its own that it
-decides about. Processes of the three builds take turns, and each call's ratio is the median over the rounds.
+Builds the sources three times: as they are, with every bound lower, and with every bound higher. Each bound has calls
+of its own. Processes of the three builds take turns, and each call's ratio is the median over the rounds.
 """
 
 import json
@@ -30,8 +30,8 @@ LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
 ORDERS = [((300, 400), (1, 2), "f8"), ((1000, 1200), (2, 1), "f4"), ((200, 100, 3), (1, 2, 1), "u1")]
 AT_64_KIB, GRAY = [((20_000,), (1,), "f4"), ((100, 200), (2, 1), "f4")], [((n, 1), (1, 3), "u1") for n in (300, 1000)]
 USES = [np.sum, lambda y: np.add(y, 1, out=y), lambda y: y.ravel()[::4].sum(), np.copy]
-# Bound: its file, a lower and a higher value, the calls, and whether other work is between them; "use": it is timed too,
-# with each of USES.
+# Bound: its file, a lower and a higher value, the calls, and whether other work is between them; "use": it is timed
+# too, with each of USES.
 BOUNDS = {
     "TILECORE_BLOCK_BYTES": ("kernels/config.h", "8192", "32768", LONG, False),
     "TILECORE_NOGIL_BYTES": ("kernels/config.h", "32768", "131072", AT_64_KIB, False),

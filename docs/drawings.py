@@ -62,7 +62,8 @@ class Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" role="img">\n<title>{self.title}</title>\n'
             "<style>@media (prefers-color-scheme: dark) {svg{filter: invert(0.9) hue-rotate(180deg)}}</style>\n"
-            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
+            'markerUnits="userSpaceOnUse" orient="auto">'
             f'<path d="M0 0L8 4L0 8z" fill="{QUIET}"/></marker></defs>\n'
             f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="8" fill="{CARD}" stroke="#d0d7de"/>'
         )

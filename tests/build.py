@@ -2,8 +2,8 @@
 
     python tests/build.py FOLDER
 
-leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in which the
-wheel was built. Its modules may be slow, so their C is compiled in a hurry, by CFLAGS; Cython runs once, for the sdist.
+leaves in FOLDER an environment `tools`, a copy `tree` of the sources, both files, and `unpacked`, the sdist in which
+the wheel was built. Its modules may be slow, so CFLAGS compile them in a hurry; Cython runs once, for the sdist.
 """
 
 import os

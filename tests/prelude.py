@@ -14,7 +14,7 @@ import tilecore
 
 
 def together(*works):
-    """Each work in a thread of its own, at the same time; what one raises is raised. Linux counts no thread any more."""
+    """Run each work in a thread of its own, at the same time, until Linux counts none. What one raises is raised."""
     wrong, start = [], threading.Barrier(len(works))
 
     def run(work):

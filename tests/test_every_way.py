@@ -259,7 +259,7 @@ def show(value):
 
 @contextmanager
 def showing(call):
-    """Adds the request to an error: arrays by shape, dtype and strides. Hypothesis shows none if a fault comes and goes."""
+    """Add the request to an error. Hypothesis shows none if a fault comes and goes."""
     try:
         yield
     except Exception as error:

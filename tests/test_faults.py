@@ -274,8 +274,8 @@ assert [jobs(threads) for threads in (1, 2, 3, 2)] == [0, 1, 1, 1]
 
 
 def test_the_interpreters_own_allocations_for_errors(faulty):
-    """A MemoryError or the error itself. Python 3.11 may lose an error that leaves a function of Python's, and then crash:
-    so these are raised in compiled code."""
+    """A MemoryError or the error itself. Python 3.11 may lose an error that leaves a function of Python's, and then
+    crash: so these are raised in compiled code."""
     pytest.importorskip("_testcapi")
     faulty("""
 from functools import partial

@@ -145,7 +145,8 @@ class AtEnd:
         self.given = numpy.tile, x, x.view(type("Own", (numpy.ndarray,), {})), os.write
     def __del__(self):
         tile, x, own, write = self.given
-        write(1, b"%d " % (tile(x, 2).size + tile(x, reps=[2]).size + tile(A=[1, 2, 3], reps=2).size + tile(own, 2).size))
+        results = tile(x, 2), tile(x, reps=[2]), tile(A=[1, 2, 3], reps=2), tile(own, 2)
+        write(1, b"%d " % sum(result.size for result in results))
 replaced = tilecore.replace_numpy_tile()
 for place in (builtins, numpy, tilecore, sys.modules["__main__"]): place.at_end = AtEnd(numpy.arange(3))
 builtins.replaced = replaced  # to the end
@@ -153,5 +154,5 @@ builtins.replaced = replaced  # to the end
 
 
 def test_the_end_of_python(run, tmp_path):
-    """Objects that live longest call `numpy.tile` when the names of modules are gone. (NumPy's own function then fails.)"""
+    """Objects that live longest call `numpy.tile` when modules have no names any more. (NumPy's own then fails.)"""
     assert {*run(sys.executable, "-c", END, cwd=tmp_path).split()} == {"24"}

@@ -163,7 +163,7 @@ def test_out_with_a_stride_that_has_no_opposite():
 
 
 def test_outs_and_inputs_anywhere_in_one_memory():
-    """An `out` is refused exactly if a byte is shared. Steps that are no multiples of each other may still never meet."""
+    """An `out` is refused exactly if a byte is shared: steps that are no multiples of each other may never meet."""
     draw, memory = np.random.default_rng(57), np.arange(200, dtype="u1")
     for _ in range(1000):
         shape = draw.integers(1, 4, draw.integers(1, 4))

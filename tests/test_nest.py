@@ -73,8 +73,8 @@ def around(offsets, steps):
 
 
 def check(by, pieces, shape, start, output, src_strides, dst_strides):
-    """Each byte of the output is written once, from the source's byte of the same index modulo its shape. Neighbours are
-    merged, and the steps in the output become longer from the innermost loop outward."""
+    """Each byte of the output is written once, from the source's byte of the same index modulo its shape. Neighbours
+    are merged, and the steps in the output become longer from the innermost loop outward."""
     given = f"shape {shape}, strides {src_strides}, region of {output} at {start}, to strides {dst_strides}"
     src_strides = c_order(shape) if src_strides is None else [0] * (len(shape) - len(src_strides)) + src_strides
     dst_strides = c_order(output) if dst_strides is None else dst_strides

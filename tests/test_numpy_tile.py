@@ -134,8 +134,8 @@ def fail_at_first(kind):
 
 
 CALLS = {
-    **{kind.__name__: lambda own, k=kind: (own(array=fail_at_first(k)), 2) for kind in (TypeError, ValueError, KeyError)},
-    **{kind.__name__: lambda own, k=kind: ([own(array=fail_at_first(k))], 2) for kind in (RuntimeError, BufferError)},
+    **{k.__name__: lambda own, k=k: (own(array=fail_at_first(k)), 2) for k in (TypeError, ValueError, KeyError)},
+    **{k.__name__: lambda own, k=k: ([own(array=fail_at_first(k))], 2) for k in (RuntimeError, BufferError)},
     "refused, -1": lambda own: (own(array=X), -1),
     "refused, overflow": lambda own: (own(array=X), (2**62, 2**62)),
     "refused, bool": lambda own: (own(array=X), [True, 2]),
@@ -217,7 +217,7 @@ def test_a_wrong_call_is_numpys_error(arguments, named):
 
 
 def test_what_is_left_to_numpys_function(tmp_path):
-    """The order of the memory where nothing is repeated, memmaps, and what overrides it, with the arguments as given."""
+    """The memory's order where nothing is repeated, memmaps, and what overrides it, with the arguments as given."""
 
     class Duck:
         def __array_function__(self, function, types, args, kwargs):

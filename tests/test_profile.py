@@ -122,7 +122,7 @@ def test_the_profiles_own_time_is_counted_apart(budget, counted, unseen, measure
 
 @pytest.mark.parametrize(("spent", "pairs"), [(inf, 0), (-inf, 15 * 2)])
 def test_what_it_adds_is_measured_without_pairs_and_with_them(spent, pairs, monkeypatch):
-    """Each look at a clock takes a second, and NumPy's function ten: one second is counted as NumPy's, and one unseen."""
+    """Each look at a clock takes a second, NumPy's function ten: one second is counted as NumPy's, and one unseen."""
     took, measure_pair = [], mock.Mock(side_effect=module.measure_pair)
 
     def timeit(code, number, globals):

@@ -1,4 +1,4 @@
-"""Blocks of `tilecore.profile`: nested, in threads and children, and beside signals. test_profile.py has the figures."""
+"""Blocks of `tilecore.profile`: nested, in threads and children, beside signals. test_profile.py has the figures."""
 
 import contextlib
 import gc

@@ -229,8 +229,7 @@ assert tilecore.recycled_bytes() == 40 * 2**20
 
 
 def test_results_outlive_the_interpreter(program):
-    """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down; so do workers, parked
-    or in a job."""
+    """Results in globals, cycles, threads and module state outlive the interpreter's own tear-down; so do workers."""
     program("""
 import atexit, time
 kept = [tilecore.tile(x, 40) for _ in range(3)]

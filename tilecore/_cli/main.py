@@ -1,8 +1,8 @@
 """The command `tilecore`: how it starts, and how it ends.
 
 An error is one line on stderr, with exit code 2. A signal gives exit code 128 plus its number: Ctrl-C gives 130.
-`run` and `profile` start a program in the place of this one; then errors and signals are its own. For `run`, argparse and
-the modules of other commands are not imported: they take longer than many programs.
+`run` and `profile` start a program in the place of this one; then errors and signals are its own. For `run`, argparse
+and the modules of other commands are not imported: they take longer than many programs.
 """
 
 import errno

@@ -30,7 +30,7 @@ Repeats: TypeAlias = Sequence[SupportsIndex] | _Integers
 
 
 class Option(NamedTuple):
-    """An option that chooses a version: a keyword of `Dialect.version`, a flag of the command line (`--feature-level`)."""
+    """An option that chooses a version: a keyword of `Dialect.version`, and a flag of the command line."""
 
     read: Callable[[str], Any]  # from the text on the command line to the value
     metavar: str

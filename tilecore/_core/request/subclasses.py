@@ -1,7 +1,7 @@
 """Subclasses of ndarray, masked arrays and arrays of other libraries: their results are those of `numpy.tile`.
 
-tilecore tiles a masked array's data and mask. Arrays that arrays.pyx cannot tile as an ndarray are passed to NumPy's own
-function, whatever stands in the place of `numpy.tile`.
+tilecore tiles a masked array's data and mask. Arrays that arrays.pyx cannot tile as an ndarray are passed to NumPy's
+own function, whatever stands in the place of `numpy.tile`.
 """
 
 import sys
