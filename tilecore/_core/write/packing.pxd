@@ -15,6 +15,6 @@ cdef struct Packing:
     tilecore_shuffles shuffles      # for `deinterleave`
 
 
-cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcept nogil
+cdef void choose_packer(Packing *packing, const Nest *nest) noexcept nogil
 cdef void pack(const Packing *packing, const Py_ssize_t *steps, char *dst, const char *src, int store_mode,
                char *cells) noexcept nogil

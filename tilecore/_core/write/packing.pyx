@@ -26,8 +26,8 @@ cdef enum:
     MIN_GATHERED_STEPS = 5         # steps of an innermost loop that gathers
 
 
-cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcept nogil:
-    """Choose the kernel, and its two loops. `stream`: stores into the output bypass the cache."""
+cdef void choose_packer(Packing *packing, const Nest *nest) noexcept nogil:
+    """Choose the kernel, and its two loops."""
     cdef Loop *loop = packing.loop
     cdef int k, finest = 2  # the smallest steps in the source, beside the inner loop
     packing.n, packing.itemsize = nest.n, nest.loop[0].count
@@ -38,8 +38,7 @@ cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcep
         if magnitude(loop[k].src_step) < magnitude(loop[finest].src_step):
             finest = k
     packing.along_row, packing.to_next_row = 1, finest
-    if can_transpose(loop[1].count, loop[1].src_step, loop[finest].count, loop[finest].src_step,
-                     packing.itemsize, stream):
+    if can_transpose(loop[1].count, loop[finest].count, loop[finest].src_step, packing.itemsize):
         packing.packer = TRANSPOSE
     elif kernels.deinterleave != NULL and choose_deinterleave(packing):
         packing.packer = DEINTERLEAVE
@@ -50,12 +49,9 @@ cdef void choose_packer(Packing *packing, const Nest *nest, bint stream) noexcep
                 packing.along_row, packing.to_next_row = k, 1
 
 
-cdef bint can_transpose(Py_ssize_t rows, Py_ssize_t pitch, Py_ssize_t columns, Py_ssize_t step, Py_ssize_t itemsize,
-                        bint stream) noexcept nogil:
+cdef bint can_transpose(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t step, Py_ssize_t itemsize) noexcept nogil:
     """Whether a transposition is faster than gathering, for `columns` steps of `step` bytes along the source."""
-    # Items of 16 bytes need no shuffles. Only cells pay: if rows share cache sets, or stores bypass the caches.
     return (magnitude(step) == itemsize and columns >= max(16 // itemsize, MIN_COLUMNS)
-            and (itemsize < 16 or stream or pitch % 1024 == 0)
             and rows >= min(max(16 // itemsize, MIN_ROWS), 32 // itemsize))
 
 

@@ -75,7 +75,7 @@ cdef bint choose_panels(Panels *panels, const Nest *nest, char *dst, const char 
     if panels.direct:
         if nest.loop[1].dst_step != nest.loop[0].count or items < MIN_DIRECT_ITEMS:
             return False  # strided to strided does not pay
-        choose_packer(&panels.packing, nest, memory == UNCACHED)
+        choose_packer(&panels.packing, nest)
         choose_destination(panels, items * nest.loop[0].count)
     else:  # outermost repeats copy the first
         rows = items * copies // nest.loop[first_moving(nest)].count // (top.count if top.src_step == 0 else 1)
@@ -228,7 +228,7 @@ cdef void pack_nest(const Nest *nest, char *dst, const char *src, char *cells, P
         choose_blocks(blocks, nest, dst, src, CACHED)
         write_blocks(blocks, 0, blocks.total)
         return
-    choose_packer(packing, nest, False)
+    choose_packer(packing, nest)
     for k in range(nest.n):
         steps[k] = nest.loop[k].count
     steps[nest.n] = 1
