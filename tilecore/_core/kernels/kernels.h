@@ -93,7 +93,7 @@ extern "C" {
 /* ---------------------------------------------------------------- rows */
 
 enum {
-    TILECORE_EXPAND_VECTORS = 19, /* the most vectors of a period that expand prepares */
+    TILECORE_EXPAND_VECTORS = 4, /* the most vectors of a period of expand: registers hold their masks */
     TILECORE_INDEX_BYTES = 256    /* what a byte can count */
 };
 

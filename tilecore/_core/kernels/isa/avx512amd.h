@@ -14,8 +14,7 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     if (rows * repeats > TILECORE_FEW && span > 64 && span < 1024 && 8 % row != 0 &&
         !(span <= permuted && tilecore_can_permute_avx512vbmi(self, rows)))
         return tilecore_choose_avx2(self, repeats, rows);
-    if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0 &&
-        !(self->in_first_cache && span >= 2 * TILECORE_DOUBLING_SPAN))
+    if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0)
         return &tilecore_copies_avx512vbmi_kernel; /* words */
     return tilecore_choose_permutation(self, repeats, rows);
 }

@@ -34,7 +34,6 @@ static const tilecore_row_kernel *tilecore_choose_permutation(const tilecore_row
         if (rows >= 16 && row <= 64 && TILECORE_NAME(spread_rows)(self) > most) return &TILECORE_KERNEL(spread);
         return each;
     }
-    if (self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN) return &TILECORE_KERNEL(doubling);
     if (row > 32) return each;
     if (TILECORE_NAME(can_permute)(self, rows)) return &TILECORE_KERNEL(permute);
     if (self->span <= 64) return &TILECORE_KERNEL(spread);
@@ -52,6 +51,8 @@ static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows
 {
     const ptrdiff_t row = self->row;
     const int few = row > 24 && row <= 32 && repeats <= 3 && rows * self->span > 32768;
+    if (repeats > 1 && self->in_first_cache && self->span >= 2 * TILECORE_DOUBLING_SPAN)
+        return &TILECORE_KERNEL(doubling);
     if (repeats > 1 && (few || (row > 128 && !self->in_first_cache)))
         return tilecore_choose_avx2(self, repeats, rows);
     return tilecore_choose_permutation(self, repeats, rows);

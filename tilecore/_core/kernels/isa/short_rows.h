@@ -1,5 +1,5 @@
 /* Short rows in vectors of 32 bytes that are shuffled by halves of 16: `pattern`, `expand`, of the sets up to AVX2. For
- * AVX2: tilecore_pattern_avx2, tilecore_expand_avx2, tilecore_prepare_expand_avx2, tilecore_expand_vectors_avx2. */
+ * AVX2: tilecore_pattern_avx2, tilecore_expand_avx2. */
 
 #if !defined(TILECORE_SHORT_ROWS) /* what all sets share: shapes, and what is prepared */
 #define TILECORE_SHORT_ROWS
@@ -58,6 +58,46 @@ static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
         self->u.short_rows.pattern[j] = (uint8_t)(column < word ? column : column + gap);
     }
 }
+
+/* How many vectors a period has. It holds whole spans, and the next one overwrites the unused end of its last vector: so
+ * as few bytes a vector as possible are wasted. */
+static int tilecore_expand_vectors(ptrdiff_t span, ptrdiff_t bytes)
+{
+    const ptrdiff_t most = 2 + bytes / TILECORE_EXPAND_MORE;
+    int v, vectors = 1, least = 32;
+    for (v = 1; v <= most && v <= TILECORE_EXPAND_VECTORS; v++) {
+        const int wasted = 32 * v - tilecore_divide(32 * v, span) * (int)span;
+        if (wasted * vectors < least * v) least = wasted, vectors = v;
+    }
+    return vectors;
+}
+
+/* The masks and offsets of expand, by halves of 16 output bytes. Each half comes from at most 16 neighbouring source
+ * bytes: the end of a row and the start of the next, or one row where a copy ends within the half. */
+static void tilecore_prepare_expand(tilecore_rows *self, ptrdiff_t rows)
+{
+    TILECORE_ASSERT(tilecore_can_expand(self, rows));
+    const ptrdiff_t row = self->row, span = self->span;
+    const int vectors = tilecore_expand_vectors(span, rows * span);
+    uint16_t index[32 * TILECORE_EXPAND_VECTORS], k; /* the source byte of each output byte */
+    int half, j;
+    tilecore_prepare_pattern(self, rows); /* `pattern` writes what is not a whole period */
+    for (k = 0; k < (uint16_t)(32 * vectors); k++)
+        index[k] = (uint16_t)(k + (uint16_t)(tilecore_divide(k, span) - tilecore_divide(k, row)) * (uint16_t)row);
+    self->u.short_rows.vectors = vectors;
+    self->u.short_rows.period_rows = vectors * 32 / span;
+    self->u.short_rows.reach = 0;
+    TILECORE_ASSERT(vectors * 32 >= span && vectors * 32 / span * row < 256 - row);
+    for (half = 0; half < 2 * vectors; half++) {
+        const uint16_t *const from = index + 16 * half;
+        const uint16_t copy = from[(row - 16 * half % (int)row) & 15]; /* where the next one begins */
+        const uint16_t least = copy < from[0] ? copy : from[0];
+        uint8_t *const mask = self->u.short_rows.mask[half / 2] + 16 * (half % 2);
+        for (j = 0; j < 16; j++) mask[j] = (uint8_t)(from[j] - least);
+        self->u.short_rows.offset[half / 2][half % 2] = least;
+        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
+    }
+}
 #endif
 
 /* One row up to 32 bytes, as often as it fits one register, from two words that may overlap. `word`, at most the row,
@@ -110,28 +150,24 @@ TILECORE_TARGETED static void TILECORE_NAME(pattern)(const tilecore_rows *self, 
     else TILECORE_NAME(pattern_word)(self, dst, src, rows, repeats, 1);
 }
 
-/* Whole periods. `kept`: of so few vectors that their masks and offsets stay in registers. */
-TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(
-    const tilecore_rows *self, char *dst, const char *src, ptrdiff_t periods, const int vectors, const int kept)
+/* Whole periods. Their masks and offsets stay in registers. */
+TILECORE_INLINE TILECORE_TARGETED void TILECORE_NAME(expand_periods)(const tilecore_rows *self, char *dst,
+                                                                     const char *src, ptrdiff_t periods,
+                                                                     const int vectors)
 {
     const ptrdiff_t advance = self->u.short_rows.period_rows * self->row;
     const ptrdiff_t dst_advance = self->u.short_rows.period_rows * self->span;
-    TILECORE_VECTOR mask[5];
-    ptrdiff_t low[5], high[5];
+    TILECORE_VECTOR mask[TILECORE_EXPAND_VECTORS];
+    ptrdiff_t low[TILECORE_EXPAND_VECTORS], high[TILECORE_EXPAND_VECTORS];
     int v;
-    for (v = 0; kept && v < vectors; v++) {
+    for (v = 0; v < vectors; v++) {
         mask[v] = TILECORE_LOAD(self->u.short_rows.mask[v]);
         low[v] = self->u.short_rows.offset[v][0];
         high[v] = self->u.short_rows.offset[v][1];
     }
-    for (; periods > 0; periods--, src += advance, dst += dst_advance) {
-        for (v = 0; v < vectors; v++) {
-            const uint16_t *const offset = self->u.short_rows.offset[v];
-            const char *const a = src + (kept ? low[v] : offset[0]), *const b = src + (kept ? high[v] : offset[1]);
-            const TILECORE_VECTOR m = kept ? mask[v] : TILECORE_LOAD(self->u.short_rows.mask[v]);
-            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(a, b), m));
-        }
-    }
+    for (; periods > 0; periods--, src += advance, dst += dst_advance)
+        for (v = 0; v < vectors; v++)
+            TILECORE_STORE(dst + 32 * v, TILECORE_SHUFFLE(TILECORE_LOAD_HALVES(src + low[v], src + high[v]), mask[v]));
 }
 
 /* Needs what can_expand states, and the repeats that were prepared. Loads may pass the end of a row, and never that of
@@ -159,70 +195,16 @@ TILECORE_TARGETED static void TILECORE_NAME(expand)(const tilecore_rows *self, c
     char *const d = dst + done * span;
     const char *const s = src + done * row;
     switch (self->u.short_rows.vectors) {
-    case 1: TILECORE_NAME(expand_periods)(self, d, s, periods, 1, 1); break;
-    case 2: TILECORE_NAME(expand_periods)(self, d, s, periods, 2, 1); break;
-    case 3: TILECORE_NAME(expand_periods)(self, d, s, periods, 3, 1); break;
-    case 4: TILECORE_NAME(expand_periods)(self, d, s, periods, 4, 1); break;
-    case 5: TILECORE_NAME(expand_periods)(self, d, s, periods, 5, TILECORE_STORE_WIDTH == 16); break;
-    default: TILECORE_NAME(expand_periods)(self, d, s, periods, self->u.short_rows.vectors, 0);
+    case 1: TILECORE_NAME(expand_periods)(self, d, s, periods, 1); break;
+    case 2: TILECORE_NAME(expand_periods)(self, d, s, periods, 2); break;
+    case 3: TILECORE_NAME(expand_periods)(self, d, s, periods, 3); break;
+    default: TILECORE_NAME(expand_periods)(self, d, s, periods, 4);
     }
     done += periods * period_rows;
     TILECORE_NAME(pattern)(self, dst + done * span, src + done * row, rows - done, repeats);
 }
 
-/* How many vectors a period has. It holds whole spans, and the next one overwrites the unused end of its last vector:
- * the choice has the least score, in bytes a vector:
- *
- *     wasted bytes / vectors
- *     + `crossing`     stores of 16 bytes, of periods that do not step by multiples of 8
- *     + `crossing`     stores of 32 bytes, of periods of several vectors, beyond the first-level cache
- *
- * If the best loses `crossing` there, a longer, aligned period is faster. For rows written twice it is faster than
- * single vectors too. */
-static int TILECORE_NAME(expand_vectors)(ptrdiff_t row, ptrdiff_t span, ptrdiff_t bytes)
-{
-    const int wide = TILECORE_STORE_WIDTH == 32, large = wide && bytes > TILECORE_EXPAND_CACHED;
-    const int crossing = wide ? 7 : 4;
-    const ptrdiff_t most = 2 + bytes / TILECORE_EXPAND_MORE;
-    int v, vectors = 1, least = 32, period = (int)span;
-    for (v = large && span > 2 * row ? 1 : 2; v <= most && v <= (wide && !large ? 4 : 5); v++) {
-        const int step = tilecore_divide(32 * v, span) * (int)span;
-        int lost = 32 * v - step + (!large && v != 4); /* of those whose masks stay in registers, four are fastest */
-        if (wide ? large && v > 1 && step % 32 : step % 8) lost += crossing * v;
-        if (lost * vectors < least * v) least = lost, vectors = v;
-    }
-    while (large && period % 2 == 0 && 32 * period > span) period /= 2; /* until spans begin at a multiple of 32 */
-    return large && least >= crossing * vectors && period <= TILECORE_EXPAND_VECTORS ? period : vectors;
-}
-
-/* The masks and offsets of expand, by halves of 16 output bytes. Each half comes from at most 16 neighbouring source
- * bytes: the end of a row and the start of the next, or one row where a copy ends within the half. */
-static void TILECORE_NAME(prepare_expand)(tilecore_rows *self, ptrdiff_t rows)
-{
-    TILECORE_ASSERT(tilecore_can_expand(self, rows));
-    const ptrdiff_t row = self->row, span = self->span;
-    const int vectors = TILECORE_NAME(expand_vectors)(row, span, rows * span);
-    uint16_t index[32 * TILECORE_EXPAND_VECTORS], k; /* the source byte of each output byte */
-    int half, j;
-    tilecore_prepare_pattern(self, rows); /* `pattern` writes what is not a whole period */
-    for (k = 0; k < (uint16_t)(32 * vectors); k++)
-        index[k] = (uint16_t)(k + (uint16_t)(tilecore_divide(k, span) - tilecore_divide(k, row)) * (uint16_t)row);
-    self->u.short_rows.vectors = vectors;
-    self->u.short_rows.period_rows = vectors * 32 / span;
-    self->u.short_rows.reach = 0;
-    TILECORE_ASSERT(vectors * 32 >= span && vectors * 32 / span * row < 256 - row);
-    for (half = 0; half < 2 * vectors; half++) {
-        const uint16_t *const from = index + 16 * half;
-        const uint16_t copy = from[(row - 16 * half % (int)row) & 15]; /* where the next one begins */
-        const uint16_t least = copy < from[0] ? copy : from[0];
-        uint8_t *const mask = self->u.short_rows.mask[half / 2] + 16 * (half % 2);
-        for (j = 0; j < 16; j++) mask[j] = (uint8_t)(from[j] - least);
-        self->u.short_rows.offset[half / 2][half % 2] = least;
-        if (least + 16 > self->u.short_rows.reach) self->u.short_rows.reach = least + 16;
-    }
-}
-
 static const tilecore_row_kernel TILECORE_KERNEL(pattern) = {
     "pattern", TILECORE_NAME(pattern), tilecore_can_pattern, tilecore_prepare_pattern};
 static const tilecore_row_kernel TILECORE_KERNEL(expand) = {
-    "expand", TILECORE_NAME(expand), tilecore_can_expand, TILECORE_NAME(prepare_expand)};
+    "expand", TILECORE_NAME(expand), tilecore_can_expand, tilecore_prepare_expand};

@@ -16,11 +16,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     /* The compiler vectorises copies of words: whole vectors leave no tail, and few of them no mispredicted branch. */
     if (TILECORE_STORE_WIDTH == 32 && cached && (row == 4 || row == 8) && span >= 64 && span < 448 && span % 32 == 0)
         return &TILECORE_KERNEL(copies);
-    /* Patterns of 32 bytes are as good for long spans beyond the first-level cache, unless their period is short, and
-     * within it for rows of a byte, which take one load. */
-    if (tilecore_can_expand(self, rows) &&
-        (TILECORE_STORE_WIDTH == 16 || span <= (cached || span % 4 == 0 ? 48 : 40) || (cached && row > 1)))
-        return &TILECORE_KERNEL(expand);
+    if (tilecore_can_expand(self, rows)) return &TILECORE_KERNEL(expand);
     /* Two moves of a word take less than a pattern stored by halves, where rows lie apart. */
     if (TILECORE_STORE_WIDTH < 32 && repeats == 2 && 16 % row == 0) return &TILECORE_KERNEL(copies);
     /* Of stores of 32 bytes every second one crosses a cache line: aligned ones soon beat them. Of 16 bytes few do. */
