@@ -20,7 +20,7 @@ from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
 from tilecore._core.plain cimport plan_request, tile_array, try_fast
-from tilecore._core.plan.plan cimport Plan, plan_tiling, plan_window, read_bounds
+from tilecore._core.plan.plan cimport Bounds, Plan, plan_tiling, plan_window, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
 from tilecore._core.request.integers cimport as_tuple, read_fast, read_integers, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
@@ -220,6 +220,7 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
     Source: NumPy 2; the values are those of `numpy.tile` and ``numpy.pad(mode="wrap")``.
     """
     cdef Plan plan, window
+    cdef Bounds bounds
     cdef cnp.ndarray array = None, target
     cdef int thread_limit
     cdef bint masked
@@ -230,19 +231,19 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
         if not masked:
             array = read_plain(a)
         thread_limit = read_threads(threads)
-        read_bounds(&window, start, stop)
+        read_bounds(&bounds, start, stop)
         if masked:
-            return masked_region(a, reps, &window, out, axis, threads)
+            return masked_region(a, reps, &bounds, out, axis, threads)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
         target = plan_request(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
-        plan_window(&window, &plan, reps is None)
+        plan_window(&window, &plan, &bounds, reps is None)
         return make_result(&window, array, target, thread_limit)
     except RequestError as error:
         raise error_of_call(error, "tile_region", a, array, reps, axis) from error.__cause__
 
 
-cdef masked_region(a, reps, const Plan *bounds, out, axis, threads):
+cdef masked_region(a, reps, const Bounds *bounds, out, axis, threads):
     """The region of a masked array: of data and mask. Repeats may be an iterator, so they are read once."""
     cdef Py_ssize_t repeats[MAX_RANK]
     cdef int n
@@ -253,7 +254,7 @@ cdef masked_region(a, reps, const Plan *bounds, out, axis, threads):
         check_rank(a, axis, n)
         reps, axis = as_tuple(repeats, n), None
     return tile_masked(a, reps, partial(tile_region, reps=reps, start=as_tuple(bounds.start, bounds.ndim),
-                                        stop=as_tuple(bounds.output, bounds.input_ndim), axis=axis, threads=threads))
+                                        stop=as_tuple(bounds.stop, bounds.stop_ndim), axis=axis, threads=threads))
 
 
 def tile_view(a, reps, *, axis=None):

@@ -23,7 +23,7 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
 )
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack, plan_tiling, plan_window, read_bounds
+from tilecore._core.plan.plan cimport Bounds, Plan, input_shape, plan_stack, plan_tiling, plan_window, read_bounds
 from tilecore._core.request.arguments cimport read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
 from tilecore._core.strided_arrays cimport has_shape
@@ -129,14 +129,15 @@ cdef class TilePlan:
     def region(self, a, start, stop, out=None, *, threads=None):
         """Make a part: ``tilecore.tile_region(a, self.reps, start, stop, out, threads=threads)``."""
         cdef Plan window
+        cdef Bounds bounds
         cdef cnp.ndarray array = None
         cdef int thread_limit
         try:
             thread_limit = read_threads(threads)
-            read_bounds(&window, start, stop)
+            read_bounds(&bounds, start, stop)
             array = read_plain(a)
             target = self.check_array(array, out)
-            plan_window(&window, &self.plan, False)
+            plan_window(&window, &self.plan, &bounds, False)
             return make_result(&window, array, target, thread_limit)
         except RequestError as error:
             raise format_error(error, "TilePlan.region", array, NAMES, reps=self.reps) from error.__cause__

@@ -21,13 +21,19 @@ cdef struct Plan:
     Py_ssize_t start[MAX_RANK]      # of a window, less whole repeats; set only if `copies` is 0
 
 
+cdef struct Bounds:     # of a window, as they were given
+    int ndim, stop_ndim             # entries of start, and of stop
+    Py_ssize_t start[MAX_RANK]
+    Py_ssize_t stop[MAX_RANK]
+
+
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                     Py_ssize_t itemsize) noexcept nogil
 cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                      Py_ssize_t itemsize) except -1
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
-cdef int read_bounds(Plan *window, start, stop) except -1
-cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1
+cdef int read_bounds(Bounds *bounds, start, stop) except -1
+cdef int plan_window(Plan *window, const Plan *plan, const Bounds *bounds, bint periodic) except -1
 cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil
 
 

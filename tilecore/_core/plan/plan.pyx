@@ -86,26 +86,23 @@ cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:
 
 # ---------------------------------------------------------------- windows
 
-cdef int read_bounds(Plan *window, start, stop) except -1:
-    """For plan_window, leave `start` in `window.start`, `stop` in `window.output`, the lengths in `ndim`, `input_ndim`.
-
-    They are read first, because reading may run code that changes the array.
-    """
-    window.ndim = read_integers(start, PY_SSIZE_T_MIN, window.start, "start", 0)
-    window.input_ndim = read_integers(stop, PY_SSIZE_T_MIN, window.output, "stop", 0)
+cdef int read_bounds(Bounds *bounds, start, stop) except -1:
+    """Fill `bounds`. They are read before the array's shape, because reading may run code that changes it."""
+    bounds.ndim = read_integers(start, PY_SSIZE_T_MIN, bounds.start, "start", 0)
+    bounds.stop_ndim = read_integers(stop, PY_SSIZE_T_MIN, bounds.stop, "stop", 0)
     return 0
 
 
-cdef int plan_window(Plan *window, const Plan *plan, bint periodic) except -1:
-    """Fill `window` from the bounds in it, after all checks. `periodic`: on `plan` repeated without end."""
-    check_bounds(window, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
-    return 0 if window_init(window, plan, window.start, window.output) else raise_plan_error(window)
+cdef int plan_window(Plan *window, const Plan *plan, const Bounds *bounds, bint periodic) except -1:
+    """Fill `window` after all checks. `periodic`: it is on `plan` repeated without end."""
+    check_bounds(bounds, plan.ndim, input_shape(plan) if periodic else plan.output, periodic)
+    return 0 if window_init(window, plan, bounds.start, bounds.stop) else raise_plan_error(window)
 
 
 cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, const Py_ssize_t *stop) noexcept nogil:
     """Fill `window` with the part [start, stop) of the tiling, or of its periodic extension; return as plan_init.
 
-    Whole repeats on every axis are a tiling of their own. The bounds may lie in `window`.
+    Whole repeats on every axis are a tiling of their own.
     """
     cdef Py_ssize_t extent, first, count
     cdef bint whole = True, fits
@@ -125,16 +122,16 @@ cdef bint window_init(Plan *window, const Plan *plan, const Py_ssize_t *start, c
     return fits
 
 
-cdef int check_bounds(const Plan *window, int ndim, const Py_ssize_t *extents, bint periodic) except -1:
-    """Check what read_bounds left. `extents`: of the tiling, or of the input if it is periodic."""
+cdef int check_bounds(const Bounds *bounds, int ndim, const Py_ssize_t *extents, bint periodic) except -1:
+    """`extents`: of the tiling, or of the input if it is periodic."""
     cdef Py_ssize_t first, last
     cdef int k
-    if window.ndim != ndim or window.input_ndim != ndim:
-        name, n = ("stop", window.input_ndim) if window.ndim == ndim else ("start", window.ndim)
+    if bounds.ndim != ndim or bounds.stop_ndim != ndim:
+        name, n = ("stop", bounds.stop_ndim) if bounds.ndim == ndim else ("start", bounds.ndim)
         axes = "the input" if periodic else f"the result's shape {as_tuple(extents, ndim)}"
         raise RequestError(ValueError, f"must have {ndim} entries, one for each axis of {axes}, got {n}", name)
     for k in range(ndim):
-        first, last = window.start[k], window.output[k]
+        first, last = bounds.start[k], bounds.stop[k]
         if periodic:
             check_periodic_axis(k, extents[k], first, last)
         elif not 0 <= first <= last <= extents[k]:
