@@ -27,7 +27,7 @@ LAYERS = [
     {"_core.plan"},
     {"_core.resources"},
     {"_core.write"},
-    {"_core.plain", "_core.arrays", "_core.tileplan"},
+    {"_core.arrays", "_core.tileplan"},
     {"_core.installation", "_core.numpy_tile", "capi", "_profile"},
     {"_dialects"},
     {"__init__"},  # which imports the dialects when they are used
@@ -79,7 +79,7 @@ def test_imports_point_one_way():
     seen = {arrow for arrow in arrows() if arrow[0] != arrow[1]}
     assert {
         ("_core.write.tiling", "_core.write.blocks", "choose_blocks"),
-        ("_dialects.version", "_core.plain", "try_fast"),
+        ("_dialects.version", "_core.arrays", "try_fast"),
         ("_cli.commands", "_cli.demo", ""),
     } <= seen
     assert not {arrow for arrow in seen if None in map(row_of, arrow[:2])}, "a new layer needs its place in LAYERS"
@@ -88,7 +88,7 @@ def test_imports_point_one_way():
     for module, imported, _ in seen:
         by_module[module].add(imported)
     graphlib.TopologicalSorter(by_module).prepare()  # within a folder too; a CycleError names the modules
-    # A dialect reads arguments and calls `plain.pyx`; it knows nothing about memory.
+    # A dialect reads arguments and calls `arrays.pyx`; it knows nothing about memory.
     rows = row_of("_dialects"), row_of("onnx")
     known = {row_of(imported) for module, imported, _ in seen if row_of(module) in rows}
     assert known <= {*rows, *map(row_of, ["_core.numpy_api", "_core.request", "_core.arrays", "__init__"])}

@@ -155,7 +155,7 @@ def test_others_go_to_pytorch():
 
 def test_threads_are_those_that_both_allow(monkeypatch):
     asked = []
-    tile_array = tilecore._core.plain.tile_array
+    tile_array = tilecore._core.arrays.tile_array
     spy = lambda a, reps, threads: asked.append(threads) or tile_array(a, reps)  # noqa: E731
     monkeypatch.setattr(MODULE, "tile_array", spy)
     for theirs, ours in ((1, 3), (3, 1), (3, 2)):

@@ -30,7 +30,7 @@ import numpy as _numpy
 if _numpy.__version__.startswith(("0.", "1.")):
     raise ImportError(f"tilecore needs NumPy 2.0 or later, found {_numpy.__version__} in {_numpy.__path__[0]}")
 try:
-    from tilecore._core.arrays import output_shape, tile, tile_mapped, tile_region, tile_view
+    from tilecore._core.arrays import tile, tile_mapped, tile_region, tile_view
 except ModuleNotFoundError as _error:
     if _error.name != "tilecore._core.arrays":
         raise
@@ -50,7 +50,7 @@ from tilecore._core.resources.memory import (
     set_recycle_limit,
 )
 from tilecore._core.resources.threads import get_num_threads, num_threads, set_num_threads
-from tilecore._core.tileplan import TilePlan
+from tilecore._core.tileplan import TilePlan, output_shape
 from tilecore._profile import profile
 from tilecore._version import __version__ as __version__
 

@@ -62,8 +62,8 @@ cdef extern from *:
     void fill_table "tilecore_fill_table" (...)
 
 
-cdef int plan_for_c(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
-                    Py_ssize_t itemsize) noexcept nogil:
+cdef int check_and_plan(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
+                        Py_ssize_t itemsize) noexcept nogil:
     """Check rank, sign and overflow, in this order; return a status."""
     cdef int k
     if not (0 <= ndim <= MAX_RANK and 0 <= nreps <= MAX_RANK):
@@ -91,7 +91,7 @@ cdef tilecore_plan *tilecore_plan_make(int ndim, const Py_ssize_t *shape, const 
                                        Py_ssize_t itemsize, int *status) noexcept nogil:
     cdef Plan checked
     cdef Plan *plan
-    status[0] = plan_for_c(&checked, ndim, shape, ndim, repeats, itemsize)
+    status[0] = check_and_plan(&checked, ndim, shape, ndim, repeats, itemsize)
     if status[0] != TILECORE_OK:
         return NULL
     plan = <Plan *>malloc(sizeof(Plan))
@@ -161,7 +161,7 @@ cdef void tilecore_plan_execute_region(const tilecore_plan *handle, const void *
 cdef int tilecore_output_shape(int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                                Py_ssize_t itemsize, Py_ssize_t *output_shape, Py_ssize_t *nbytes) noexcept nogil:
     cdef Plan plan
-    cdef int status = plan_for_c(&plan, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = check_and_plan(&plan, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         if output_shape != NULL:
             tilecore_plan_output_shape(<const tilecore_plan *>&plan, output_shape)
@@ -174,7 +174,7 @@ cdef int tilecore_tile(int ndim, const Py_ssize_t *shape, const Py_ssize_t *src_
                        const Py_ssize_t *repeats, Py_ssize_t itemsize, const void *src, void *dst,
                        const Py_ssize_t *dst_strides, int threads) noexcept nogil:
     cdef Plan plan
-    cdef int status = plan_for_c(&plan, ndim, shape, nreps, repeats, itemsize)
+    cdef int status = check_and_plan(&plan, ndim, shape, nreps, repeats, itemsize)
     if status == TILECORE_OK:
         tilecore_plan_execute(<const tilecore_plan *>&plan, src, src_strides, dst, dst_strides, threads)
     return status

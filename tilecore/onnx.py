@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, TypeAlias, overload
 from numpy.typing import ArrayLike, NDArray
 
 import tilecore  # noqa: F401 - first: another thread may be importing the package
-from tilecore._core.plain import tile_array
+from tilecore._core.arrays import tile_array
 from tilecore._core.request.arguments import read_array
 from tilecore._core.request.errors import RequestError, format_error, short_repr
 from tilecore._core.request.integers import read_count

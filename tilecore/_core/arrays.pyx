@@ -19,10 +19,9 @@ cimport numpy as cnp
 from tilecore._core.numpy_api cimport (
     MAX_RANK, NPY_VSTRING, PyArray_Check, PyArray_CheckExact, PyDataType_REFCHK, array_upon,
 )
-from tilecore._core.plain cimport plan_request, tile_array, try_fast
-from tilecore._core.plan.plan cimport Bounds, Plan, plan_tiling, plan_window, read_bounds
+from tilecore._core.plan.plan cimport Bounds, Plan, plan_arguments, plan_window, read_bounds
 from tilecore._core.request.arguments cimport check_rank, read_plain, read_plain_or_none
-from tilecore._core.request.integers cimport as_tuple, read_fast, read_integers, read_repeats, read_threads
+from tilecore._core.request.integers cimport as_tuple, read_fast, read_repeats, read_threads
 from tilecore._core.resources.memory cimport check_size
 from tilecore._core.write.mapped cimport map_repeats
 from tilecore._core.write.results cimport make_result
@@ -114,11 +113,27 @@ def tile(a=MISSING, reps=MISSING, out=None, *, axis=None, threads=None):
         return result
     if a is MISSING or reps is MISSING:
         raise TypeError(f"tile: {'a' if a is MISSING else 'reps'} is missing")
-    return tile_request(a, reps, out, axis, threads)
+    return tile_generic(a, reps, out, axis, threads)
 
 
-cdef tile_request(a, reps, out, axis, threads):
-    """`tile` for every request."""
+cdef cnp.ndarray make_or_none(const Plan *plan, cnp.ndarray array):
+    """make_result, or None."""
+    try:
+        return make_result(plan, array, None, 0)
+    except RequestError:
+        return None
+
+
+cpdef tile_array(cnp.ndarray array, reps, out=None, axis=None, threads=None):
+    """`tile` of a plain array. Raises RequestErrors, from which the caller makes the error."""
+    cdef Plan plan
+    cdef int thread_limit = read_threads(threads)
+    cdef cnp.ndarray target = plan_arguments(&plan, array, reps, axis, out)
+    return make_result(&plan, array, target, thread_limit)
+
+
+cdef tile_generic(a, reps, out, axis, threads):
+    """`tile` of whatever there is."""
     cdef cnp.ndarray array = None
     try:
         array = read_plain_or_none(a)
@@ -151,7 +166,7 @@ cdef tile_foreign(a, reps, out, axis, threads):
     masked = not as_ndarray and is_masked(a)
     check_rank(array, axis, n)
     counts = as_tuple(repeats, n)
-    plan_request(&plan, array, counts, None, None)
+    plan_arguments(&plan, array, counts, None, None)
     check_size(plan.nbytes)
     if as_ndarray and plan.nbytes and (not PyDataType_REFCHK(array.descr) or cnp.PyArray_TYPE(array) == NPY_VSTRING):
         # As everywhere in NumPy, `__array_finalize__` is called with `a`.
@@ -236,7 +251,7 @@ def tile_region(a, reps, start=MISSING, stop=MISSING, out=None, *, axis=None, th
             return masked_region(a, reps, &bounds, out, axis, threads)
         if reps is None and axis is not None:
             raise RequestError(ValueError, "must be None if reps is None: the input repeats along every axis", "axis")
-        target = plan_request(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
+        target = plan_arguments(&plan, array, () if reps is None else reps, axis, out)  # periodic: of one repeat
         plan_window(&window, &plan, &bounds, reps is None)
         return make_result(&window, array, target, thread_limit)
     except RequestError as error:
@@ -295,7 +310,7 @@ def tile_view(a, reps, *, axis=None):
     cdef int k, i
     try:
         array = read_plain(a)
-        plan_request(&plan, array, reps, axis, None)
+        plan_arguments(&plan, array, reps, axis, None)
         for k in range(plan.ndim):
             i = k - (plan.ndim - plan.input_ndim)
             if plan.repeats[k] > 1 and plan.shape[k] > 1 and plan.copies:  # copies is 0 if the result is empty
@@ -348,7 +363,7 @@ def tile_mapped(a, reps, *, axis=None):
         array = read_plain_or_none(a)
         if array is None:
             return tile_foreign(a, reps, None, axis, None)
-        plan_request(&plan, array, reps, axis, None)
+        plan_arguments(&plan, array, reps, axis, None)
         if plan.nbytes and not PyDataType_REFCHK(array.descr):
             result = map_repeats(&plan, array)
         if result is None:
@@ -356,38 +371,3 @@ def tile_mapped(a, reps, *, axis=None):
         return make_result(&plan, array, None, 0) if result is None else result
     except RequestError as error:
         raise error_of_call(error, "tile_mapped", a, array, reps, axis) from error.__cause__
-
-
-def output_shape(shape, reps, *, axis=None):
-    """Compute the shape of a tiling, a tuple of ints, without allocating anything.
-
-    >>> import tilecore
-    >>> tilecore.output_shape((2, 3), (4, 1, 2))
-    (4, 2, 6)
-    >>> tilecore.output_shape((10**9, 10**9), 1)
-    (1000000000, 1000000000)
-
-    Parameters
-    ----------
-    shape : int or sequence of int
-        The input's shape: extents of 0 or more, at most 64.
-    reps, axis
-        As in `tile`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `tile`, for the shape too.
-    """
-    cdef Plan plan
-    cdef Py_ssize_t repeats[MAX_RANK]
-    cdef Py_ssize_t dims[MAX_RANK]
-    cdef int ndim, n
-    try:
-        ndim = read_integers(shape, 0, dims, "shape", 0)
-        shape = as_tuple(dims, ndim)
-        n = read_repeats(reps, axis, repeats, ndim)
-        plan_tiling(&plan, ndim, dims, n, repeats, 1)
-        return as_tuple(plan.output, plan.ndim)
-    except RequestError as error:
-        raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__

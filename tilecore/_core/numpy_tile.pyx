@@ -3,7 +3,9 @@
 `numpy.tile` stays the object that it is: Python calls it by a pointer (request/numpy_own.pyx), and this module replaces
 the pointer. So all callers are served, also those that bound the name before. No working program breaks: see "Notes".
 
-    the object's pointer -> NumPy's function, or `serve`: tilecore or NumPy's, or `measure`: a profile, which calls both
+    the object's pointer -> NumPy's function
+                         or `tile_instead`: tilecore or NumPy's
+                         or `measure`: a profile, which calls both
 
 Signal handlers may raise between any two instructions of Python code. So this module is compiled, and a signal cannot
 interrupt it halfway. `__del__` restores too, because an exception may come between `replace_numpy_tile()` and the
@@ -23,11 +25,11 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from tilecore._core.arrays cimport try_fast
 from tilecore._core.numpy_api cimport MAX_RANK, PyArray_Check, PyArray_CheckExact, PyArray_IS_C_CONTIGUOUS
-from tilecore._core.plain cimport try_fast
 from tilecore._core.plan.plan cimport Plan, plan_array
 from tilecore._core.request.integers cimport as_tuple, read_fast
-from tilecore._core.request.numpy_own cimport is_served_by, numpys, pointer, tilecore_atomic_replace, vectorcallfunc
+from tilecore._core.request.numpy_own cimport numpys, pointer, points_to, tilecore_atomic_replace, vectorcallfunc
 
 cnp.import_array()
 
@@ -43,7 +45,7 @@ cdef object tilecore_tile = tile, tile_by_numpy = numpy_tile
 cdef object memmap = numpy.memmap, ndarrays = numpy.ndarray.__array_function__
 
 
-cdef object serve(object own, PyObject *const *arguments, size_t n, PyObject *names):
+cdef object tile_instead(object own, PyObject *const *arguments, size_t n, PyObject *names):
     """Called in the place of NumPy's function, by Python's vectorcall protocol: `names` are those of keywords, or NULL.
 
     NumPy's function gets what may not be tilecore's, with the arguments as they came.
@@ -56,7 +58,8 @@ cdef object serve(object own, PyObject *const *arguments, size_t n, PyObject *na
     if named == 2:
         which = words[1] == "reps"
     if (positional + named != 2 or named and words[which - positional] != "reps"
-            or named == 2 and words[1 - which] != "A" or not is_served_by(serve)):  # compiled code may keep the pointer
+            or named == 2 and words[1 - which] != "A"
+            or not points_to(tile_instead)):  # compiled code may keep the pointer
         return numpys(own, arguments, n, names)
     A = <object>arguments[1 - which]
     count = read_fast(<object>arguments[which], 0, counts)
@@ -119,7 +122,7 @@ cdef bint call_latest():
     for function in in_force.values():
         latest = <vectorcallfunc><size_t>function
     return pointer != NULL and (
-        tilecore_atomic_replace(pointer, numpys, latest) or tilecore_atomic_replace(pointer, serve, latest)
+        tilecore_atomic_replace(pointer, numpys, latest) or tilecore_atomic_replace(pointer, tile_instead, latest)
         or tilecore_atomic_replace(pointer, measure, latest))
 
 
@@ -206,7 +209,7 @@ cdef class replace_numpy_tile:
         if unknown or more:  # Cython would name __init__
             raise TypeError("replace_numpy_tile: expected no arguments")
         if self.token not in in_force:
-            self.token = begin(serve)
+            self.token = begin(tile_instead)
 
     def __del__(self):
         if end(self.token) and not self.entered and not is_finalizing():

@@ -1,5 +1,5 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""TilePlan: a tiling planned once, for many arrays of one shape and dtype.
+"""What needs no array: `output_shape`; and TilePlan, a tiling planned once, for many arrays of one shape and dtype.
 
 A batch is either a *stack*, one array (n, *shape), or a list of arrays that lie anywhere:
 
@@ -23,12 +23,12 @@ from cpython.object cimport PyObject
 from tilecore._core.numpy_api cimport (
     MAX_RANK, PyArray_Check, PyArray_CheckExact, PyType_Modified, PyTypeObject, array_upon, descr_of,
 )
-from tilecore._core.plan.plan cimport Bounds, Plan, input_shape, plan_stack, plan_tiling, plan_window, read_bounds
-from tilecore._core.request.arguments cimport read_items, read_out, read_plain, shape_error
+from tilecore._core.plan.plan cimport (
+    Bounds, Plan, input_shape, plan_fits, plan_stack, plan_tiling, plan_window, read_bounds,
+)
+from tilecore._core.request.arguments cimport check_dtype, read_items, read_out, read_plain, shape_error
 from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats, read_threads
-from tilecore._core.strided_arrays cimport has_shape
-from tilecore._core.write.results cimport make_batch, make_result
-from tilecore._core.write.small cimport make_small
+from tilecore._core.write.results cimport make_batch, make_result, make_small
 
 cnp.import_array()
 
@@ -110,13 +110,13 @@ cdef class TilePlan:
     def tile(self, a, out=None, *, threads=None):
         """Tile an array of the plan's shape and dtype: ``tilecore.tile(a, self.reps, out, threads=threads)``."""
         if (PyArray_CheckExact(a) and out is None and threads is None and descr_of(a) == <PyObject *>self.dtype
-                and has_shape(a, self.plan.input_ndim, input_shape(&self.plan))
+                and plan_fits(&self.plan, a)
                 and (result := make_small(&self.plan, a)) is not None):
             return result
-        return self.tile_request(a, out, threads)
+        return self.tile_generic(a, out, threads)
 
-    cdef tile_request(self, a, out, threads):
-        """`tile` for every request."""
+    cdef tile_generic(self, a, out, threads):
+        """`tile` of whatever there is."""
         cdef cnp.ndarray array = None
         cdef int thread_limit
         try:
@@ -191,14 +191,10 @@ cdef class TilePlan:
 
     cdef cnp.ndarray check_array(self, cnp.ndarray array, out):
         """Check that the array has the plan's dtype and shape. Return `out` as read_out reads it, or None."""
-        cdef const Plan *plan = &self.plan
-        cdef const Py_ssize_t *shape = input_shape(plan)
-        cdef cnp.ndarray target
-        if descr_of(array) != <PyObject *>self.dtype and array.descr != self.dtype:
-            raise RequestError(TypeError, f"the plan is for dtype {self.dtype}, got {array.descr}")
-        target = read_out(out, self.dtype)
-        if not has_shape(array, plan.input_ndim, shape):
-            raise shape_error(array, plan.input_ndim, shape, "the plan is for", None)
+        check_dtype(array, self.dtype, "input")
+        cdef cnp.ndarray target = read_out(out, self.dtype)
+        if not plan_fits(&self.plan, array):
+            raise shape_error(array, self.plan.input_ndim, input_shape(&self.plan), "input")
         return target
 
     def __repr__(self):
@@ -239,8 +235,7 @@ cdef cnp.ndarray tile_stack(const Plan *plan, cnp.dtype dtype, arrays, out, int 
     if cnp.PyArray_NDIM(array) == 0 and not PyArray_Check(arrays):
         raise RequestError(TypeError, "must be a list or a tuple of arrays, or one array with one more axis in front, "
                            f"got {type(arrays).__name__}", "input")
-    if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", "input")
+    check_dtype(array, dtype, "input")
     target = read_out(out, dtype)
     cdef bint fits = cnp.PyArray_NDIM(array) == n + 1 and cnp.PyArray_ITEMSIZE(array) == plan.itemsize
     for k in range(n if fits else 0):
@@ -261,6 +256,41 @@ cdef cnp.ndarray pad_stack(const Plan *stack, cnp.ndarray array):
     for k in range(stack.ndim):
         strides[k] = cnp.PyArray_STRIDE(array, k - padding if k > padding else 0)
     return array_upon(array, stack.ndim, stack.shape, strides, array.descr, cnp.PyArray_DATA(array), 0)
+
+
+def output_shape(shape, reps, *, axis=None):
+    """Compute the shape of a tiling, a tuple of ints, without allocating anything.
+
+    >>> import tilecore
+    >>> tilecore.output_shape((2, 3), (4, 1, 2))
+    (4, 2, 6)
+    >>> tilecore.output_shape((10**9, 10**9), 1)
+    (1000000000, 1000000000)
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The input's shape: extents of 0 or more, at most 64.
+    reps, axis
+        As in `tile`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `tile`, for the shape too.
+    """
+    cdef Plan plan
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef Py_ssize_t dims[MAX_RANK]
+    cdef int ndim, n
+    try:
+        ndim = read_integers(shape, 0, dims, "shape", 0)
+        shape = as_tuple(dims, ndim)
+        n = read_repeats(reps, axis, repeats, ndim)
+        plan_tiling(&plan, ndim, dims, n, repeats, 1)
+        return as_tuple(plan.output, plan.ndim)
+    except RequestError as error:
+        raise format_error(error, "output_shape", None, NAMES, shape=shape, reps=reps, axis=axis) from error.__cause__
 
 
 # Name the class as users do, in `help` and pickles; Cython cannot express this.

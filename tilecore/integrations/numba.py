@@ -106,8 +106,8 @@ def tile(a, reps, out=None, axis=None, threads=None):
                 raise ValueError("tilecore: out must not have overlapping elements")
             if found == 2:
                 raise ValueError("tilecore: out must not share memory with the input")
-        request = a.ndim, dims, steps, len(counts), on_stack(counts), a.itemsize
-        c_tile(*request, a.ctypes, result.ctypes, result_steps, max_threads)
+        given = a.ndim, dims, steps, len(counts), on_stack(counts), a.itemsize
+        c_tile(*given, a.ctypes, result.ctypes, result_steps, max_threads)
         return result
 
     return tile_array

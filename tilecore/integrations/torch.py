@@ -26,7 +26,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from tilecore._core.plain import tile_array
+from tilecore._core.arrays import tile_array
 from tilecore._core.request.errors import RequestError, format_error, pass_on
 from tilecore._core.resources.threads import get_num_threads
 

@@ -42,7 +42,7 @@ enum tilecore_task_kinds { TILECORE_BLOCKS,
 #define TILECORE_CHECK_BYTES ((ptrdiff_t)4 << 20)
 
 /* Results below this size are small: created and written at once, without panels and threads to choose
- * (write/small.pyx). All others lie in recycled memory (arena.h): from this size on glibc maps memory, and trims its
+ * (write/results.pyx). All others lie in recycled memory (arena.h): from this size on glibc maps memory, and trims its
  * heap whenever a program frees arrays of several sizes. */
 #ifndef TILECORE_SMALL_BYTES
 #define TILECORE_SMALL_BYTES ((ptrdiff_t)128 << 10)

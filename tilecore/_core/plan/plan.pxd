@@ -6,7 +6,9 @@
 
 cimport numpy as cnp
 
+from tilecore._core.config cimport TILECORE_SMALL_BYTES
 from tilecore._core.numpy_api cimport MAX_RANK
+from tilecore._core.strided_arrays cimport has_shape
 
 
 cdef struct Plan:
@@ -31,6 +33,7 @@ cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, co
                     Py_ssize_t itemsize) noexcept nogil
 cdef int plan_tiling(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
                      Py_ssize_t itemsize) except -1
+cdef cnp.ndarray plan_arguments(Plan *plan, cnp.ndarray array, reps, axis, out)
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1
 cdef int read_bounds(Bounds *bounds, start, stop) except -1
 cdef int plan_window(Plan *window, const Plan *plan, const Bounds *bounds, bint periodic) except -1
@@ -46,3 +49,13 @@ cdef inline bint plan_array(Plan *plan, cnp.ndarray array, int nreps, const Py_s
     """plan_init for the present shape of `array`."""
     return plan_init(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), nreps, repeats,
                      cnp.PyArray_ITEMSIZE(array))
+
+
+cdef inline bint plan_fits(const Plan *plan, cnp.ndarray array) noexcept:
+    """Whether the plan is for the present shape of `array`."""
+    return has_shape(array, plan.input_ndim, input_shape(plan))
+
+
+cdef inline bint is_small(const Plan *plan) noexcept nogil:
+    """Whether the kernel write_small may write the result, C-contiguous from C-contiguous."""
+    return 0 < plan.nbytes < TILECORE_SMALL_BYTES and plan.copies

@@ -6,9 +6,14 @@ After these checks every count and every offset fits 64 bits, so the functions t
 
 from tilecore._core.request.errors import RequestError
 
+cimport numpy as cnp
+
 from tilecore._core.config cimport tilecore_multiply
 from tilecore._core.numpy_api cimport MAX_RANK, PY_SSIZE_T_MAX, PY_SSIZE_T_MIN
-from tilecore._core.request.integers cimport as_tuple, read_integers
+from tilecore._core.request.arguments cimport check_rank, read_out
+from tilecore._core.request.integers cimport as_tuple, read_integers, read_repeats
+
+cnp.import_array()
 
 
 cdef bint plan_init(Plan *plan, int ndim, const Py_ssize_t *shape, int nreps, const Py_ssize_t *repeats,
@@ -66,6 +71,17 @@ cdef int raise_plan_error(Plan *plan) except -1:
                                f"{output} overflows at axis {k}")
     raise RequestError(ValueError, f"the result would have more than {PY_SSIZE_T_MAX} bytes: its shape is {output}, "
                        f"with {plan.itemsize} bytes per element")
+
+
+cdef cnp.ndarray plan_arguments(Plan *plan, cnp.ndarray array, reps, axis, out):
+    """Fill `plan` for `array`, after all reading. Return `out` as read_out reads it, or None."""
+    cdef Py_ssize_t repeats[MAX_RANK]
+    cdef int n = read_repeats(reps, axis, repeats, cnp.PyArray_NDIM(array))
+    cdef cnp.ndarray target = read_out(out, array.descr)
+    check_rank(array, axis, n)
+    plan_tiling(plan, cnp.PyArray_NDIM(array), <Py_ssize_t *>cnp.PyArray_DIMS(array), n, repeats,
+                cnp.PyArray_ITEMSIZE(array))
+    return target
 
 
 cdef int plan_stack(Plan *stacked, const Plan *plan, Py_ssize_t n) except -1:

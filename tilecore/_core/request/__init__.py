@@ -1,4 +1,4 @@
-"""Reads and checks the arguments of a call."""
+"""Reads and checks a request: the arguments of a call."""
 
 # Otherwise compiled modules alone import these, and programs that freeze others do not see it.
 # mypy: disable-error-code=attr-defined

@@ -8,12 +8,13 @@ from tilecore._core.strided_arrays cimport StridedArray
 cdef cnp.ndarray read_plain(a, argument=*)
 cdef cnp.ndarray read_plain_or_none(a, argument=*)
 cdef bint is_foreign(value) except -1
+cdef int check_dtype(cnp.ndarray array, cnp.dtype dtype, str argument) except -1
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1
 cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *shape) except -1
 cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype)
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    StridedArray *place) except -1
-cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument)
+cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str argument)
 
 
 cdef inline cnp.ndarray read_out(out, cnp.dtype dtype):

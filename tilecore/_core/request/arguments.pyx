@@ -123,6 +123,13 @@ cdef input_error(value, reason, argument):
     return RequestError(TypeError, text, argument)
 
 
+cdef int check_dtype(cnp.ndarray array, cnp.dtype dtype, str argument) except -1:
+    """Comparing dtypes may run code: the `__eq__` of titles."""
+    if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
+        raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", argument)
+    return 0
+
+
 cdef int check_rank(cnp.ndarray array, axis, int ndim) except -1:
     """If repeats were read for `axis`, check that the rank is still `ndim`."""
     if axis is not None and cnp.PyArray_NDIM(array) != ndim:
@@ -138,34 +145,31 @@ cdef int read_items(list arrays, cnp.dtype dtype, int ndim, const Py_ssize_t *sh
         if not PyArray_CheckExact(arrays[i]):
             arrays[i] = read_plain(arrays[i], f"arrays[{i}]")
         array = arrays[i]
-        if descr_of(array) != <PyObject *>dtype and array.descr != dtype:
-            raise RequestError(TypeError, f"must have dtype {dtype}, got {array.descr}", f"arrays[{i}]")
+        if descr_of(array) != <PyObject *>dtype:
+            check_dtype(array, dtype, f"arrays[{i}]")
         if not has_shape(array, ndim, shape):
-            raise shape_error(array, ndim, shape, "must have", f"arrays[{i}]")
+            raise shape_error(array, ndim, shape, f"arrays[{i}]")
     return 0
 
 
 # ---------------------------------------------------------------- out
 
 cdef cnp.ndarray read_generic_out(value, cnp.dtype dtype):
-    """`read_out` for every `out`. Comparing dtypes may run code: the `__eq__` of titles."""
-    cdef cnp.ndarray out
+    """`read_out` for every `out`."""
     if not PyArray_CheckExact(value) and (not PyArray_Check(value) or is_masked(value)):
         text = f"must be a NumPy array, got {type(value).__name__}"
         if any(kind.__module__ == "torch" for kind in type(value).__mro__):
             text += "; pass out.numpy()"
         raise RequestError(TypeError, text, "out")
-    out = value
-    if out.descr != dtype:
-        raise RequestError(TypeError, f"must have dtype {dtype}, got {out.descr}", "out")
-    return out
+    check_dtype(value, dtype, "out")
+    return value
 
 
 cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
                    StridedArray *place) except -1:
     """Check that `out` has this shape, is writeable, and has no overlapping elements. Fill `place`."""
     if not has_shape(out, ndim, shape):
-        raise shape_error(out, ndim, shape, "must have", "out")
+        raise shape_error(out, ndim, shape, "out")
     if not PyArray_ISWRITEABLE(out):
         raise RequestError(ValueError, "must be writeable, got a read-only array", "out")
     locate_array(place, out)
@@ -175,7 +179,7 @@ cdef int check_out(cnp.ndarray out, const Py_ssize_t *shape, int ndim, Py_ssize_
     return 0
 
 
-cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str wanted, argument):
+cdef shape_error(cnp.ndarray array, int ndim, const Py_ssize_t *shape, str argument):
     """The RequestError for an array that does not have this shape."""
     actual = as_tuple(<Py_ssize_t *>cnp.PyArray_DIMS(array), cnp.PyArray_NDIM(array))
-    return RequestError(ValueError, f"{wanted} shape {as_tuple(shape, ndim)}, got {actual}", argument)
+    return RequestError(ValueError, f"must have shape {as_tuple(shape, ndim)}, got {actual}", argument)

@@ -217,7 +217,7 @@ cdef int spread_repeats(axis, Py_ssize_t *repeats, int nreps, int ndim) except -
 
 
 cdef int read_threads(threads) except -1:
-    """The number of threads requested, or 0 for the default."""
+    """The maximum number of threads, or 0 for the default."""
     if threads is None:
         return 0
     count = threads

@@ -13,5 +13,5 @@ cdef vectorcallfunc numpys
 cdef vectorcallfunc *pointer
 
 
-cdef inline bint is_served_by(vectorcallfunc function) noexcept:
+cdef inline bint points_to(vectorcallfunc function) noexcept:
     return tilecore_atomic_load(<Py_ssize_t *>pointer) == <Py_ssize_t>function

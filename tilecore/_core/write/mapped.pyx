@@ -24,9 +24,9 @@ from libc.stdlib cimport free, malloc
 from tilecore._core.config cimport TILECORE_CHECK_BYTES, tilecore_atomic_add, tilecore_atomic_load
 from tilecore._core.numpy_api cimport NPY_ARRAY_CARRAY, PY_SSIZE_T_MAX, array_upon
 from tilecore._core.plan.nest cimport Loop, Nest, nest_init, nest_push
-from tilecore._core.plan.plan cimport Plan, input_shape
+from tilecore._core.plan.plan cimport Plan, plan_fits
 from tilecore._core.resources.memory cimport check_size
-from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array
+from tilecore._core.strided_arrays cimport StridedArray, locate_array
 from tilecore._core.write.tiling cimport WriteOptions, check_signals, choose_options, raise_on_error, write_nest
 
 cnp.import_array()
@@ -168,7 +168,7 @@ cdef cnp.ndarray map_repeats(const Plan *plan, cnp.ndarray array):
     cdef Py_ssize_t file_bytes
     cdef int status
     choose_options(&options, plan.nbytes, 0, False, False)
-    if not has_shape(array, plan.input_ndim, input_shape(plan)):
+    if not plan_fits(plan, array):
         return None
     locate_array(&source, array)
     target.contiguous = True

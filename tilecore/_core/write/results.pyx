@@ -1,11 +1,12 @@
 """A plan and a source, or a list of them -> an array that holds the result: a new array, or the caller's.
 
+Nine results in ten are new and small. Creating the array takes most of their time: `make_small` does it and writes in
+one step, without a nest and without workers. All others:
+
     allocate        a new array, unless there is `out`; other code may run meanwhile
     choose_options  reads the number of threads; other code may run meanwhile
-    look            where the arrays lie; the last checks of the source's shape and of `out` (see arguments.pyx)
+    look            where the arrays lie; the last checks of the sources' shapes and of `out` (see arguments.pyx)
     write           bytes, or items that hold references
-
-A small new result takes none of these steps: see small.pyx.
 """
 
 import numpy
@@ -15,12 +16,14 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_SIZE
 
 from tilecore._core.config cimport TILECORE_ARRAYS, TILECORE_NOGIL_BYTES, TILECORE_THREAD_BYTES
-from tilecore._core.numpy_api cimport MAX_RANK, PyDataType_REFCHK
-from tilecore._core.plan.plan cimport Plan, input_shape, plan_stack, plan_tiling
+from tilecore._core.numpy_api cimport MAX_RANK, PyArray_IS_C_CONTIGUOUS, PyDataType_REFCHK, try_array
+from tilecore._core.plan.nest cimport MAX_LOOPS, Loop, next_step
+from tilecore._core.plan.plan cimport Plan, input_shape, is_small, plan_fits, plan_stack, plan_tiling
 from tilecore._core.request.arguments cimport check_out, shape_error
 from tilecore._core.request.overlaps cimport share_bytes
-from tilecore._core.resources.memory cimport new_array
-from tilecore._core.strided_arrays cimport StridedArray, has_shape, locate_array, locate_memory
+from tilecore._core.resources.memory cimport max_bytes, new_array
+from tilecore._core.strided_arrays cimport StridedArray, locate_array, locate_memory
+from tilecore._core.write.processor cimport kernels, tilecore_gather
 from tilecore._core.write.references cimport can_be_counted, copy_references, count_references
 from tilecore._core.write.tiling cimport (
     WriteOptions, check_signals, choose_options, choose_options_without_gil, raise_on_error, run_task, write_tiling,
@@ -31,20 +34,85 @@ from tilecore._core.request.errors import RequestError, shape_changed
 cnp.import_array()
 
 
-cdef cnp.ndarray make_and_write(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
-    """The result in `out` or in a new array: what make_small did not make."""
+cdef enum:
+    PACKED_BYTES = 4096     # of a source in another order: it is packed on the stack
+
+
+cdef cnp.ndarray make_small(const Plan *plan, cnp.ndarray array):
+    """A new array with the tiling, if that is small and of plain bytes; else None. Raises no error."""
+    cdef cnp.ndarray result
+    cdef char packed[PACKED_BYTES]
+    cdef char *dst
+    cdef const char *src = packed
+    if (not is_small(plan) or plan.nbytes > max_bytes
+            or (not 0 <= cnp.PyArray_TYPE(array) < cnp.NPY_OBJECT and PyDataType_REFCHK(array.descr))
+            or not (PyArray_IS_C_CONTIGUOUS(array) or can_pack(plan))):
+        return None
+    result = try_array(plan.ndim, plan.output, array.descr, NULL, 0)
+    # Other code may have run meanwhile. Without memory, or with another shape, make_result raises the error.
+    if result is None or not plan_fits(plan, array):
+        return None
+    if PyArray_IS_C_CONTIGUOUS(array):
+        src = cnp.PyArray_BYTES(array)
+    elif can_pack(plan):
+        pack_on_stack(packed, array)
+    else:
+        return None
+    dst = cnp.PyArray_BYTES(result)
+    if plan.nbytes < TILECORE_NOGIL_BYTES:
+        kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
+    else:
+        with nogil:
+            kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, dst, src)
+    return result
+
+
+cdef inline bint can_pack(const Plan *plan) noexcept:
+    cdef Py_ssize_t item = plan.itemsize
+    return plan.nbytes // plan.copies <= PACKED_BYTES and item <= 16 and item & (item - 1) == 0
+
+
+cdef void pack_on_stack(char *dst, cnp.ndarray array) noexcept:
+    """Copy the items to `dst`, in C order: the last two axes by tilecore_gather."""
+    cdef Loop outer[MAX_LOOPS]
+    cdef Py_ssize_t at[MAX_LOOPS]   # the positions in them
+    cdef const char *src = cnp.PyArray_BYTES(array)
+    cdef Py_ssize_t item = cnp.PyArray_ITEMSIZE(array)
+    cdef int k, last = cnp.PyArray_NDIM(array) - 1
+    cdef Py_ssize_t count = cnp.PyArray_DIM(array, last), rows = cnp.PyArray_DIM(array, last - 1) if last else 1
+    cdef Py_ssize_t pitch = cnp.PyArray_STRIDE(array, last - 1) if rows > 1 else 0  # a single row's may be any number
+    cdef Py_ssize_t steps
+    cdef char *unused = dst
+    for k in range(last - 1):
+        steps = cnp.PyArray_DIM(array, last - 2 - k)
+        outer[k] = Loop(steps, cnp.PyArray_STRIDE(array, last - 2 - k) if steps > 1 else 0, 0)
+        at[k] = 0
+    while True:
+        tilecore_gather(dst, count * item, item, src, pitch, cnp.PyArray_STRIDE(array, last), rows, count, item)
+        dst += rows * count * item
+        if not next_step(outer, at, last - 1, &unused, &src):
+            return
+
+
+# ---------------------------------------------------------------- from one source
+
+cdef cnp.ndarray make_result(const Plan *plan, cnp.ndarray array, cnp.ndarray out, int threads):
+    """Return the plan's result for an array: `out`, as read_out returned it, or a new array for None."""
+    cdef cnp.ndarray small = make_small(plan, array) if out is None else None
     cdef cnp.dtype dtype = array.descr
     cdef bint is_new = out is None, prefaulted = True, references = PyDataType_REFCHK(dtype)
     cdef StridedArray source, target
     cdef WriteOptions options
     cdef int status
+    if small is not None:
+        return small
 
     if is_new:
         out = allocate(plan.ndim, plan.output, plan.nbytes, dtype, &prefaulted)
     choose_options(&options, plan.nbytes, threads, prefaulted, references)
 
     # No other code runs from here until the bytes are written.
-    if not has_shape(array, plan.input_ndim, input_shape(plan)):
+    if not plan_fits(plan, array):
         raise shape_changed()
     locate_array(&source, array)
     if is_new:
@@ -85,7 +153,7 @@ cdef cnp.ndarray allocate(int ndim, const Py_ssize_t *shape, Py_ssize_t nbytes, 
 
 # ---------------------------------------------------------------- from a list of sources
 
-# The sources are never merged into one strided array. Each step is as in make_and_write, for all of them.
+# The sources are never merged into one strided array. Each step is as in make_result, for all of them.
 
 cdef struct Batch:
     const Plan *plan            # of each source
@@ -149,8 +217,8 @@ cdef bytes locate_list(Batch *batch, list sources):
     batch.places = PyBytes_AS_STRING(places)
     for i in range(batch.n_sources):
         array = <cnp.ndarray>sources[i]
-        if not has_shape(array, plan.input_ndim, input_shape(plan)):
-            raise shape_error(array, plan.input_ndim, input_shape(plan), "must have", f"arrays[{i}]")
+        if not plan_fits(plan, array):
+            raise shape_error(array, plan.input_ndim, input_shape(plan), f"arrays[{i}]")
         locate_array(<StridedArray *>place_of(batch, i), array)
     return places
 

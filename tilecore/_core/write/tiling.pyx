@@ -17,14 +17,14 @@ from tilecore._core.config cimport (
 from tilecore._core.plan.nest cimport (
     AxisIter, Loop, Nest, RegionIter, nest_begin, nest_init, nest_push, next_piece, region_iter_init,
 )
+from tilecore._core.plan.plan cimport is_small
 from tilecore._core.resources.process_state cimport in_main_thread
 from tilecore._core.resources.threads cimport default_threads, max_threads
 from tilecore._core.write.blocks cimport (
     CACHED, LARGE_NEW, NEW, UNCACHED, Blocks, Memory, choose_blocks, write_blocks,
 )
 from tilecore._core.write.panels cimport Panels, choose_panels, may_pack, new_scratch, pack_panel, write_panels
-from tilecore._core.write.processor cimport stream_bytes
-from tilecore._core.write.small cimport is_small, write_small
+from tilecore._core.write.processor cimport kernels, stream_bytes
 
 
 cdef extern from "Python.h":
@@ -81,7 +81,7 @@ cdef int write_tiling(const Plan *plan, const StridedArray *source, const Stride
     if not plan.copies:
         return write_region(plan, source, target, options)
     if source.contiguous and target.contiguous and is_small(plan):
-        write_small(plan, target.data, source.data)
+        kernels.write_small(kernels, plan.ndim, plan.shape, plan.repeats, plan.itemsize, target.data, source.data)
         return 0
     nest_init(plan, source, target, &nest)
     return write_nest(&nest, target.data, source.data, plan.nbytes, options)

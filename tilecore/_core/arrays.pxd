@@ -1,10 +1,9 @@
 cimport numpy as cnp
 
 from tilecore._core.plan.plan cimport Plan, plan_array
-from tilecore._core.write.small cimport make_small
+from tilecore._core.write.results cimport make_small
 
 
-cdef cnp.ndarray plan_request(Plan *plan, cnp.ndarray array, reps, axis, out)
 cpdef tile_array(cnp.ndarray array, reps, out=*, axis=*, threads=*)
 cdef cnp.ndarray make_or_none(const Plan *plan, cnp.ndarray array)
 
