@@ -19,6 +19,7 @@ VERSION = re.search('"(.+)"', Path("tilecore/_version.py").read_text())[1]  # th
 
 SOURCES = sorted(Path("tilecore").rglob("*.pyx"))
 KERNELS = Path("tilecore/_core/kernels")
+HEADERS = [str(path) for path in Path("tilecore").rglob("*.h")]
 LINKED = {"processor.pyx": [str(KERNELS / "kernels.c")]}  # C that a module is linked with
 if sys.platform == "win32":
     OPTIONS, THREADS = ["/O2"], []
@@ -44,21 +45,11 @@ def extension(source):
         ".".join(source.with_suffix("").parts),
         [str(source), *LINKED.get(source.name, [])],
         include_dirs=["include", "tilecore/_core", numpy.get_include()],
-        depends=LINKED.get(source.name, []),
+        depends=HEADERS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIONS + THREADS,
         extra_link_args=THREADS,
     )
-
-
-def with_included(module):
-    """Add the headers that its C files and headers include. Cython has found those that the module includes."""
-    for path in module.depends:  # it grows meanwhile
-        for name in re.findall('^#include "(.+)"', Path(path).read_text(encoding="utf-8"), re.MULTILINE):
-            header = str(Path(path).parent / name)
-            if header not in module.depends and os.path.exists(header):
-                module.depends.append(header)
-    return module
 
 
 def links():
@@ -95,7 +86,7 @@ modules = cythonize(
 )
 setup(
     **links(),
-    ext_modules=[*map(with_included, modules)],
+    ext_modules=modules,
     cmdclass={"build_py": build_py_with_headers},
     options={"build_ext": {"parallel": True}},  # a module on each processor
 )

@@ -57,7 +57,7 @@ def print_error(message: str, code: int) -> int:
 def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:  # else the text is tilecore's
-        # Only printing fills a disk without naming a file.
+        # A disk that is full, without the name of a file: the text was printed.
         name = "standard output" if error.filename is None and error.errno in FULL else error.filename
         text = error.strerror if name is None else f"{name or repr('')}: {error.strerror}"
     return text.strip() or type(error).__name__

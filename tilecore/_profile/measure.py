@@ -34,7 +34,7 @@ from tilecore._profile.process import children_seconds, clock, describe_others, 
 from tilecore._profile.table import FEW, Row, make_table
 
 BUDGET, SHARE = 1.0, 0.1  # pairs may take BUDGET seconds, and SHARE of the time since the start
-FIRST, SAMPLED = 100, 1 / 64  # calls of a place that are all made by both functions; the part of the others
+FIRST, SAMPLED = 100, 1 / 64  # a place's first calls are all made by both functions; then this part of them
 MAX_PAIRS = 10_000  # kept for one place and size
 PLAIN = {int, float, complex, bool, str, bytes}
 LARGE, MANY = 2**28, 100  # hints need these bytes of a result, calls with one input
@@ -234,17 +234,17 @@ def measure_pair(args: Any, kwargs: Any, room: float, first: bool) -> tuple[Any,
     A, reps = arguments.get("A"), arguments.get("reps")
     measured = estimate_seconds(A, reps) <= room
     ours, copy, refusal = time_tilecore(A, reps) if measured and first else (0.0, None, "")
-    own, start = clock(), perf_counter()
+    numpys, start = clock(), perf_counter()
     result = numpy_tile(*args, **kwargs)
-    theirs = perf_counter() - start
-    own = clock() - own
+    elapsed = perf_counter() - start
+    numpys = clock() - numpys
     if measured and not first:
         ours, copy, refusal = time_tilecore(A, reps)
     if copy is not None and copy.nbytes < BATCHED:  # a clock takes longer than such a call
-        batches: list[tuple[Any, float]] = [(numpy_tile, own), (tilecore_tile, ours)][:: -1 if first else 1]
+        batches: list[tuple[Any, float]] = [(numpy_tile, numpys), (tilecore_tile, ours)][:: -1 if first else 1]
         times = {function: time_batch(function, A, reps, seconds) for function, seconds in batches}
-        own, ours = times[numpy_tile], times[tilecore_tile]
-    return result, theirs, (A, reps, own, ours, copy, refusal)
+        numpys, ours = times[numpy_tile], times[tilecore_tile]
+    return result, elapsed, (A, reps, numpys, ours, copy, refusal)
 
 
 def calibrate(spent: float, calls: int) -> tuple[float, float]:

@@ -18,9 +18,8 @@ class AfterImports:
     def find_spec(self, name, path=None, target=None):
         if name not in ("numpy", "tilecore"):
             return None
-        finders = iter(sys.meta_path)
-        any(finder is self for finder in finders)  # the ones before it were asked already, and may have asked it
-        specs = (finder.find_spec(name, path, target) for finder in finders if hasattr(finder, "find_spec"))
+        later = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []
+        specs = (finder.find_spec(name, path, target) for finder in later if hasattr(finder, "find_spec"))
         spec = next(filter(None, specs), None)
         loader = spec and spec.loader
 
