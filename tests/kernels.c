@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/kernels.h"
+#include "kernels/packing.h"
 
 #if defined(_WIN32)
 #include <windows.h>

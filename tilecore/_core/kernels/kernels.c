@@ -1,7 +1,7 @@
 /* The table of instruction sets, what this processor has, and the bounds by which sets choose a
  * kernel. kernels.h explains the kernels. C11 / C++17; no Python.h.
  */
-#include "kernels.h"
+#include "packing.h"
 
 #if defined(TILECORE_EMULATED) /* the tests' header that gives every set's intrinsics in plain C */
 #include TILECORE_EMULATED
@@ -87,8 +87,11 @@ ptrdiff_t tilecore_l3_bytes(void)
     }
     return 0;
 }
-#else /* every set of the table can be used: NEON is part of every 64-bit Arm */
+#elif defined(TILECORE_EMULATED)
 unsigned tilecore_features(void) { return ~(unsigned)TILECORE_HAS_QUICK_MOVE; }
+ptrdiff_t tilecore_l3_bytes(void) { return 0; }
+#else /* NEON, of every 64-bit Arm, needs nothing. A set that some processors lack asks the system for a bit of its own */
+unsigned tilecore_features(void) { return 0; }
 ptrdiff_t tilecore_l3_bytes(void) { return 0; }
 #endif
 

@@ -27,26 +27,31 @@
  *     abcabcab|cabcabca|bcabcabc|abcxyzxy|zxyzxyzx     rotate: one row in a register, permuted for each vector
  *                                ~~~~~~~~ joint
  *
- *     kernel         can write        sets              how (what it is chosen for: `choose` of each set)
- *                    rows of
- *     permute        1 to 32          VBMI              spans up to 192 bytes: an index for each vector of a period
- *     rotate         1 to 64          VBMI              longer spans: the row in a register, permuted anew for each
- *                                                       vector
- *     spread         1 to 64          VBMI              rows that lie apart: as many as a vector holds, by one load
- *                                                       and one store of their lanes alone
- *     expand         1 to 16          SSSE3, AVX2, NEON spans up to 64: as permute, each 16 bytes by themselves; few
- *                                                       vectors of whole spans, each overlapping the last
- *     pattern        1 to 32          the same          as many copies as fit 32 bytes in a register, stored at steps
- *                                                       of whole rows, each store overlapping the last
- *     register_rows  17 to 256        all               in two to eight vectors, stored for each copy, the last
- *                                                       overlapping; to 512 with VBMI
- *     doubling       any              all               what is written so far, once more after itself, again and
- *                                                       again: spans of kilobytes, and rows too long for registers
- *     copies         any              all               each copy by itself: few rows, words, rows that are written
- *                                                       once, and rows that no other kernel takes
+ * Which rows each kernel is chosen for, in bytes, if there are more than eight copies in all (`choose` of each set):
+ *
+ *     kernel         AVX2, SSSE3, NEON          VBMI, Intel's                       VBMI, AMD's
+ *     permute                                   rows to 32, spans to 192            rows to 32, spans to 128 or 192
+ *     rotate                                    rows to 32, longer spans            the same, from 1024 on
+ *     spread                                    rows to 64 that lie apart, spans    the same
+ *                                               to 64
+ *     expand         rows to 16, spans to 64
+ *     pattern        rows to 31, longer spans   25 to 31, twice or three times      3 to 31, spans from 129 to 1023
+ *     register_rows  17 to 256                  33 to 256; in the first cache 512   33 to 512
+ *     doubling       above 256; by AVX2 all     spans from 4096 on in the first
+ *                    spans from 2048 on         cache; as AVX2 beyond it
+ *     copies         all others, such as rows that are written once, and words with gaps after them
+ *
+ *     permute        an index for each vector of a period
+ *     rotate         the row in a register, permuted anew for each vector
+ *     spread         as many rows as a vector holds, by one load and one store of their lanes alone
+ *     expand         as permute, each 16 bytes by themselves; a few vectors of whole spans at once
+ *     pattern        as many copies as fit 32 bytes in a register, stored at steps of whole rows
+ *     register_rows  two to eight vectors, stored for each copy, the last overlapping
+ *     doubling       what is written so far, once more after itself, again and again
+ *     copies         each copy by itself
  *
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
- * that bypasses the cache, for outputs far larger than it).
+ * that bypasses the cache, for outputs far larger than it). Plain C has the last three kernels alone.
  *
  * A source without contiguous rows is packed first, to contiguous rows (write/packing.pyx), by item sizes:
  *
@@ -55,12 +60,10 @@
  *                    a few 16 bytes each
  *
  * The instruction sets stand in one table, kernels.c, best first. Whatever chooses or runs a set walks the table. A set
- * is a file in isa/: its width, its loads, stores and shuffles, how a kernel is chosen, the full names of its row
- * kernels, and its row of the table, TILECORE_SET. isa/ also holds the kernels, each written once. Those of permute.h
- * are for AVX-512 alone, all others in terms of a set's TILECORE_WIDTH, TILECORE_LOAD, TILECORE_STORE and so on. Every
- * set includes the kernels that it has, so no guard encloses a whole file. For AVX2, TILECORE_NAME(pattern) in
- * short_rows.h is tilecore_pattern_avx2, and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is
- * tilecore_pattern_avx2_kernel.
+ * is a file in isa/: its vectors, in the macros that begin.h lists; how a kernel is chosen; and its row of the table,
+ * TILECORE_SET. isa/ also holds the kernels, each written once, in these macros. Every set includes the kernels that it
+ * has, so no guard encloses a whole file. For AVX2, TILECORE_NAME(pattern) in short_rows.h is tilecore_pattern_avx2,
+ * and TILECORE_KERNEL(pattern), its tilecore_row_kernel, is tilecore_pattern_kernel_avx2.
  *
  * Safety, of all functions here and in isa/ unless they state otherwise. A function reads the source rows that its
  * arguments describe, and no other byte: the next page may be forbidden. It writes each byte of the destination rows,
@@ -144,10 +147,7 @@ typedef struct tilecore_row_kernel {
 
 /* ---------------------------------------------------------------- instruction sets */
 
-enum {
-    TILECORE_MAX_LOADS = 8,
-    TILECORE_CELL_BYTES = 2 * 192 * 64 /* lines of 128 rows, and up to 64 before them, of source and output */
-};
+enum { TILECORE_CELL_BYTES = 2 * 192 * 64 /* lines of 128 rows, and up to 64 before them, of source and output */ };
 
 /* How `transpose` writes: tile by tile; column by column, where it can; or past the caches, in whole lines. */
 enum {
@@ -156,29 +156,7 @@ enum {
     TILECORE_PAST_CACHES,
 };
 
-/* What all cells of a transposition share. */
-typedef struct tilecore_transposition {
-    char *dst;
-    ptrdiff_t dst_pitch;
-    const char *src;
-    ptrdiff_t src_pitch, rows, item;
-    char *lines; /* scratch for the source lines of a staged cell, or NULL */
-    char *out;   /* scratch for the columns of a cell that is streamed, or NULL */
-    int by_columns;
-} tilecore_transposition;
-
-/* What `deinterleave` shuffles: dst[(i * items + k) * item] = src[i * step + k * along], in periods of 1 to 3 vectors
- * of 32 bytes. Each half of a vector is made of a few loads of 16 bytes of the source. */
-typedef struct tilecore_shuffles {
-    ptrdiff_t item;
-    ptrdiff_t items; /* of a group */
-    ptrdiff_t along;
-    ptrdiff_t step;
-    ptrdiff_t groups;    /* of a period */
-    int vectors, loads; /* of a period, of a vector */
-    ptrdiff_t from[3][TILECORE_MAX_LOADS][2]; /* where each half begins */
-    uint8_t mask[3][TILECORE_MAX_LOADS][32];
-} tilecore_shuffles;
+typedef struct tilecore_shuffles tilecore_shuffles; /* packing.h */
 
 /* The kernels of one instruction set. */
 typedef struct tilecore_set {
@@ -250,71 +228,6 @@ TILECORE_INLINE void tilecore_prepare_rows(tilecore_rows *self, const tilecore_s
     kernel = kernels->choose(self, repeats, rows);
     if (kernel->prepare) kernel->prepare(self, rows);
     self->write = kernel->write;
-}
-
-/* dst[i * dst_pitch + k * dst_step] = src[i * src_pitch + k * src_step], items of 1, 2, 4, 8 or 16 bytes. */
-#define TILECORE_GATHER(item) \
-    for (; rows > 0; rows--, dst += dst_pitch, src += src_pitch) \
-        for (k = 0; k < count; k++) memcpy(dst + k * dst_step, src + k * src_step, item); \
-    return
-TILECORE_INLINE void tilecore_gather(char *dst, ptrdiff_t dst_pitch, ptrdiff_t dst_step, const char *src,
-                                     ptrdiff_t src_pitch, ptrdiff_t src_step, ptrdiff_t rows, ptrdiff_t count,
-                                     ptrdiff_t item)
-{
-    ptrdiff_t k;
-    switch (item) {
-    case 1: TILECORE_GATHER(1);
-    case 2: TILECORE_GATHER(2);
-    case 4: TILECORE_GATHER(4);
-    case 8: TILECORE_GATHER(8);
-    default: TILECORE_GATHER(16);
-    }
-}
-#undef TILECORE_GATHER
-
-/* For groups of 1 to 4 items of up to 16 bytes. Either the items of a group lie together, and the groups one after the
- * other, forward or backward; or `step` is an item, and they lie in rows of their own. 0: they lie too far apart, or
- * overlap. */
-TILECORE_INLINE int tilecore_prepare_deinterleave(tilecore_shuffles *self, ptrdiff_t items, ptrdiff_t along,
-                                                  ptrdiff_t step, ptrdiff_t item)
-{
-    const ptrdiff_t group = items * item, n = item < 16 ? 16 / item : 1;
-    ptrdiff_t k = 0, base = 0, byte;
-    int half, load, j;
-    TILECORE_ASSERT(items > 0 && items <= 4 && item > 0 && item <= 16 && 16 % item == 0);
-    self->item = item, self->items = items, self->along = along, self->step = step;
-    self->vectors = 1, self->loads = 1;
-    while (self->vectors * 32 % group) self->vectors++;
-    self->groups = self->vectors * 32 / group;
-    memset(self->mask, 0x80, sizeof self->mask); /* 0 */
-    for (half = 0; half < 2 * self->vectors; half++) {
-        ptrdiff_t at[16], low, first = PTRDIFF_MAX, high = -PTRDIFF_MAX;
-        unsigned left = (1u << n) - 1;
-        for (j = 0; j < n; j++) {
-            at[j] = base + k * along;
-            if (at[j] < first) first = at[j];
-            if (at[j] + item > high) high = at[j] + item;
-            if (++k == items) k = 0, base += step;
-        }
-        if (high - first < 16) return 0;
-        for (load = 0; left; load++) {
-            if (load == TILECORE_MAX_LOADS) return 0;
-            for (low = PTRDIFF_MAX, j = 0; j < n; j++)
-                if (left >> j & 1 && at[j] < low) low = at[j];
-            if (low > high - 16) low = high - 16; /* nothing beyond the items is read */
-            for (j = 0; j < n; j++) {
-                if (!(left >> j & 1) || at[j] + item > low + 16) continue;
-                left &= ~(1u << j);
-                for (byte = 0; byte < item; byte++)
-                    self->mask[half / 2][load][16 * (half % 2) + j * item + byte] = (uint8_t)(at[j] - low + byte);
-            }
-            self->from[half / 2][load][half % 2] = low;
-        }
-        if (load > self->loads) self->loads = load;
-        for (; load < TILECORE_MAX_LOADS; load++) /* loaded for the other half */
-            self->from[half / 2][load][half % 2] = self->from[half / 2][0][half % 2];
-    }
-    return 1;
 }
 
 #if defined(__cplusplus)

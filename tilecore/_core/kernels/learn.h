@@ -1,3 +1,22 @@
+/* What calls learn from earlier ones: whether workers make them faster, and which stores are faster into hot outputs.
+ * The state is static: exactly one module includes this. Without a lock: callers in several threads may change a record
+ * at once, and a change that is lost costs speed only. */
+#ifndef TILECORE_LEARN_H
+#define TILECORE_LEARN_H
+
+#include "threads.h"
+
+/* Classes of sizes: two for each power of two, from 1 MiB on. */
+#define TILECORE_SIZES 20
+TILECORE_UNUSED static int tilecore_size_class(ptrdiff_t bytes)
+{
+    int size = 0;
+    for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
+    return size + (bytes > 2);
+}
+
+/* ---------------------------------------------------------------- workers or not */
+
 /* Whether workers make calls faster: learnt from earlier calls of the same kind and size. For calls that leave the
  * number of threads to tilecore.
  *
@@ -18,20 +37,11 @@
  *
  *     calls      w w w s w w w w s w w w w w w w w s w w w ... w w L s s s s w w L s s s s s s s s s s s s w ...
  *                      pauses of 2, 4, 8, .., 64: the factor         loss: 4       again: 12
- *
- * Without a lock: callers in several threads may change a record at once, and a change that is lost does no harm.
  */
-#ifndef TILECORE_LEARN_H
-#define TILECORE_LEARN_H
-
-#include "threads.h"
-
 #define TILECORE_MIN_BACKOFF 4
 #define TILECORE_MAX_BACKOFF 128
 #define TILECORE_MAX_SMALL_BACKOFF 32 /* after losses of less than a half */
 #define TILECORE_MAX_PAUSE 64 /* calls with workers between two serial ones */
-
-#define TILECORE_SIZES 20
 #define TILECORE_ONE 1024 /* ratios are counted in parts of this */
 
 /* Counters, at first 0. */
@@ -45,14 +55,6 @@ typedef struct tilecore_record {
 } tilecore_record;
 
 static tilecore_record tilecore_records[2 * TILECORE_TASK_KINDS][TILECORE_SIZES];
-
-/* Of TILECORE_SIZES: two for each power of two, from 1 MiB on. */
-TILECORE_UNUSED static int tilecore_size_class(ptrdiff_t bytes)
-{
-    int size = 0;
-    for (bytes >>= 19; bytes > 3 && size < TILECORE_SIZES - 2; bytes >>= 1) size += 2;
-    return size + (bytes > 2);
-}
 
 /* The record of a kind and a size. From TILECORE_TASK_KINDS on, the kinds are those of jobs that write new memory. */
 TILECORE_UNUSED static tilecore_record *tilecore_find_record(int kind, ptrdiff_t bytes)
@@ -116,6 +118,65 @@ TILECORE_UNUSED static void tilecore_note_parallel(tilecore_record *record, doub
         backoff -= (backoff + 7) / 8;
     }
     tilecore_atomic_store(&record->backoff, backoff);
+}
+
+/* ---------------------------------------------------------------- the stores of hot outputs */
+
+/* The stores of hot outputs: ordinary ones, or those past the caches. For loops that only tile and drop each result,
+ * which is what %timeit and pytest-benchmark run.
+ *
+ * An output is hot if the last call wrote it at most 0.2 ms ago: a core moves 4 to 8 MB in this time, so the caches
+ * still hold most of it. In such a loop a result gets the memory of the one before. Which stores are faster depends on
+ * the process' share of the caches, and no instruction tells that. So calls try both kinds of stores:
+ *
+ *     calls     o o o o O O O O | s s s s S S S S | the faster kind .. 256 | o ..     O, S: timed, the shortest counts
+ *
+ * After stores past the caches it takes six ordinary calls until one is as fast as before. If sizes vary, such stores
+ * slow the calls that follow. So for a hot output of another size or place, stores bypass the caches only from twice
+ * the bound on. From four times the bound on no call tries: that would lengthen the loop by a twentieth. Loops with
+ * `y = tile(...)` keep two results, so none is hot: there trials would cost more than they gain. */
+#define TILECORE_HOT_NANOSECONDS 200000
+#define TILECORE_HOT_PERIOD 256
+#define TILECORE_HOT_TRIAL 8 /* calls of each kind */
+
+/* Counters: where and when a result was last written. */
+static struct {
+    ptrdiff_t at, bytes, time;
+} tilecore_last_written;
+
+/* Counters, by size: the least nanoseconds a MiB of ordinary stores, and of those past the caches; hot calls. */
+static ptrdiff_t tilecore_hot[TILECORE_SIZES][3];
+
+/* Whether stores to `dst` bypass the caches: from `bound` bytes on, unless it is hot. Sets *begin to time the call. */
+TILECORE_UNUSED static int tilecore_hot_streams(const char *dst, ptrdiff_t bytes, ptrdiff_t bound, long long *begin)
+{
+    const long long now = tilecore_nanoseconds(0);
+    const size_t passed = (size_t)now - (size_t)tilecore_atomic_load(&tilecore_last_written.time);
+    const size_t offset = (size_t)dst - (size_t)tilecore_atomic_load(&tilecore_last_written.at);
+    const ptrdiff_t last = tilecore_atomic_load(&tilecore_last_written.bytes);
+    ptrdiff_t *const pace = tilecore_hot[tilecore_size_class(bytes)], n;
+    int streams = bytes >= bound;
+    if (bytes >= 4 * bound) return 1;
+    if (passed >= TILECORE_HOT_NANOSECONDS || offset >= (size_t)last) return streams;
+    if (offset || bytes != last) return bytes >= 2 * bound;
+    n = tilecore_atomic_add(&pace[2], 1) % TILECORE_HOT_PERIOD;
+    if (n >= 2 * TILECORE_HOT_TRIAL) return tilecore_atomic_load(&pace[1]) < tilecore_atomic_load(&pace[0]);
+    if (n >= TILECORE_HOT_TRIAL) streams = !streams;
+    if (n % TILECORE_HOT_TRIAL == 0) tilecore_atomic_store(&pace[streams], PTRDIFF_MAX);
+    if (n % TILECORE_HOT_TRIAL >= TILECORE_HOT_TRIAL / 2) *begin = now;
+    return streams;
+}
+
+/* After a call that wrote `bytes`, 1 KiB or more; `begin`: 0, or what tilecore_hot_streams set. */
+TILECORE_UNUSED static void tilecore_note_written(const char *dst, ptrdiff_t bytes, int streams, long long begin)
+{
+    const long long now = tilecore_nanoseconds(0);
+    ptrdiff_t *const least = &tilecore_hot[tilecore_size_class(bytes)][streams];
+    const ptrdiff_t pace = begin ? (ptrdiff_t)((now - begin) * 1024 / (bytes >> 10)) : PTRDIFF_MAX;
+    if (pace < tilecore_atomic_load(least)) tilecore_atomic_store(least, pace);
+    tilecore_atomic_store(&tilecore_last_written.at, (ptrdiff_t)dst);
+    tilecore_atomic_store(&tilecore_last_written.bytes, bytes);
+    tilecore_atomic_store(&tilecore_last_written.time, (ptrdiff_t)now);
 }
 
 #endif /* TILECORE_LEARN_H */

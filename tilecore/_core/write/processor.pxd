@@ -27,16 +27,18 @@ cdef extern from "kernels/kernels.h" nogil:
     const tilecore_set *tilecore_sets[]
     void tilecore_move(char *dst, const char *src, Py_ssize_t bytes)
     enum: TILECORE_CELL_BYTES, TILECORE_BY_TILES, TILECORE_PAST_CACHES
-    int tilecore_prepare_deinterleave(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
-                                      Py_ssize_t item)
-    void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
-                         Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
     void tilecore_prepare_rows(tilecore_rows *self, const tilecore_set *kernels, Py_ssize_t row,
                                Py_ssize_t repeats, Py_ssize_t src_pitch, Py_ssize_t dst_pitch, Py_ssize_t rows,
                                int in_first_cache)
 
+cdef extern from "kernels/packing.h" nogil:
+    int tilecore_prepare_deinterleave(tilecore_shuffles *self, Py_ssize_t items, Py_ssize_t along, Py_ssize_t step,
+                                      Py_ssize_t item)
+    void tilecore_gather(char *dst, Py_ssize_t dst_pitch, Py_ssize_t dst_step, const char *src, Py_ssize_t src_pitch,
+                         Py_ssize_t src_step, Py_ssize_t rows, Py_ssize_t count, Py_ssize_t item)
+
 
 # Chosen once, when the module is imported, and only read afterwards, so any thread may.
 cdef const tilecore_set *kernels
-cdef Py_ssize_t stream_bytes    # results of this size or more bypass the caches, unless hot.h has learnt better
+cdef Py_ssize_t stream_bytes    # results of this size or more bypass the caches, unless learn.h has learnt better
 cdef Py_ssize_t move_bytes      # blocks of this size or more are copied by tilecore_move

@@ -2,7 +2,7 @@
 
 The way of every result is the code below, from write_tiling to run_task. Panels and blocks are numbered, so that
 threads take ranges of the numbers. Beside it, this module decides by which stores an output is written
-(choose_stores), by how many threads each job, and whether a call checks for signals. Nothing can fail: the plan has
+(classify_memory), by how many threads each job, and whether a call checks for signals. Nothing can fail: the plan has
 checked every offset; without workers the caller writes alone.
 """
 
@@ -49,7 +49,7 @@ cdef extern from "kernels/workers.h" nogil:  # this module holds the process' wo
     int tilecore_register_workers()
 
 
-cdef extern from "kernels/hot.h" nogil:
+cdef extern from "kernels/learn.h" nogil:
     bint tilecore_hot_streams(const char *dst, Py_ssize_t nbytes, Py_ssize_t bound, long long *begin)
     void tilecore_note_written(const char *dst, Py_ssize_t nbytes, bint streams, long long begin)
 
@@ -99,7 +99,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     if nbytes < options.nbytes and bands_pay(&bands.iter, &nest, options):
         region_iter_init(&bands.iter, plan, source, target)
         bands.dst, bands.src = target.data, source.data
-        bands.memory = choose_stores(target.data, options.nbytes, True, &begin)
+        bands.memory = classify_memory(target.data, options.nbytes, True, &begin)
         return run_task(write_bands, TILECORE_BLOCKS + (bands.memory == UNCACHED), &bands,
                         bands.iter.axis[bands.iter.n - 1].count, options.nbytes, options)
     while nbytes:
@@ -122,7 +122,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
     cdef int status
     if nbytes < MIN_NOTED_BYTES:
         return write_loops(nest, packs, dst, src, nbytes, CACHED, options)
-    memory = choose_stores(dst + nest.dst_offset, nbytes, options.prefaulted, &begin)
+    memory = classify_memory(dst + nest.dst_offset, nbytes, options.prefaulted, &begin)
     # The first repeat is read again for each of the others, so it must fit the cache beside the output.
     repeat_bytes = nbytes // nest.loop[nest.n - 1].count
     if packs and repeat_bytes <= cached_bytes // 2 and split_first_repeat(nest, &first_repeat, &other_repeats):
@@ -239,8 +239,8 @@ cdef void write_bands(void *of_bands, Py_ssize_t first, Py_ssize_t last) noexcep
 
 # ---------------------------------------------------------------- options
 
-cdef Memory choose_stores(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil:
-    """Return the state of the output's memory, which decides its stores: see Memory. It may set `begin`, for hot.h.
+cdef Memory classify_memory(const char *dst, Py_ssize_t nbytes, bint prefaulted, long long *begin) noexcept nogil:
+    """Return the state of the output's memory, which decides its stores: see Memory. It may set `begin`, for learn.h.
 
     panels.pyx makes one more output UNCACHED, if rows map to the same sets of the caches.
     """

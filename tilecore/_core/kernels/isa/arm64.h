@@ -1,8 +1,6 @@
 /* NEON: 16-byte shuffles. Every 64-bit Arm. */
 
 #define TILECORE_NAME(name) tilecore_##name##_arm64
-#define TILECORE_KERNEL(name) tilecore_##name##_arm64_kernel
-#define TILECORE_TARGETED
 #define TILECORE_HALF uint8x16_t
 #define TILECORE_LOAD_HALF(p) vld1q_u8((const uint8_t *)(const void *)(p))
 #define TILECORE_STORE_HALF(p, h) vst1q_u8((uint8_t *)(void *)(p), h)
@@ -17,12 +15,8 @@
 #define TILECORE_ZIP_16(zip, a, b) vreinterpretq_u8_u16(zip(16)(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b)))
 #define TILECORE_ZIP_32(zip, a, b) vreinterpretq_u8_u32(zip(32)(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)))
 #define TILECORE_ZIP_64(zip, a, b) vreinterpretq_u8_u64(zip(64)(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)))
-#include "vectors32_in_halves.h"
+#include "begin.h"
 #include "shuffle_set.h"
-
-static const tilecore_row_kernel *const tilecore_row_kernels_arm64[] = {
-    &tilecore_copies_arm64_kernel, &tilecore_doubling_arm64_kernel, &tilecore_expand_arm64_kernel,
-    &tilecore_pattern_arm64_kernel, &tilecore_register_rows_arm64_kernel, NULL};
 
 TILECORE_SET(arm64, arm64, arm64, arm64, 0, TILECORE_BY_TILES, NULL);
 #undef TILECORE_ZIP_lo
@@ -31,4 +25,4 @@ TILECORE_SET(arm64, arm64, arm64, arm64, 0, TILECORE_BY_TILES, NULL);
 #undef TILECORE_ZIP_16
 #undef TILECORE_ZIP_32
 #undef TILECORE_ZIP_64
-#include "undef.h"
+#include "end.h"

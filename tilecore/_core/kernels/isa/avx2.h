@@ -1,11 +1,8 @@
 /* AVX2: 32-byte vectors, shuffled by halves. 2013 and later (Intel Haswell, AMD Excavator). */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx2
-#define TILECORE_KERNEL(name) tilecore_##name##_avx2_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("avx2")
 #define TILECORE_WIDTH 32
-#define TILECORE_SUFFIX ""
-#define TILECORE_STORE_WIDTH 32
 #define TILECORE_VECTOR __m256i
 #define TILECORE_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define TILECORE_STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
@@ -19,12 +16,8 @@
 #define TILECORE_SHUFFLE(v, mask) _mm256_shuffle_epi8(v, mask)
 #define TILECORE_OR(a, b) _mm256_or_si256(a, b)
 #define TILECORE_ZIP(end, bits, a, b) _mm256_unpack##end##_epi##bits(a, b)
-
+#include "begin.h"
 #include "shuffle_set.h"
 
-static const tilecore_row_kernel *const tilecore_row_kernels_avx2[] = {
-    &tilecore_copies_avx2_kernel, &tilecore_doubling_avx2_kernel, &tilecore_expand_avx2_kernel,
-    &tilecore_pattern_avx2_kernel, &tilecore_register_rows_avx2_kernel, NULL};
-
 TILECORE_SET(avx2, avx2, avx2, avx2, TILECORE_HAS_AVX2, TILECORE_BY_TILES, NULL);
-#include "undef.h"
+#include "end.h"

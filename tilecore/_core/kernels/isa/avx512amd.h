@@ -9,13 +9,13 @@ static const tilecore_row_kernel *tilecore_choose_avx512amd(const tilecore_rows 
     /* The spans that `permute` writes as quickly as `pattern`. */
     const ptrdiff_t permuted = row >= 12 && row <= 24 ? 192 : 128;
     if (row > 32)
-        return tilecore_can_register_rows_avx512vbmi(self, rows) ? &tilecore_register_rows_avx512vbmi_kernel
-                                                                 : &tilecore_copies_avx512vbmi_kernel;
+        return tilecore_can_register_rows_avx512vbmi(self, rows) ? &tilecore_register_rows_kernel_avx512vbmi
+                                                                 : &tilecore_copies_kernel_avx512vbmi;
     if (rows * repeats > TILECORE_FEW && span > 64 && span < 1024 && 8 % row != 0 &&
         !(span <= permuted && tilecore_can_permute_avx512vbmi(self, rows)))
         return tilecore_choose_avx2(self, repeats, rows);
     if (rows * repeats > TILECORE_FEW && span > 192 && 8 % row == 0)
-        return &tilecore_copies_avx512vbmi_kernel; /* words */
+        return &tilecore_copies_kernel_avx512vbmi; /* words */
     return tilecore_choose_permutation(self, repeats, rows);
 }
 

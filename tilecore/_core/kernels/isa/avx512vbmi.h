@@ -2,10 +2,9 @@
  * 2019 and later (Intel Ice Lake). */
 
 #define TILECORE_NAME(name) tilecore_##name##_avx512vbmi
-#define TILECORE_KERNEL(name) tilecore_##name##_avx512vbmi_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("avx512f,avx512bw,avx512vbmi,bmi2")
 #define TILECORE_WIDTH 64
-#define TILECORE_SUFFIX " 64" /* in the names of kernels that a set has in two widths */
+#define TILECORE_SUFFIX " 64"
 #define TILECORE_VECTOR __m512i
 #define TILECORE_LOAD(p) _mm512_loadu_si512((const void *)(p))
 #define TILECORE_STORE(p, v) _mm512_storeu_si512((void *)(p), v)
@@ -14,6 +13,7 @@
 #define TILECORE_LANES(n) ((__mmask64)_bzhi_u64(~(uint64_t)0, (unsigned)(n)))
 #define TILECORE_LOAD_LANES(lanes, p) _mm512_maskz_loadu_epi8(lanes, (const void *)(p))
 #define TILECORE_STORE_LANES(p, lanes, v) _mm512_mask_storeu_epi8((void *)(p), lanes, v)
+#include "begin.h"
 #include "copy.h"
 #include "register_rows.h"
 #include "small.h"
@@ -59,9 +59,12 @@ static const tilecore_row_kernel *tilecore_choose_avx512vbmi(const tilecore_rows
 }
 
 static const tilecore_row_kernel *const tilecore_row_kernels_avx512vbmi[] = {
-    &tilecore_copies_avx512vbmi_kernel, &tilecore_doubling_avx512vbmi_kernel, &tilecore_register_rows_avx512vbmi_kernel,
-    &tilecore_permute_avx512vbmi_kernel, &tilecore_rotate_avx512vbmi_kernel, &tilecore_spread_avx512vbmi_kernel, NULL};
+    &TILECORE_KERNEL(copies), &TILECORE_KERNEL(doubling), &TILECORE_KERNEL(register_rows),
+    &TILECORE_KERNEL(permute), &TILECORE_KERNEL(rotate), &TILECORE_KERNEL(spread), NULL};
 
 TILECORE_SET(avx512vbmi, avx512vbmi, avx2, avx512vbmi, TILECORE_HAS_AVX512VBMI, TILECORE_BY_COLUMNS,
              &tilecore_set_avx2);
-#include "undef.h"
+#undef TILECORE_LANES
+#undef TILECORE_LOAD_LANES
+#undef TILECORE_STORE_LANES
+#include "end.h"

@@ -1,8 +1,6 @@
 /* Plain C: the portable fallback. */
 
 #define TILECORE_NAME(name) tilecore_##name##_scalar
-#define TILECORE_KERNEL(name) tilecore_##name##_scalar_kernel
-#define TILECORE_TARGETED
 typedef struct {
     uint64_t word[2];
 } tilecore_half;
@@ -16,7 +14,7 @@ TILECORE_INLINE TILECORE_HALF TILECORE_NAME(load_half)(const char *p)
 #define TILECORE_LOAD_HALF(p) TILECORE_NAME(load_half)((const char *)(p))
 TILECORE_INLINE void TILECORE_NAME(store_half)(void *p, TILECORE_HALF h) { memcpy(p, &h, 16); }
 #define TILECORE_STORE_HALF(p, h) TILECORE_NAME(store_half)(p, h)
-#include "vectors32_in_halves.h"
+#include "begin.h"
 #include "copy.h"
 #include "register_rows.h"
 #include "small.h"
@@ -31,8 +29,8 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
 }
 
 static const tilecore_row_kernel *const tilecore_row_kernels_scalar[] = {
-    &tilecore_copies_scalar_kernel, &tilecore_doubling_scalar_kernel, &tilecore_register_rows_scalar_kernel, NULL};
+    &TILECORE_KERNEL(copies), &TILECORE_KERNEL(doubling), &TILECORE_KERNEL(register_rows), NULL};
 
 #define tilecore_deinterleave_scalar NULL /* there is none */
 TILECORE_SET(scalar, scalar, scalar, scalar, 0, TILECORE_BY_TILES, NULL);
-#include "undef.h"
+#include "end.h"

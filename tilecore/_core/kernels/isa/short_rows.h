@@ -59,8 +59,8 @@ static void tilecore_prepare_pattern(tilecore_rows *self, ptrdiff_t rows)
     }
 }
 
-/* How many vectors a period has. It holds whole spans, and the next one overwrites the unused end of its last vector: so
- * as few bytes a vector as possible are wasted. */
+/* How many vectors a period has: those that waste the fewest bytes a vector. A period holds whole spans, and the next
+ * one overwrites the unused end of its last vector. */
 static int tilecore_expand_vectors(ptrdiff_t span, ptrdiff_t bytes)
 {
     const ptrdiff_t most = 2 + bytes / TILECORE_EXPAND_MORE;

@@ -1,5 +1,9 @@
 /* What the sets that shuffle 16 bytes share: SSSE3, AVX2, NEON. */
 
+#if !defined(TILECORE_LOAD_HALVES) || !defined(TILECORE_WORDS) || !defined(TILECORE_SHUFFLE) || \
+    !defined(TILECORE_OR) || !defined(TILECORE_ZIP)
+#error "a set that shuffles lacks a macro: see begin.h"
+#endif
 #include "copy.h"
 #include "register_rows.h"
 #include "small.h"
@@ -27,3 +31,7 @@ static const tilecore_row_kernel *TILECORE_NAME(choose)(const tilecore_rows *sel
     if (row <= TILECORE_REGISTERS_ROW) return &TILECORE_KERNEL(register_rows);
     return &TILECORE_KERNEL(copies);
 }
+
+static const tilecore_row_kernel *const TILECORE_NAME(row_kernels)[] = {
+    &TILECORE_KERNEL(copies), &TILECORE_KERNEL(doubling), &TILECORE_KERNEL(expand),
+    &TILECORE_KERNEL(pattern), &TILECORE_KERNEL(register_rows), NULL};

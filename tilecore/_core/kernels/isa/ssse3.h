@@ -1,7 +1,6 @@
 /* SSSE3: 16-byte shuffles. Every x86-64 processor since 2011. */
 
 #define TILECORE_NAME(name) tilecore_##name##_ssse3
-#define TILECORE_KERNEL(name) tilecore_##name##_ssse3_kernel
 #define TILECORE_TARGETED TILECORE_TARGET("ssse3")
 #define TILECORE_HALF __m128i
 #define TILECORE_LOAD_HALF(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
@@ -11,12 +10,8 @@
 #define TILECORE_SHUFFLE_HALF(h, mask) _mm_shuffle_epi8(h, mask)
 #define TILECORE_OR_HALF(a, b) _mm_or_si128(a, b)
 #define TILECORE_ZIP(end, bits, a, b) _mm_unpack##end##_epi##bits(a, b)
-#include "vectors32_in_halves.h"
+#include "begin.h"
 #include "shuffle_set.h"
 
-static const tilecore_row_kernel *const tilecore_row_kernels_ssse3[] = {
-    &tilecore_copies_ssse3_kernel, &tilecore_doubling_ssse3_kernel, &tilecore_expand_ssse3_kernel,
-    &tilecore_pattern_ssse3_kernel, &tilecore_register_rows_ssse3_kernel, NULL};
-
 TILECORE_SET(ssse3, ssse3, ssse3, ssse3, TILECORE_HAS_SSSE3, TILECORE_BY_TILES, NULL);
-#include "undef.h"
+#include "end.h"

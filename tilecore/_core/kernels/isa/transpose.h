@@ -3,6 +3,20 @@
  * tilecore_transpose_tiles_1_avx2, tilecore_transpose_tiles_2_avx2, tilecore_transpose_tiles_4_avx2,
  * tilecore_transpose_tiles_8_avx2, tilecore_transpose_tiles_16_avx2; tilecore_transpose_tile_avx2. */
 
+#if !defined(TILECORE_TRANSPOSE) /* what all sets share */
+#define TILECORE_TRANSPOSE
+/* What all cells of a transposition share. */
+typedef struct tilecore_transposition {
+    char *dst;
+    ptrdiff_t dst_pitch;
+    const char *src;
+    ptrdiff_t src_pitch, rows, item;
+    char *lines; /* scratch for the source lines of a staged cell, or NULL */
+    char *out;   /* scratch for the columns of a cell that is streamed, or NULL */
+    int by_columns;
+} tilecore_transposition;
+#endif
+
 #if defined(TILECORE_ZIP)
 #define TILECORE_ZIP_ITEMS(end, a, b) \
     (item == 1   ? TILECORE_ZIP(end, 8, a, b) \

@@ -1,6 +1,5 @@
-/* The end of an instruction set: its macros go. */
+/* The end of a set: the macros of begin.h go. A set undefines its own. */
 
-#undef TILECORE_BY_WORDS
 #undef TILECORE_NAME
 #undef TILECORE_KERNEL
 #undef TILECORE_TARGETED
@@ -23,6 +22,3 @@
 #undef TILECORE_OR
 #undef TILECORE_OR_HALF
 #undef TILECORE_ZIP
-#undef TILECORE_LANES
-#undef TILECORE_LOAD_LANES
-#undef TILECORE_STORE_LANES
