@@ -53,7 +53,7 @@
  * and over all sizes `copy` (contiguous bytes), `replicate` (a block again and again after itself) and `stream` (copy
  * that bypasses the cache, for outputs far larger than it). Plain C has the last three kernels alone.
  *
- * A source without contiguous rows is packed first, to contiguous rows (write/packing.pyx), by item sizes:
+ * A source without contiguous rows is packed first, to contiguous rows (write/panels.pyx), by item sizes:
  *
  *     transpose      tiles in registers, by perfect shuffles; 16 items of a byte from each of 32 rows
  *     deinterleave   items at steps, also backward, alone or in groups of 2 to 4, also from as many rows: shuffles of

@@ -105,7 +105,7 @@ cdef int write_file(int file, const Nest *nest, const char *src, Py_ssize_t nbyt
         if tilecore_file_write(file, src + offset, chunk, offset) < 0:
             status = 1
         else:
-            status = check_signals(&options.signals, chunk)
+            status = check_signals(options, chunk)
         offset += chunk
     free(scratch)
     return status

@@ -267,7 +267,7 @@ cdef int write_range(const Batch *batch, Py_ssize_t first, Py_ssize_t last, Writ
     target.data += first * batch.target_step
     for i in range(first, last):
         if (write_tiling(batch.plan, place_of(batch, i), &target, options) < 0
-                or check_signals(&options.signals, batch.plan.nbytes) < 0):  # write_small does not check
+                or check_signals(options, batch.plan.nbytes) < 0):  # write_small does not check
             return -1
         target.data += batch.target_step
     return 0

@@ -8,17 +8,13 @@ from tilecore._core.strided_arrays cimport StridedArray
 ctypedef void (*tilecore_task)(void *job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 
-cdef struct SignalChecks:   # of one call
-    long long next          # time of the next check, in nanoseconds; LLONG_MAX: none
-    Py_ssize_t work         # bytes written since the clock was last read
-
-
 cdef struct WriteOptions:   # how a call writes
     Py_ssize_t nbytes       # in all
     int threads             # at most: see choose_threads
     bint by_default         # the caller left the number of threads to tilecore
     bint prefaulted         # most pages of the output are mapped; assumed of the caller's `out`
-    SignalChecks signals    # only the main thread has any
+    long long next_check    # for signals, in nanoseconds; LLONG_MAX: none, as outside the main thread
+    Py_ssize_t unchecked    # bytes written since the clock was last read
 
 
 cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, bint prefaulted,
@@ -31,7 +27,7 @@ cdef int write_nest(const Nest *nest, char *dst, const char *src, Py_ssize_t nby
                     WriteOptions *options) noexcept nogil
 cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_ssize_t nbytes,
                   WriteOptions *options) noexcept nogil
-cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil
+cdef int check_signals(WriteOptions *options, Py_ssize_t work) noexcept nogil
 
 
 cdef inline int raise_on_error(int status) except -1:

@@ -105,7 +105,7 @@ cdef int write_region(const Plan *plan, const StridedArray *source, const Stride
     while nbytes:
         if write_nest(&nest, target.data, source.data, nbytes, options) < 0:
             return -1
-        if check_signals(&options.signals, PREPARED_ITEMS * plan.itemsize) < 0:  # counts the cost of preparing, 0.1 us
+        if check_signals(options, PREPARED_ITEMS * plan.itemsize) < 0:  # counts the cost of preparing, 0.1 us
             return -1
         nbytes = next_piece(&bands.iter, &nest)
     return 0
@@ -177,8 +177,8 @@ cdef int run_task(tilecore_task task, int kind, void *job, Py_ssize_t total, Py_
     work.first, work.last, work.each = 0, total, max(nbytes // total, 1)
     while work.first < work.last:  # again, if it is time to check for signals
         threads = choose_threads(&work, kind, nbytes, options, &record)
-        tilecore_parallel(&work, threads, record, options.signals.next)
-        if check_signals(&options.signals, nbytes) < 0:
+        tilecore_parallel(&work, threads, record, options.next_check)
+        if check_signals(options, nbytes) < 0:
             return -1
     return 0
 
@@ -262,14 +262,15 @@ cdef int choose_options(WriteOptions *options, Py_ssize_t nbytes, int threads, b
         threads = max_threads() if nbytes >= TILECORE_THREAD_BYTES and not references else 1
     options.nbytes, options.threads, options.by_default = nbytes, threads, by_default
     options.prefaulted = prefaulted and not references
-    options.signals = signal_checks(nbytes >= TILECORE_CHECK_BYTES and not references and in_main_thread())
+    begin_checks(options, nbytes >= TILECORE_CHECK_BYTES and not references and in_main_thread())
     return 0
 
 
 cdef void choose_options_without_gil(WriteOptions *options, Py_ssize_t nbytes, int threads,
                                      bint prefaulted) noexcept nogil:
     """As choose_options, for C callers and tasks: no checks for signals, and the default is that of the process."""
-    options.nbytes, options.prefaulted, options.signals = nbytes, prefaulted, signal_checks(False)
+    begin_checks(options, False)
+    options.nbytes, options.prefaulted = nbytes, prefaulted
     options.threads, options.by_default = threads, threads <= 0
     if options.by_default:
         options.threads = default_threads() if nbytes >= TILECORE_THREAD_BYTES else 1
@@ -300,22 +301,23 @@ cdef int choose_threads(const tilecore_job *job, int kind, Py_ssize_t nbytes, co
 # Python delivers signals to the main thread alone, so only a call in the main thread checks for them. Another thread
 # must not take the GIL here: a daemon thread keeps running while the process ends, and the interpreter may be gone.
 
-cdef SignalChecks signal_checks(bint on) noexcept nogil:
-    """The state of a new call. Its first check comes early: a Ctrl-C just before a long call ends that call soon."""
-    return SignalChecks(tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX, 0)
+cdef void begin_checks(WriteOptions *options, bint on) noexcept nogil:
+    """Before the call. The first check comes early: a Ctrl-C just before a long call ends that call soon."""
+    options.next_check = tilecore_nanoseconds(0) + TILECORE_FIRST_CHECK_NANOSECONDS if on else LLONG_MAX
+    options.unchecked = 0
 
 
-cdef int check_signals(SignalChecks *checks, Py_ssize_t work) noexcept nogil:
+cdef int check_signals(WriteOptions *options, Py_ssize_t work) noexcept nogil:
     """Count `work` bytes; check for signals if it is time. Return 0, or -1 with an exception set."""
     cdef long long now
-    checks.work += work
-    if checks.work < TILECORE_CHECK_BYTES:
+    options.unchecked += work
+    if options.unchecked < TILECORE_CHECK_BYTES:
         return 0
-    checks.work = 0
+    options.unchecked = 0
     now = tilecore_nanoseconds(0)
-    if now < checks.next:
+    if now < options.next_check:
         return 0
-    checks.next = now + TILECORE_CHECK_NANOSECONDS
+    options.next_check = now + TILECORE_CHECK_NANOSECONDS
     with gil:
         return PyErr_CheckSignals()
 
