@@ -159,8 +159,10 @@ def tile_memory(input: Tensor, dims: Any, own: Callable[..., Tensor] = torch.til
         return own(input, dims)
     if not bits.data_ptr():  # empty, or zeros without memory
         return own(input, dims)
+    limit = torch.get_num_threads()
+    threads = limit if limit < get_num_threads() else None  # the default, where two are slower, learns it
     try:
-        result = torch.from_numpy(tile_array(array, dims, threads=min(torch.get_num_threads(), get_num_threads())))
+        result = torch.from_numpy(tile_array(array, dims, threads=threads))
     except RequestError as error:
         nested = any(getattr(count, "ndim", isinstance(count, (tuple, list))) for count in dims)
         error.kind = TypeError if nested or error.kind is TypeError else RuntimeError  # as PyTorch's own
