@@ -29,6 +29,7 @@ LONG = [((1, n * 12_500), (20, 1), "f4") for n in (1, 2, 3, 4, 6)]  # MB
 LARGE = [((1, n * 12_500), (20, 1), "f4") for n in (10, 16, 24, 40)]
 ORDERS = [((300, 400), (1, 2), "f8"), ((1000, 1200), (2, 1), "f4"), ((200, 100, 3), (1, 2, 1), "u1")]
 AT_64_KIB, GRAY = [((20_000,), (1,), "f4"), ((100, 200), (2, 1), "f4")], [((n, 1), (1, 3), "u1") for n in (300, 1000)]
+REGIONS = [((500, 500), (n, 2), "f4") for n in (2, 4, 8, 12)] + [((500_000,), (n,), "f4") for n in (2, 3, 4, 8)]
 USES = [np.sum, lambda y: np.add(y, 1, out=y), lambda y: y.ravel()[::4].sum(), np.copy]
 # Bound: its file, a lower and a higher value, the calls, and whether other work is between them; "use": it is timed
 # too, with each of USES.
@@ -42,6 +43,7 @@ BOUNDS = {
     "TILECORE_CHUNK_BYTES": ("kernels/workers.h", "((ptrdiff_t)64 << 10)", "((ptrdiff_t)256 << 10)", LONG, False),
     "TILECORE_FEW_COST": ("kernels/kernels.c", "320", "1280", ROWS, False),
     "TILECORE_EXPAND_ROWS": ("kernels/isa/short_rows.h", "24", "96", GRAY, False),
+    "MIN_BANDED_BYTES": ("write/tiling.pyx", "(1 << 20)", "(1 << 30)", REGIONS, False),
     "SIDE_BYTES": ("write/panels.pyx", "256", "1024", ORDERS, False),
     "MIN_ITEMS": ("write/panels.pyx", "1024", "16384", [((n, n), (1, 1), "f8") for n in (40, 80, 160)], False),
 }  # fmt: skip
@@ -73,10 +75,12 @@ def work(names: list[str]) -> None:
         found[name] = []
         for (shape, reps, dtype), use in product(calls, USES if others == "use" else [lambda y: None]):
             x = np.ones(shape, dtype, order="F" if BOUNDS[name][0].endswith("panels.pyx") else "C")
+            start = tuple(n // 2 for n in shape)
+            stop = tuple(n // 2 + n * r for n, r in zip(shape, reps, strict=True))
             times, end = [], time.perf_counter() + 0.15
             while len(times) < 20 or time.perf_counter() < end:
                 begin = time.perf_counter()
-                y = tilecore.tile(x, reps)
+                y = tilecore.tile(x, reps) if calls is not REGIONS else tilecore.tile_region(x, None, start, stop)
                 use(y)
                 times.append(time.perf_counter() - begin)
                 if others:

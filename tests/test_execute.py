@@ -26,13 +26,14 @@ class TestRegion:
             assert (got == np.arange(at % 2**20, at % 2**20 + 100).astype("u1")).all()
 
     def test_by_several_threads(self):
-        """By bands; by pieces, if there is one axis, if bands are few, if the source is packed, or leaves the cache."""
+        """By bands; by pieces, if one axis repeats often, bands are few, the source is packed, or leaves the cache."""
         x = np.random.default_rng(1).integers(0, 256, (70, 90, 3), "u1")
         large = np.random.default_rng(2).integers(0, 256, (2**14 + 1, 720), "u1")
         for source, start, stop in [
             (x, (-75, -7, 0), (900, 700, 4)),
             (x.view("V3")[..., 0], (3, 100), (803, 1151)),
             (x.ravel(), (-1,), (2**21,)),
+            (large.ravel()[: 2**20], (-9,), (2**21,)),
             (x[:2], (1, -9, 1), (4, 7000, 120)),
             (x[:, :, 0].T, (5, 1), (2205, 1000)),
             (large, (-9, 1), (2**14 + 200, 722)),

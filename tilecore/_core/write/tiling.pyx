@@ -58,6 +58,7 @@ cdef enum:
     LONG_ROW_BYTES = 512        # a first repeat is written alone if copies of it have rows of this many bytes
     MIN_NOTED_BYTES = 65536     # below this, splitting off a first repeat and noting hot memory do not pay
     PREPARED_ITEMS = 256        # cost of preparing a piece, in items
+    MIN_BANDED_BYTES = 2097152  # a region of this size or more may be written by bands
 
 cdef Py_ssize_t cached_bytes = min(stream_bytes, 20 << 20)  # the caches hold an output of this size, by timings
 
@@ -208,16 +209,15 @@ cdef bint bands_pay(const RegionIter *region, const Nest *first_piece, const Wri
     """Whether several threads write a region by bands, and not piece after piece.
 
     Each piece would be a job, and the pieces of a row share cache lines. Bands do not pay for small regions, new memory
-    or one axis, nor if bands are few, the source has to be packed, or it has left the cache when it is read again.
+    or many repeats along one axis, nor if bands are few, the source has to be packed, or it has left the cache when it
+    is read again.
     """
-    cdef const AxisIter *axis
-    cdef Py_ssize_t item_bytes
-    if options.threads == 1 or options.nbytes < TILECORE_BYTES_A_THREAD or not options.prefaulted or region.n < 2:
+    cdef const AxisIter *axis = &region.axis[region.n - 1]
+    cdef Py_ssize_t item_bytes = options.nbytes // axis.count
+    if options.threads == 1 or options.nbytes < MIN_BANDED_BYTES or not options.prefaulted:
         return False
-    if may_pack(first_piece):
+    if may_pack(first_piece) or (region.n == 1 and axis.count // 4 > axis.extent):
         return False
-    axis = &region.axis[region.n - 1]
-    item_bytes = options.nbytes // axis.count
     return item_bytes <= TILECORE_CHUNK_BYTES and (axis.extent >= axis.count
                                                    or item_bytes * axis.extent <= cached_bytes // 2)
 
