@@ -191,7 +191,13 @@ TILECORE_UNUSED static int tilecore_read_affinity(tilecore_affinity *now) { retu
 #if !defined(_WIN32)
 /* Registers `before` to run before every fork(), `parent` and `child` after it. Returns 0, or an error number. Further
  * calls in one module do nothing: its import may be repeated after a failure. Of several modules, the `before` that was
- * registered last runs first. */
+ * registered last runs first. All that happens at a fork(), in any order of the modules:
+ *
+ *     before    workers.h           the workers end
+ *               arena.h             the watcher ends, most idle memory goes back; this thread holds the lock from here on
+ *     parent    workers.h, arena.h  jobs may have workers again; the lock is released
+ *     child     likewise            and locks and conditions are made anew; no memory is idle
+ *               process_state.pyx   last, by Python: processors and the main thread are forgotten */
 TILECORE_UNUSED static int tilecore_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
     static int registered;

@@ -19,10 +19,4 @@
 #include "shuffle_set.h"
 
 TILECORE_SET(arm64, arm64, arm64, arm64, 0, TILECORE_BY_TILES, NULL);
-#undef TILECORE_ZIP_lo
-#undef TILECORE_ZIP_hi
-#undef TILECORE_ZIP_8
-#undef TILECORE_ZIP_16
-#undef TILECORE_ZIP_32
-#undef TILECORE_ZIP_64
 #include "end.h"

@@ -64,7 +64,4 @@ static const tilecore_row_kernel *const tilecore_row_kernels_avx512vbmi[] = {
 
 TILECORE_SET(avx512vbmi, avx512vbmi, avx2, avx512vbmi, TILECORE_HAS_AVX512VBMI, TILECORE_BY_COLUMNS,
              &tilecore_set_avx2);
-#undef TILECORE_LANES
-#undef TILECORE_LOAD_LANES
-#undef TILECORE_STORE_LANES
 #include "end.h"

@@ -1,4 +1,4 @@
-/* The end of a set: the macros of begin.h go. A set undefines its own. */
+/* The end of a set: the macros of begin.h go. */
 
 #undef TILECORE_NAME
 #undef TILECORE_KERNEL

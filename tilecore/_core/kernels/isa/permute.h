@@ -281,7 +281,3 @@ static const tilecore_row_kernel TILECORE_KERNEL(rotate) = {
     "rotate", TILECORE_NAME(rotate), TILECORE_NAME(can_rotate), TILECORE_NAME(prepare_rotate)};
 static const tilecore_row_kernel TILECORE_KERNEL(permute) = {
     "permute", TILECORE_NAME(permute), TILECORE_NAME(can_permute), TILECORE_NAME(prepare_permute)};
-
-#undef TILECORE_PERIODS
-#undef TILECORE_ROTATED
-#undef TILECORE_PERMUTE
