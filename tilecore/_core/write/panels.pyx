@@ -37,7 +37,7 @@ cdef enum:
     MIN_ITEMS = 4096
     MIN_GATHERED_ROWS = 128
     MIN_DIRECT_ITEMS = 512
-    PANEL_BYTES = 262144    # of a panel, about
+    PANEL_BYTES = 262144    # of a panel, about: from an eighth to a half of the second-level cache are as fast
     SIDE_BYTES = 512        # of a panel along the source, about: enough for the processor to read ahead
     # Whole rows of the output repeat faster than parts. For whole rows, a panel may be this short along the source.
     MIN_SIDE_BYTES = 128
@@ -51,6 +51,7 @@ cdef enum:
     # If stores bypass the caches, a panel is wide for prefetching, and long to amortise the cache lines that it shares.
     STREAMED_SIDE_BYTES = 2048
     STREAMED_BYTES = 1 << 20
+    STREAMED_ROWS_BYTES = 524288    # likewise, in scratch, of 1 or 2-byte items: parts of rows would share more lines
     # Rows of the output that lie whole pages apart map to the same few sets of each cache. From this size on the caches
     # could not hold them, so their stores bypass the caches.
     ALIASED_BYTES = 1 << 22
@@ -133,6 +134,8 @@ cdef void choose_sides(Panels *panels) noexcept nogil:
     for k in range(finest + 1, nest.n):
         if nest.loop[k].src_step != 0 and magnitude(nest.loop[k].src_step) < magnitude(nest.loop[finest].src_step):
             finest = k
+    if panels.memory == UNCACHED and itemsize <= 2:
+        budget = STREAMED_ROWS_BYTES
     if panels.direct:
         if panels.store_mode == TILECORE_PAST_CACHES:
             budget, side = STREAMED_BYTES, STREAMED_SIDE_BYTES
